@@ -122,8 +122,7 @@ func (c *Catalog) secret(ctx context.Context, namespace, name string, cause erro
 		return nil, where, chart.FetchFailure(cause, "there is no Secret %s", where)
 	case apierrors.IsForbidden(err):
 		return nil, where, chart.FetchFailure(cause, "Shipper may not read Secret %s; who owns the namespace may let it read the Secrets there: "+
-			"kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s", where, shipper.NamespaceReader, namespace,
-			shipper.NamespaceReader, shipper.SystemNamespace, shipper.ManagementServiceAccount)
+			"%s", where, shipper.BindCommand(shipper.NamespaceReader, namespace))
 	case err != nil:
 		return nil, where, chart.FetchFailure(err, "reading Secret %s: %s", where, err)
 	}

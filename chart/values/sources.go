@@ -115,8 +115,7 @@ func readSource(
 // PermissionHint explains how to permit Shipper to read what Applications of a namespace name, and to keep it.
 func PermissionHint(namespace string) string {
 	return fmt.Sprintf("who owns the namespace may let it read the Secrets and ConfigMaps there, and keep values in Secrets of its own: "+
-		"kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s", shipper.ValuesKeeper, namespace,
-		shipper.ValuesKeeper, shipper.SystemNamespace, shipper.ManagementServiceAccount)
+		"%s", shipper.BindCommand(shipper.ValuesKeeper, namespace))
 }
 
 func where(namespace string, source shipper.ValuesSource) string {

@@ -81,8 +81,7 @@ func (r *Reconciler) receiver(ctx context.Context, n *shipper.Notification) (*re
 		return nil, newFailure(shipper.SecretMissing, "there is no Secret %s", key)
 	case apierrors.IsForbidden(err):
 		return nil, newFailure(shipper.SecretForbidden, "Shipper may not read Secret %s; the owner of the namespace may let it read the "+
-			"Secrets there: kubectl create rolebinding %s -n %s --clusterrole=%s --serviceaccount=%s:%s", key, shipper.NamespaceReader,
-			key.Namespace, shipper.NamespaceReader, shipper.SystemNamespace, shipper.ManagementServiceAccount)
+			"Secrets there: %s", key, shipper.BindCommand(shipper.NamespaceReader, key.Namespace))
 	case err != nil:
 		return nil, failed("reading Secret %s: %s", key, apierrors.ReasonForError(err))
 	}

@@ -4,8 +4,6 @@ package notify
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -44,9 +42,8 @@ func (r *Reconciler) test(ctx context.Context, n *shipper.Notification, b *outbo
 
 // testEvent is about no Release.
 func (r *Reconciler) testEvent(n *shipper.Notification, request string) Event {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s", n.UID, testWord, request))
 	return Event{
-		Word: testWord, ID: hex.EncodeToString(sum[:16]), Time: r.clock.Now(), Namespace: n.Namespace, Application: "test", Release: "test",
+		Word: testWord, ID: id(n.UID, testWord, request), Time: r.clock.Now(), Namespace: n.Namespace, Application: "test", Release: "test",
 		Message: fmt.Sprintf("This is a test of Notification %s/%s.", n.Namespace, n.Name),
 	}
 }

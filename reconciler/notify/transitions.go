@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -20,7 +21,7 @@ type Event struct {
 	Word shipper.NotificationEvent
 	// ID is the same whenever the same change is derived again.
 	ID string
-	// Time of the change. Zero where the Release does not show it: only one who saw the change knows.
+	// Time of the change. Zero where the Release does not show it: then it is the time at which the change was seen.
 	Time                            time.Time
 	Namespace, Application, Release string
 	Step                            int32
@@ -154,8 +155,8 @@ func (d *derivation) conditions() {
 		d.add(shipper.NotificationFailed, stepAt(step, at), at, step, c.Reason, c.Message)
 	}
 	if c := d.turned(shipper.ReleaseComplete, corev1.ConditionTrue); c != nil {
-		at := c.LastTransitionTime.Time
-		d.add(shipper.NotificationCompleted, stepAt(d.last(), at), at, d.last(), c.Reason, "")
+		at, last := c.LastTransitionTime.Time, d.is.Spec.Environment.Strategy.LastStep()
+		d.add(shipper.NotificationCompleted, stepAt(last, at), at, last, c.Reason, "")
 	}
 	if !underWay(d.is) {
 		return
@@ -167,14 +168,6 @@ func (d *derivation) conditions() {
 		d.was.Status.Conditions, shipper.ReleaseBlocked) {
 		d.addBlock(shipper.NotificationUnblocked, c)
 	}
-}
-
-// last is the index of the last step.
-func (d *derivation) last() int32 {
-	if s := d.is.Spec.Environment.Strategy; s != nil && len(s.Steps) > 0 {
-		return int32(len(s.Steps) - 1)
-	}
-	return 0
 }
 
 // turned is the condition of a type if it has a status that it did not have before.
@@ -200,7 +193,7 @@ func (d *derivation) add(
 	word shipper.NotificationEvent, discriminator string, at time.Time, step int32, reason, message string,
 ) *Event {
 	e := Event{
-		Word: word, ID: id(d.is, word, discriminator), Time: at,
+		Word: word, ID: id(d.is.UID, word, discriminator), Time: at,
 		Namespace: d.is.Namespace, Application: d.is.Labels[shipper.AppLabel], Release: d.is.Name,
 		Step: step, Reason: reason, Message: message, User: d.is.Annotations[shipper.ReleaseRequestedByAnnotation],
 	}
@@ -233,9 +226,9 @@ func (d *derivation) addBlock(word shipper.NotificationEvent, c *shipper.Conditi
 	d.add(word, at.UTC().String(), at.Time, d.is.Spec.TargetStep, c.Reason, c.Message)
 }
 
-// id is the same for the same change of the same Release, in every process.
-func id(rel *shipper.Release, word shipper.NotificationEvent, discriminator string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s", rel.UID, word, discriminator))
+// id is the same for the same change of the same object, in every process.
+func id(of types.UID, word shipper.NotificationEvent, discriminator string) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %s", of, word, discriminator))
 	return hex.EncodeToString(sum[:16])
 }
 

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
@@ -47,7 +48,7 @@ func planDeletion(app *shipper.Application, rels []*shipper.Release, held string
 	var p deletionPlan
 	own := false
 	for _, rel := range rels {
-		if !ownedBy(rel, app) {
+		if !stamp.OwnedBy(rel, app) {
 			continue
 		}
 		own = true
@@ -60,10 +61,6 @@ func planDeletion(app *shipper.Application, rels []*shipper.Release, held string
 	}
 	p.over = !own && onlyShipperKeeps(app)
 	return p
-}
-
-func ownedBy(rel *shipper.Release, app *shipper.Application) bool {
-	return slices.ContainsFunc(rel.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == app.UID })
 }
 
 // onlyShipperKeeps reports whether an object goes when Shipper's finalizer does.

@@ -152,7 +152,7 @@ func (v *Values) settled(ctx context.Context, rel *shipper.Release) error {
 	if err := v.reader.Get(ctx, key, secret); err != nil {
 		return fmt.Errorf("reading Secret %s: %w", key, err)
 	}
-	if slices.ContainsFunc(secret.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == rel.UID }) {
+	if stamp.OwnedBy(secret, rel) {
 		return nil
 	}
 	return fmt.Errorf("keeping values for Release %s: Secret %s of an earlier Release of its name is still there", rel.Name, key)

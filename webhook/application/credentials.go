@@ -5,13 +5,13 @@ package application
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -44,13 +44,11 @@ func (w *Webhook) permitSecret(
 	secret := types.NamespacedName{Namespace: app.Namespace, Name: name}
 	allowed, err := w.Guard.Authz.MayGet(ctx, req.UserInfo, "secrets", secret)
 	if err != nil {
-		return response.Later(err.Error(), time.Second)
+		return response.Later(err.Error(), authz.RetryAfter)
 	}
 	if allowed {
 		return nil
 	}
 	return response.Invalidate(kind, app.Name, field.ErrorList{field.Forbidden(path, fmt.Sprintf(
-		"%s may not get Secret %s, and %s; ask who owns the namespace for: "+
-			"kubectl create role %s -n %s --verb=get --resource=secrets --resource-name=%s, and a rolebinding to it",
-		req.UserInfo.Username, secret, since, secret.Name, secret.Namespace, secret.Name))})
+		"%s may not get Secret %s, and %s; %s", req.UserInfo.Username, secret, since, authz.SecretRemedy(secret)))})
 }

@@ -22,11 +22,7 @@ func validateFailed(app, old *shipper.Application, now time.Time) field.ErrorLis
 		stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) || !stamp.FailedBefore(f, &app.Spec.Template) {
 		return nil
 	}
-	where := ""
-	if f.Cluster != "" {
-		where = " in " + f.Cluster
-	}
 	return field.ErrorList{field.Forbidden(field.NewPath("spec", "template"), fmt.Sprintf(
-		"this failed (%s) at step %d%s, %s ago, as Release %s, and was aborted: change it, or set the annotation %s to a new value",
-		f.Reason, f.Step, where, duration.HumanDuration(now.Sub(f.Time.Time)), f.Release, shipper.AppFailedRetryAnnotation))}
+		"this failed (%s) at %s, %s ago, as Release %s, and was aborted: change it, or set the annotation %s to a new value",
+		f.Reason, stamp.FailedAt(f), duration.HumanDuration(now.Sub(f.Time.Time)), f.Release, shipper.AppFailedRetryAnnotation))}
 }

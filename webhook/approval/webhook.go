@@ -28,8 +28,6 @@ import (
 const (
 	kind     = "Approval"
 	resource = "approvals"
-	// retry is the retry hint when the API server does not answer.
-	retry = time.Second
 )
 
 var (
@@ -127,7 +125,7 @@ func validateUpdate(is, old *shipper.Approval) error {
 func (w *Webhook) release(ctx context.Context, namespace string, is *shipper.Approval) (*shipper.Release, error) {
 	rel, err := w.State.ReleaseNow(ctx, types.NamespacedName{Namespace: namespace, Name: is.Spec.Release})
 	if err != nil {
-		return nil, response.Later(err.Error(), retry)
+		return nil, response.Later(err.Error(), authz.RetryAfter)
 	}
 	if rel == nil {
 		return nil, response.Invalidate(kind, is.Name, field.ErrorList{field.NotFound(specPath.Child("release"), is.Spec.Release)})
@@ -142,7 +140,7 @@ func (w *Webhook) judge(ctx context.Context, req *admission.Request, is *shipper
 		types.NamespacedName{Namespace: req.Namespace, Name: rel.Name})
 	switch {
 	case err != nil:
-		return response.Later(err.Error(), retry)
+		return response.Later(err.Error(), authz.RetryAfter)
 	case !allowed:
 		return response.Forbid(resource, is.Name, fmt.Sprintf(
 			"user %q may not approve steps of Release %s: the verb approve on releases.%s is needed", user, rel.Name, shipper.GroupName))

@@ -33,6 +33,12 @@ const (
 	Approve = "approve"
 )
 
+// SecretRemedy is what the owner of a namespace does for a user who may not get a Secret there.
+func SecretRemedy(secret types.NamespacedName) string {
+	return fmt.Sprintf("ask who owns the namespace for: kubectl create role %s -n %s --verb=get --resource=secrets --resource-name=%s, "+
+		"and a rolebinding to it", secret.Name, secret.Namespace, secret.Name)
+}
+
 // RetryAfter is the retry hint when the API server could not say what a user may do.
 const RetryAfter = time.Second
 

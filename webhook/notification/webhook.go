@@ -93,13 +93,12 @@ func (w *Webhook) permitSecret(ctx context.Context, req *admission.Request, now,
 	secret := types.NamespacedName{Namespace: now.Namespace, Name: name}
 	allowed, err := w.Authz.MayGet(ctx, req.UserInfo, "secrets", secret)
 	if err != nil {
-		return response.Later(err.Error(), time.Second)
+		return response.Later(err.Error(), authz.RetryAfter)
 	}
 	if allowed {
 		return nil
 	}
 	return response.Invalidate(kind, now.Name, field.ErrorList{field.Forbidden(field.NewPath("spec", "to", "secretName"), fmt.Sprintf(
-		"user %q may not get secrets/%s in %s: the author must be allowed to get a Secret that the object names; ask who owns the "+
-			"namespace for: kubectl create role %s -n %s --verb=get --resource=secrets --resource-name=%s, and a rolebinding to it",
-		req.UserInfo.Username, name, now.Namespace, name, now.Namespace, name))})
+		"user %q may not get secrets/%s in %s: the author must be allowed to get a Secret that the object names; %s",
+		req.UserInfo.Username, name, now.Namespace, authz.SecretRemedy(secret)))})
 }

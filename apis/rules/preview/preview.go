@@ -49,10 +49,7 @@ func Steps(s *shipper.RolloutStrategy, contender int32, incumbent *int32) []Step
 		out[i] = Step{Index: i, Name: step.Name, Contender: Side{
 			Pods:    strategy.Pods(contender, step.Capacity.Contender),
 			Percent: step.Capacity.Contender, Weight: step.Traffic.Contender,
-		}, Gates: step.ReadinessGates, Gated: step.Gate != nil, After: step.After}
-		if step.Gate != nil {
-			out[i].Approvals = step.Gate.Approvals
-		}
+		}, Gates: step.ReadinessGates, Gated: step.Gate != nil, After: step.After, Approvals: step.RequiredApprovals()}
 		if incumbent != nil {
 			out[i].Incumbent = &Side{
 				Pods:    strategy.Pods(*incumbent, step.Capacity.Incumbent),

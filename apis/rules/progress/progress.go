@@ -104,7 +104,8 @@ type decision struct {
 // target is the index of the requested step.
 func (d *decision) target() int32 { return d.Release.Spec.TargetStep }
 
-// startOrContinue begins anew when the position has changed, and records when contender and incumbent first match the step.
+// startOrContinue begins new figures when targetStep has changed. It records the time at which contender and incumbent first match the
+// step.
 func (d *decision) startOrContinue() {
 	moved := stamp.Moved(d.Release)
 	switch was := d.stored; {
@@ -218,12 +219,8 @@ func Achieved(rel *shipper.Release, step int32) bool {
 // approved does not rely on StrategyExecuted: a reconciler from before approvals may have written the status, and such a one says of a step
 // that asks for them that it is achieved.
 func approved(rel *shipper.Release, is *shipper.ReleaseApprovals) bool {
-	s := rel.Spec.Environment.Strategy
-	if s == nil || int(rel.Spec.TargetStep) >= len(s.Steps) {
-		return true
-	}
-	gate := s.Steps[rel.Spec.TargetStep].Gate
-	return gate == nil || gate.Approvals == 0 || is != nil && is.RejectedBy == "" && len(is.Users) >= int(gate.Approvals)
+	s, target := rel.Spec.Environment.Strategy, int(rel.Spec.TargetStep)
+	return s == nil || target >= len(s.Steps) || is.Enough(s.Steps[target].RequiredApprovals())
 }
 
 func (d *decision) condition(status corev1.ConditionStatus, reason, message string) shipper.Condition {

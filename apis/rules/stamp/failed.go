@@ -35,6 +35,15 @@ func Fail(rel *shipper.Release) (string, error) {
 	return string(text), nil
 }
 
+// FailedAt is the step at which an environment failed, with the cluster if that is known.
+func FailedAt(f *shipper.FailedEnvironment) string {
+	at := fmt.Sprintf("step %d", f.Step)
+	if f.Cluster != "" {
+		at += " in " + f.Cluster
+	}
+	return at
+}
+
 // FailedBefore reports whether an environment is the one that failed.
 func FailedBefore(f *shipper.FailedEnvironment, env *shipper.ReleaseEnvironment) bool {
 	if f == nil {

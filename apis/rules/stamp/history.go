@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -118,6 +120,11 @@ func Own(app *shipper.Application, rels []*shipper.Release) []*shipper.Release {
 		}
 	}
 	return own
+}
+
+// OwnedBy reports whether an owner of an object is this one, and no earlier one of its name.
+func OwnedBy(o, owner metav1.Object) bool {
+	return slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == owner.GetUID() })
 }
 
 func ownedByOther(app *shipper.Application, rel *shipper.Release) bool {

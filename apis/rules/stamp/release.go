@@ -80,7 +80,7 @@ func firstStep(app *shipper.Application, existing []*shipper.Release) int32 {
 	_, known := app.Annotations[shipper.AppHighestObservedGenerationAnnotation]
 	first := s.FirstRelease == shipper.FirstReleaseImmediate && !known
 	if first || immediate(app, existing) {
-		return max(int32(len(s.Steps))-1, 0)
+		return s.LastStep()
 	}
 	return 0
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -46,7 +45,7 @@ func (r *rollout) readiness() []stage {
 // approvals is the stage of the approvals that the step's gate asks for. They count as long as the Release is not moved, so a step that is
 // gone back to needs them again.
 func (r *rollout) approvals() []stage {
-	if r.step.Gate == nil || r.step.Gate.Approvals == 0 {
+	if r.step.RequiredApprovals() == 0 {
 		return nil
 	}
 	rel := r.contender().Release
@@ -64,7 +63,7 @@ func (r *rollout) approvals() []stage {
 		waiting: func(state *shipper.ReleaseStrategyState) *shipper.StrategyState {
 			return &state.WaitingForApproval
 		},
-		achieved: a.RejectedBy == "" && len(a.Users) >= int(a.Required),
+		achieved: a.Enough(a.Required),
 		message:  message,
 		reason:   shipper.ApprovalsNeeded,
 	}}
@@ -73,7 +72,7 @@ func (r *rollout) approvals() []stage {
 // AsksForApprovals reports whether a gate of a strategy asks for approvals.
 func AsksForApprovals(s *shipper.RolloutStrategy) bool {
 	return s != nil && slices.ContainsFunc(s.Steps, func(step shipper.RolloutStrategyStep) bool {
-		return step.Gate != nil && step.Gate.Approvals > 0
+		return step.RequiredApprovals() > 0
 	})
 }
 
@@ -85,12 +84,12 @@ const maxApprovers = 10
 func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []shipper.Approval) (
 	out shipper.ReleaseApprovals, no *shipper.Approval,
 ) {
-	out.Required = step.Gate.Approvals
+	out.Required = step.RequiredApprovals()
 	move, requester := stamp.Moved(rel).Count, rel.Annotations[shipper.ReleaseRequestedByAnnotation]
 	for i := range all {
 		a := &all[i].Spec
 		if a.Release != rel.Name || a.Step == nil || *a.Step != rel.Spec.TargetStep || a.Move != move || a.By.Username == "" ||
-			all[i].DeletionTimestamp != nil || !ownedBy(&all[i], rel) {
+			all[i].DeletionTimestamp != nil || !stamp.OwnedBy(&all[i], rel) {
 			continue
 		}
 		switch {
@@ -105,10 +104,6 @@ func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []
 	slices.Sort(out.Users)
 	out.Users = out.Users[:min(len(out.Users), maxApprovers)]
 	return out, no
-}
-
-func ownedBy(a *shipper.Approval, rel *shipper.Release) bool {
-	return slices.ContainsFunc(a.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == rel.UID })
 }
 
 func firstOf(a, b *shipper.Approval) bool {

@@ -33,7 +33,7 @@ func (r *rollout) strategyStatus(rel *shipper.Release, now metav1.Time) *shipper
 	if len(r.step.ReadinessGates) > 0 {
 		out.State.WaitingForReadiness = shipper.StrategyStateFalse
 	}
-	if r.step.Gate != nil && r.step.Gate.Approvals > 0 {
+	if r.step.RequiredApprovals() > 0 {
 		out.State.WaitingForApproval = shipper.StrategyStateFalse
 	}
 	var before []shipper.ReleaseStrategyCondition

@@ -42,7 +42,7 @@ func (r *rollout) stepState() StepState {
 		s.Awaited = r.executed(r.contender().Release).Message
 		return s
 	}
-	if r.step.Gate != nil && r.step.Gate.Approvals > 0 {
+	if r.step.RequiredApprovals() > 0 {
 		approvals, _ := ApprovalsOf(r.contender().Release, r.step, r.Approvals)
 		s.Approvals = &approvals
 	}

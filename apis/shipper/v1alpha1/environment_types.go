@@ -338,6 +338,22 @@ type StepGate struct {
 	Approvals int32 `json:"approvals,omitempty"`
 }
 
+// RequiredApprovals is how many users have to approve the step before it counts as achieved.
+func (s RolloutStrategyStep) RequiredApprovals() int32 {
+	if s.Gate == nil {
+		return 0
+	}
+	return s.Gate.Approvals
+}
+
+// LastStep is the index of the last step; 0 when there are none.
+func (s *RolloutStrategy) LastStep() int32 {
+	if s == nil {
+		return 0
+	}
+	return max(int32(len(s.Steps))-1, 0)
+}
+
 // RolloutStrategyStepValue is a number for the incumbent and one for the contender.
 type RolloutStrategyStepValue struct {
 	// incumbent is the value for the Release that is being replaced.

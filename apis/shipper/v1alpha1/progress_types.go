@@ -73,6 +73,11 @@ type ReleaseApprovals struct {
 	RejectedBy string `json:"rejectedBy,omitempty"`
 }
 
+// Enough reports whether so many users have approved the step and none has refused it; a may be nil.
+func (a *ReleaseApprovals) Enough(required int32) bool {
+	return required == 0 || a != nil && a.RejectedBy == "" && len(a.Users) >= int(required)
+}
+
 // ReleaseFailure is why a rollout has failed, and what is done about it.
 type ReleaseFailure struct {
 	// step is the index, from 0, of the step that failed.

@@ -30,6 +30,14 @@ func Await(
 	return over, err
 }
 
+// CheckTimeout refuses a --timeout that leaves no time.
+func CheckTimeout(timeout time.Duration) error {
+	if timeout <= 0 {
+		return WithCode(Misused, fmt.Errorf("--timeout is %s: it must be more than nothing", timeout))
+	}
+	return nil
+}
+
 // Leader is a reconciler that holds the Lease, and when its hold ends unless it renews.
 type Leader struct {
 	Name  string

@@ -37,8 +37,8 @@ func newTest(flags *cli.Flags) *cobra.Command {
 			"notification is needed.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if timeout <= 0 {
-				return cli.WithCode(cli.Misused, fmt.Errorf("--timeout is %s: it must be more than nothing", timeout))
+			if err := cli.CheckTimeout(timeout); err != nil {
+				return err
 			}
 			c, namespace, err := flags.Client()
 			if err != nil {

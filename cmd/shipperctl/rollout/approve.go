@@ -24,11 +24,11 @@ func newApprove(o *options) *cobra.Command {
 			"release is needed, and the user who asked for the release cannot approve it. It counts until the release is moved.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case reject && reason == "":
+			if reject && reason == "" {
 				return cli.WithCode(cli.Misused, errors.New("--reason is missing: say why the step is refused, others will read it"))
-			case len([]rune(reason)) > maxHold:
-				return cli.WithCode(cli.Misused, fmt.Errorf("--reason has %d characters: %d are the most", len([]rune(reason)), maxHold))
+			}
+			if err := checkReason(reason); err != nil {
+				return err
 			}
 			c, _, rels, err := o.read(cmd.Context(), args[0])
 			if err != nil {

@@ -14,8 +14,16 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
-// maxHold bounds a reason, in characters, as the schema does.
-const maxHold = 256
+// maxReason bounds a reason, in characters, as the schema does.
+const maxReason = 256
+
+// checkReason refuses a --reason that is longer than objects have room for.
+func checkReason(reason string) error {
+	if n := len([]rune(reason)); n > maxReason {
+		return cli.WithCode(cli.Misused, fmt.Errorf("--reason has %d characters: %d are the most", n, maxReason))
+	}
+	return nil
+}
 
 func newPause(o *options) *cobra.Command {
 	var reason string
@@ -26,11 +34,11 @@ func newPause(o *options) *cobra.Command {
 			"done, and advance and retreat move the release all the same. A new release is not held.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			switch n := len([]rune(reason)); {
-			case n == 0:
+			if reason == "" {
 				return cli.WithCode(cli.Misused, errors.New("--reason is missing: say why, others will read it"))
-			case n > maxHold:
-				return cli.WithCode(cli.Misused, fmt.Errorf("--reason has %d characters: %d are the most", n, maxHold))
+			}
+			if err := checkReason(reason); err != nil {
+				return err
 			}
 			return o.setHold(cmd, args[0], reason)
 		},

@@ -117,12 +117,7 @@ func retreat(rel *shipper.Release, step int) (int, error) {
 	return step, nil
 }
 
-func lastStep(rel *shipper.Release) int {
-	if rel.Spec.Environment.Strategy == nil {
-		return 0
-	}
-	return len(rel.Spec.Environment.Strategy.Steps) - 1
-}
+func lastStep(rel *shipper.Release) int { return int(rel.Spec.Environment.Strategy.LastStep()) }
 
 func stepName(rel *shipper.Release, i int) string {
 	if s := rel.Spec.Environment.Strategy; s != nil && i >= 0 && i < len(s.Steps) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"shipper.dev/shipper/apis/rules/stamp"
@@ -51,26 +50,26 @@ func (p *progressView) failures(now time.Time) []string {
 	if p == nil || p.Failed == "" {
 		return nil
 	}
-	text := p.Failed
+	return []string{fmt.Sprintf("%s ago: %s", age(p.FailedAt, now), p.failure())}
+}
+
+// failure says why the rollout has failed, with what is done about it if it has not gone back.
+func (p *progressView) failure() string {
 	if p.State == shipper.AdvancingFailed {
-		text = p.Message
+		return p.Message
 	}
-	return []string{fmt.Sprintf("%s ago: %s", age(p.FailedAt, now), text)}
+	return p.Failed
 }
 
 // failedText says why a Release has failed, and what was done about it; empty when it has not.
 func failedText(rel *shipper.Release) string {
-	failed := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseFailed)
-	if failed == nil || failed.Status != corev1.ConditionTrue {
+	p := progressOf(rel)
+	if p == nil || p.Failed == "" {
 		return ""
 	}
-	text := failed.Message
-	if is := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing); is != nil && is.Message != "" {
-		if is.Reason == shipper.AdvancingFailed {
-			text = is.Message
-		} else {
-			text += "; " + is.Message
-		}
+	text := p.failure()
+	if p.State != shipper.AdvancingFailed && p.Message != "" {
+		text += "; " + p.Message
 	}
 	return fmt.Sprintf("release %s has failed: %s", rel.Name, text)
 }
@@ -81,12 +80,7 @@ func abortedAfter(app *shipper.Application, rel *shipper.Release) string {
 	if f == nil || !f.Time.After(rel.CreationTimestamp.Time) {
 		return ""
 	}
-	where := ""
-	if f.Cluster != "" {
-		where = " in " + f.Cluster
-	}
-	return fmt.Sprintf("release %s has failed at step %d%s (%s), and was aborted at %s", f.Release, f.Step, where, f.Reason,
-		clockOf(f.Time.Time))
+	return fmt.Sprintf("release %s has failed at %s (%s), and was aborted at %s", f.Release, stamp.FailedAt(f), f.Reason, clockOf(f.Time.Time))
 }
 
 // holds says who holds the rollout, and why; none when no user does. p may be nil.

@@ -28,8 +28,8 @@ func newTest(o *options) *cobra.Command {
 		Short: "Run the tests of a release's chart in each of its clusters, and say what came of them",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if timeout <= 0 {
-				return cli.WithCode(cli.Misused, fmt.Errorf("--timeout is %s: it must be more than nothing", timeout))
+			if err := cli.CheckTimeout(timeout); err != nil {
+				return err
 			}
 			c, namespace, err := o.Client()
 			if err != nil {

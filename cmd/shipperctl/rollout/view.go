@@ -179,17 +179,10 @@ func stepsOf(rel *shipper.Release) []stepState {
 	for i, s := range rel.Spec.Environment.Strategy.Steps {
 		out = append(out, stepState{
 			Name: s.Name, Achieved: achieved != nil && i <= int(achieved.Step), Target: i == int(rel.Spec.TargetStep),
-			Gate: s.Gate != nil, After: string(s.After), Approvals: approvalsOf(s),
+			Gate: s.Gate != nil, After: string(s.After), Approvals: s.RequiredApprovals(),
 		})
 	}
 	return out
-}
-
-func approvalsOf(s shipper.RolloutStrategyStep) int32 {
-	if s.Gate == nil {
-		return 0
-	}
-	return s.Gate.Approvals
 }
 
 // progressOf is nil for a Release that does nothing by itself, and while that is not known.
@@ -231,11 +224,11 @@ func waitsFor(rel *shipper.Release) []string {
 	if len(out) == 0 && rel.Status.Strategy.State.WaitingForCommand == shipper.StrategyStateTrue {
 		out = []string{"a command: shipperctl rollout advance, or another targetStep"}
 	}
-	if p := progressOf(rel); p != nil && p.Approvals != nil && p.Approvals.RejectedBy == "" &&
-		len(p.Approvals.Users) < int(p.Approvals.Required) {
+	p := progressOf(rel)
+	if p != nil && p.Approvals != nil && p.Approvals.RejectedBy == "" && !p.Approvals.Enough(p.Approvals.Required) {
 		out = append(out, "an approval by another user than the requester: shipperctl rollout approve")
 	}
-	if p := progressOf(rel); p != nil && p.Hold != "" && !strategy.Complete(rel) {
+	if p != nil && p.Hold != "" && !strategy.Complete(rel) {
 		out = append(out, "the end of a hold: shipperctl rollout resume")
 	}
 	return out

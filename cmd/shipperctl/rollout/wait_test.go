@@ -55,6 +55,7 @@ func TestWaitEndsWhenTheStepIsAchieved(t *testing.T) {
 		}
 	}
 	fails := func(_ *shipper.Application, rel *shipper.Release) {
+		rel.Status.Progress = &shipper.ReleaseProgress{}
 		rel.Status.Conditions = []shipper.Condition{
 			{Type: shipper.ReleaseFailed, Status: corev1.ConditionTrue, Message: "no capacity in eu"},
 			{Type: shipper.ReleaseAdvancing, Reason: shipper.AdvancingHeldAfterGoingBack, Message: "it went back to step 0"},
