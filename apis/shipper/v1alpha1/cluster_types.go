@@ -55,6 +55,31 @@ type ClusterSpec struct {
 	// scheduler says how Releases are placed on this cluster.
 	// +optional
 	Scheduler ClusterSchedulerSettings `json:"scheduler"`
+
+	// metrics is the Prometheus server with the metrics of this cluster, which Checks without an address ask. Absent means none.
+	// +optional
+	Metrics *ClusterMetrics `json:"metrics,omitempty"`
+}
+
+// ClusterMetrics is the Prometheus server with the metrics of a cluster.
+type ClusterMetrics struct {
+	// address is its URL, as Shipper reaches it: https, or one that --outgoing-urls lists.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=2048
+	Address string `json:"address"`
+
+	// secretName is the Secret in Shipper's namespace with credentials: username and password, or token; ca.crt; tls.crt and tls.key.
+	// Absent means none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	SecretName string `json:"secretName,omitempty"`
+
+	// tenantLabel is the label that has the namespace of each series. Every selector of a query is forced to have the namespace of the
+	// Application in it, so that no Application reads the series of another namespace. Absent means that every Application reads all.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[a-zA-Z_][a-zA-Z0-9_]*$`
+	// +kubebuilder:validation:MaxLength=128
+	TenantLabel string `json:"tenantLabel,omitempty"`
 }
 
 // ClusterSchedulerSettings say how Releases are placed on a cluster.

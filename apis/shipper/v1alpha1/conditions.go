@@ -54,7 +54,7 @@ const (
 	// ReleaseAdvancing is True while the Release goes on without a user, or is on its way to a step; its reason says what is awaited.
 	// Absent where the strategy has none of after, gate, progressDeadline and onFailure.
 	ReleaseAdvancing = "Advancing"
-	// ReleaseFailed is True when the rollout has failed, by its progressDeadline, and no user has raised targetStep since. Absent
+	// ReleaseFailed is True when the rollout has failed, by its progressDeadline or a check, and no user has raised targetStep since. Absent
 	// without a progressDeadline.
 	ReleaseFailed = "Failed"
 	// ReleaseHealthy is True when kstatus finds all objects installed for the Release healthy, in all clusters. False:
@@ -82,6 +82,8 @@ const (
 	// StrategyContenderAchievedApprovals is True when as many users have approved the step as its gate asks for, and none has refused it.
 	// Absent where the gate asks for none.
 	StrategyContenderAchievedApprovals = "ContenderAchievedApprovals"
+	// StrategyContenderAchievedChecks is True when all checks of the step have passed. Absent where the step has none.
+	StrategyContenderAchievedChecks = "ContenderAchievedChecks"
 	// StrategyIncumbentAchievedCapacity is True when the incumbent has the step's number of Pods in every cluster.
 	StrategyIncumbentAchievedCapacity = "IncumbentAchievedCapacity"
 	// StrategyIncumbentAchievedTraffic is True when the incumbent has the step's share of traffic in every cluster.
@@ -157,7 +159,8 @@ const (
 
 	// AdvancingMoving means that the step is requested and does not have what it wants yet.
 	AdvancingMoving = "Moving"
-	// AdvancingChecking means that the step has what it wants, and that its readinessGates are not all True yet.
+	// AdvancingChecking means that the step has what it wants, that its checks have not all passed yet, or that its readinessGates are not
+	// all True.
 	AdvancingChecking = "Checking"
 	// AdvancingAwaitingApproval means that everything else of the step is achieved, and that more users have to approve it.
 	AdvancingAwaitingApproval = "AwaitingApproval"
@@ -175,6 +178,9 @@ const (
 	AdvancingGoingBack = "GoingBack"
 	// AdvancingFailed means that the rollout has failed; the message says what is done about it.
 	AdvancingFailed = "Failed"
+	// AdvancingCheckUndecided means that a check can say neither that the Release is good nor that it is bad; the message says why.
+	// Annotate the Release with shipper.booking.com/release.checks.retry to have the checks made again.
+	AdvancingCheckUndecided = "CheckUndecided"
 	// AdvancingComplete means that the last step is achieved.
 	AdvancingComplete = "Complete"
 	// ProgressDeadlineExceeded means that a step lacked installation, capacity or traffic for longer than the strategy's
@@ -204,6 +210,10 @@ const (
 	ObjectsNotHealthy = "ObjectsNotHealthy"
 	// ObjectsNotKnown means that some cluster has not reported the health of its objects yet.
 	ObjectsNotKnown = "ObjectsNotKnown"
+	// CheckFailed means that a check of the step has failed; the message has the cluster and the value.
+	CheckFailed = "CheckFailed"
+	// ChecksNotPassed means that checks of the step have not passed yet, or are undecided.
+	ChecksNotPassed = "ChecksNotPassed"
 	// ApprovalsNeeded means that the step's gate asks for more approvals, or that a user has refused the step; the message says who.
 	ApprovalsNeeded = "ApprovalsNeeded"
 	// GatesNotReady means that conditions named by the step's readinessGates are not True.

@@ -4,6 +4,7 @@ package v1alpha1
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -245,6 +246,13 @@ type RolloutStrategy struct {
 	// Release before; the same template is refused until it changes or is confirmed. Absent means Hold. The original had no such field.
 	// +optional
 	OnFailure FailurePolicy `json:"onFailure,omitempty"`
+
+	// checks are made at every step in which the contender has traffic, besides the step's own. Absent means none. The original had no such
+	// field.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Checks []StepCheck `json:"checks,omitempty"`
 }
 
 // Duration is a time in hours, minutes and seconds, such as 10m or 1h30m, at most 720h. It is a text because a template keeps the form
@@ -326,6 +334,36 @@ type RolloutStrategyStep struct {
 	// same. Absent means that steps may be skipped. Not on the last step. The original had no such field.
 	// +optional
 	Gate *StepGate `json:"gate,omitempty"`
+
+	// checks measure how the Release does at this step, once it has what the step wants. All have to pass before the step counts as achieved;
+	// one that fails fails the rollout. A step with checks has a gate. Absent means none. The original had no such field.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Checks []StepCheck `json:"checks,omitempty"`
+}
+
+// StepCheck is a Check that a step or a strategy uses.
+type StepCheck struct {
+	// check is the name of a Check of this namespace, or shipper-checks/NAME of one that all namespaces share.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	Check string `json:"check"`
+
+	// name of this use in statuses. No two checks of a step, with those of the strategy, have the same. Absent means the name of the Check.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`
+	Name string `json:"name,omitempty"`
+
+	// args are values for the arguments that the Check declares. Absent means their defaults.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=20
+	Args map[string]string `json:"args,omitempty"`
+
+	// dryRun is true for a check that is made and reported, and does not count. Absent means false.
+	// +optional
+	DryRun bool `json:"dryRun,omitempty"`
 }
 
 // StepGate is what passing a step takes.
@@ -363,4 +401,53 @@ type RolloutStrategyStepValue struct {
 	// contender is the value for the Release that is being rolled out.
 	// +kubebuilder:validation:Minimum=0
 	Contender int32 `json:"contender"`
+}
+
+// ChecksAt are the checks that are made at a step: its own, and those of the strategy where the contender has traffic.
+func (s *RolloutStrategy) ChecksAt(step int32) []StepCheck {
+	if s == nil || step < 0 || int(step) >= len(s.Steps) {
+		return nil
+	}
+	own := s.Steps[step].Checks
+	if len(s.Checks) == 0 || s.Steps[step].Traffic.Contender == 0 {
+		return own
+	}
+	return append(append([]StepCheck{}, own...), s.Checks...)
+}
+
+// HasChecks reports whether any step has checks.
+func (s *RolloutStrategy) HasChecks() bool {
+	if s == nil {
+		return false
+	}
+	for i := range s.Steps {
+		if len(s.ChecksAt(int32(i))) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Gated reports whether a step has a gate: its own, or because it has checks that count. The last step has none.
+func (s *RolloutStrategy) Gated(step int32) bool {
+	if s == nil || step < 0 || int(step) >= len(s.Steps)-1 {
+		return false
+	}
+	if s.Steps[step].Gate != nil {
+		return true
+	}
+	for _, c := range s.ChecksAt(step) {
+		if !c.DryRun {
+			return true
+		}
+	}
+	return false
+}
+
+// NameInStep is the name of the check in statuses.
+func (c StepCheck) NameInStep() string {
+	if c.Name != "" {
+		return c.Name
+	}
+	return c.Check[strings.LastIndex(c.Check, "/")+1:]
 }

@@ -115,6 +115,8 @@ const (
 	ReleaseHooksRetryAnnotation = "shipper.booking.com/release.hooks.retry"
 	// ReleaseTestAnnotation is set by users. A new value makes the reconciler run the chart's tests once in each cluster of the Release.
 	ReleaseTestAnnotation = "shipper.booking.com/release.test"
+	// ReleaseChecksRetryAnnotation is set by users. A new value makes the reconciler make the checks of the requested step again.
+	ReleaseChecksRetryAnnotation = "shipper.booking.com/release.checks.retry"
 	// ReleaseChartDigestAnnotation is the sha256 (hex) that the chart's archive must have. Empty or absent: not known.
 	ReleaseChartDigestAnnotation = "shipper.booking.com/release.chart.digest"
 	// ReleaseChartSignatureAnnotation is the ChartSignature, as JSON, of the archive that the Release is pinned to. The reconciler

@@ -45,6 +45,13 @@ type ReleaseProgress struct {
 	// +optional
 	Approvals *ReleaseApprovals `json:"approvals,omitempty"`
 
+	// checks of the step, in the order of the strategy. Absent where there are none, or none was made yet.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=20
+	Checks []ReleaseCheck `json:"checks,omitempty"`
+
 	// failure is why the rollout has failed. Absent when it has not, and again when a user raises targetStep or, where nothing was done
 	// about it, when the step has what it wants.
 	// +optional
@@ -57,6 +64,28 @@ type ReleaseNextStep struct {
 	Step int32 `json:"step"`
 	// time is when the step is due. It is requested then if no RolloutBlock and no hold stop it.
 	Time metav1.Time `json:"time"`
+}
+
+// ReleaseCheck is how far a check is over all clusters.
+type ReleaseCheck struct {
+	// name in the step.
+	Name string `json:"name"`
+	// phase is that of the cluster in which it is worst: Failed, Undecided, Pending, Running or Passed.
+	Phase CheckPhase `json:"phase"`
+	// cluster is that cluster. Absent for a check over the fleet.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
+	// measured is the number of measurements there that gave a result, and count how many are needed.
+	// +optional
+	Measured int32 `json:"measured,omitempty"`
+	// +optional
+	Count int32 `json:"count,omitempty"`
+	// value is the last one measured there, at most 64 characters.
+	// +optional
+	Value string `json:"value,omitempty"`
+	// dryRun is true for a check that does not count.
+	// +optional
+	DryRun bool `json:"dryRun,omitempty"`
 }
 
 // ReleaseApprovals are the approvals of a step.
@@ -85,8 +114,14 @@ type ReleaseFailure struct {
 	// cluster is one in which it failed. Absent when it is not known in which.
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
-	// reason is ProgressDeadlineExceeded. There may be others in future.
+	// reason is ProgressDeadlineExceeded or CheckFailed. There may be others in future.
 	Reason string `json:"reason"`
+	// check is the name of the check that failed. Absent for other reasons.
+	// +optional
+	Check string `json:"check,omitempty"`
+	// run is the run of the checks that failed. Absent for other reasons.
+	// +optional
+	Run int64 `json:"run,omitempty"`
 	// message says what was awaited, at most 1024 characters.
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -123,5 +158,6 @@ type FailedEnvironment struct {
 	Step    int32       `json:"step"`
 	Cluster string      `json:"cluster,omitempty"`
 	Reason  string      `json:"reason"`
+	Check   string      `json:"check,omitempty"`
 	Time    metav1.Time `json:"time"`
 }

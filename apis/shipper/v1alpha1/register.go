@@ -32,6 +32,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&ChartSnapshot{}, &ChartSnapshotList{},
 		&Approval{}, &ApprovalList{},
 		&Notification{}, &NotificationList{},
+		&Check{}, &CheckList{},
+		&CheckTarget{}, &CheckTargetList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -174,6 +174,9 @@ type ReleaseStrategyState struct {
 	// step's gate asks for none. The original had no such field.
 	// +optional
 	WaitingForApproval StrategyState `json:"waitingForApproval,omitempty"`
+	// waitingForChecks is True while the step's checks have not all passed. Absent where the step has none.
+	// +optional
+	WaitingForChecks StrategyState `json:"waitingForChecks,omitempty"`
 }
 
 // StrategyState is "True", "False" or "Unknown".

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// DefaultPattern is what the value of an argument has to match if its Check names no pattern. Such a value cannot leave its place in a
+// query, a URL or a text.
+const DefaultPattern = `^[A-Za-z0-9._:/-]{0,253}$`
+
+// Incumbent is the predefined argument with the Release that a contender is compared with.
+const Incumbent = "incumbent"
+
+// Predefined are the arguments that every Check has: app, namespace, release and incumbent are names of objects, cluster and region say
+// where it is measured, step is the index of the step, and elapsed the time since the run began, in seconds with an s.
+func Predefined() []string {
+	return []string{"app", "namespace", "release", Incumbent, "cluster", "region", "step", "elapsed"}
+}
+
+// ArgumentError is an argument that a step gives wrongly, or not.
+type ArgumentError struct {
+	Name, Message string
+	// Missing is true if the step gives none.
+	Missing bool
+}
+
+// Error names the argument.
+func (e ArgumentError) Error() string { return e.Name + ": " + e.Message }
+
+// Resolve returns the values of the arguments that a Check declares: those given, and defaults.
+func Resolve(declared []shipper.CheckArgument, given map[string]string) (map[string]string, []ArgumentError) {
+	values, errs := map[string]string{}, []ArgumentError{}
+	for _, arg := range declared {
+		value, is := given[arg.Name]
+		switch {
+		case !is && arg.Default == nil:
+			errs = append(errs, ArgumentError{Name: arg.Name, Message: "the Check needs a value for this argument", Missing: true})
+			continue
+		case !is:
+			value = *arg.Default
+		}
+		if err := Matches(arg, value); err != nil {
+			errs = append(errs, ArgumentError{Name: arg.Name, Message: err.Error()})
+			continue
+		}
+		values[arg.Name] = value
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if !slices.ContainsFunc(declared, func(a shipper.CheckArgument) bool { return a.Name == name }) {
+			errs = append(errs, ArgumentError{Name: name, Message: unknown(name, namesOf(declared))})
+		}
+	}
+	return values, errs
+}
+
+// Matches returns an error if a value does not match the pattern of an argument as a whole.
+func Matches(arg shipper.CheckArgument, value string) error {
+	pattern := DefaultPattern
+	if arg.Pattern != "" {
+		pattern = arg.Pattern
+	}
+	whole, err := regexp.Compile(`\A(?:` + pattern + `)\z`)
+	if err != nil {
+		return fmt.Errorf("the argument's pattern is no RE2 expression: %w", err)
+	}
+	if !whole.MatchString(value) {
+		return fmt.Errorf("does not match the argument's pattern %s", pattern)
+	}
+	return nil
+}
+
+func namesOf(declared []shipper.CheckArgument) []string {
+	out := make([]string, len(declared))
+	for i, arg := range declared {
+		out[i] = arg.Name
+	}
+	return out
+}
+
+func unknown(name string, declared []string) string {
+	return fmt.Sprintf("no argument %s is declared; there are: %s", name, strings.Join(append(slices.Sorted(slices.Values(declared)),
+		Predefined()...), ", "))
+}
+
+// Substitute replaces each $(NAME) in a text by the value of the argument, as Kubernetes does in the args of a container; $$( stands for
+// $(. A name that values does not have is an error.
+func Substitute(text string, values map[string]string) (string, error) {
+	return substitute(text, values, func(value string) string { return value })
+}
+
+func substitute(text string, values map[string]string, escape func(string) string) (string, error) {
+	var out strings.Builder
+	for {
+		i := strings.Index(text, "$(")
+		if i < 0 {
+			out.WriteString(text)
+			return out.String(), nil
+		}
+		if i > 0 && text[i-1] == '$' {
+			out.WriteString(text[:i-1] + "$(")
+			text = text[i+2:]
+			continue
+		}
+		name, rest, closed := strings.Cut(text[i+2:], ")")
+		value, known := values[name]
+		switch {
+		case !closed:
+			return "", fmt.Errorf("$(%s is not closed by )", shortened(name))
+		case !known:
+			declared := slices.DeleteFunc(slices.Collect(maps.Keys(values)), func(n string) bool { return slices.Contains(Predefined(), n) })
+			return "", fmt.Errorf("%s", unknown(shortened(name), declared))
+		}
+		out.WriteString(text[:i] + escape(value))
+		text = rest
+	}
+}
+
+// maxQuoted bounds, in bytes, how much of a text an error repeats.
+const maxQuoted = 32
+
+func shortened(text string) string {
+	if len(text) <= maxQuoted {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxQuoted], "") + "…"
+}
+
+// Names reports whether a text contains $(NAME).
+func Names(text, name string) bool {
+	for rest := text; ; {
+		i := strings.Index(rest, "$("+name+")")
+		if i < 0 {
+			return false
+		}
+		if i == 0 || rest[i-1] != '$' {
+			return true
+		}
+		rest = rest[i+2:]
+	}
+}
+
+// SubstituteURL is Substitute for a URL: values are escaped as its path or its query requires. An argument in the scheme or the host is an
+// error.
+func SubstituteURL(text string, values map[string]string) (string, error) {
+	head, rest := text, ""
+	if scheme, after, found := strings.Cut(text, "://"); found {
+		if i := strings.IndexAny(after, "/?#"); i >= 0 {
+			head, rest = scheme+"://"+after[:i], after[i:]
+		}
+	}
+	if strings.Contains(head, "$(") {
+		return "", fmt.Errorf("has an argument in its host: only its path and its query may have arguments")
+	}
+	path, query, asks := strings.Cut(rest, "?")
+	path, err := substitute(path, values, url.PathEscape)
+	if err != nil || !asks {
+		return head + path, err
+	}
+	query, err = substitute(query, values, url.QueryEscape)
+	return head + path + "?" + query, err
+}
+
+// SubstituteJSON is Substitute for the strings of a JSON text, names of fields not included.
+func SubstituteJSON(text []byte, values map[string]string) ([]byte, error) {
+	var content any
+	if err := json.Unmarshal(text, &content); err != nil {
+		return nil, fmt.Errorf("is no JSON: %w", err)
+	}
+	content, err := substituteIn(content, values)
+	if err != nil {
+		return nil, err
+	}
+	out, err := json.Marshal(content)
+	if err != nil {
+		return nil, fmt.Errorf("cannot be written as JSON: %w", err)
+	}
+	return out, nil
+}
+
+func substituteIn(content any, values map[string]string) (any, error) {
+	var err error
+	switch content := content.(type) {
+	case string:
+		return Substitute(content, values)
+	case []any:
+		for i := range content {
+			if content[i], err = substituteIn(content[i], values); err != nil {
+				return nil, err
+			}
+		}
+	case map[string]any:
+		for key := range content {
+			if content[key], err = substituteIn(content[key], values); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return content, nil
+}
+
+// Samples are values of all arguments with which a Check can be validated before it is used: defaults, and otherwise texts that match the
+// default pattern.
+func Samples(declared []shipper.CheckArgument) map[string]string {
+	out := map[string]string{}
+	for _, name := range Predefined() {
+		out[name] = name
+	}
+	out["step"], out["elapsed"] = "0", "60s"
+	for _, arg := range declared {
+		out[arg.Name] = "1"
+		if arg.Default != nil {
+			out[arg.Name] = *arg.Default
+		}
+	}
+	return out
+}

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Current reports whether a run is the one of a Release's requested step; target may be nil.
+func Current(target *shipper.CheckTarget, rel *shipper.Release) bool {
+	return target != nil && stamp.OwnedBy(target, rel) && target.Spec.Step == rel.Spec.TargetStep &&
+		target.Spec.Move == stamp.Moved(rel).Count && target.Spec.Retry == rel.Annotations[shipper.ReleaseChecksRetryAnnotation]
+}
+
+// Request is what a new run is made of.
+type Request struct {
+	Release *shipper.Release
+	// Incumbent is the Release that the contender is compared with; empty when there is none.
+	Incumbent string
+	// Clusters are those of the Release.
+	Clusters []string
+	// Shared is the namespace with the Checks that all share.
+	Shared string
+	// Find returns a Check; nil when there is none.
+	Find func(types.NamespacedName) *shipper.Check
+	// Last is the run before; 0 when there was none.
+	Last int64
+}
+
+// Plan is the run of the requested step's checks that begins now. An error means that it cannot begin.
+func Plan(r Request, now time.Time) (*shipper.CheckTargetSpec, error) {
+	s, rel := r.Release.Spec.Environment.Strategy, r.Release
+	spec := &shipper.CheckTargetSpec{
+		Run: r.Last + 1, Step: rel.Spec.TargetStep, Move: stamp.Moved(rel).Count, StartTime: metav1.NewTime(now.Truncate(time.Second)),
+		Retry: rel.Annotations[shipper.ReleaseChecksRetryAnnotation], Incumbent: r.Incumbent,
+		Clusters: slices.Sorted(slices.Values(r.Clusters)),
+	}
+	for _, c := range s.ChecksAt(spec.Step) {
+		key, err := KeyOf(c.Check, rel.Namespace, r.Shared)
+		if err != nil {
+			return nil, fmt.Errorf("check %s: %w", c.NameInStep(), err)
+		}
+		found := r.Find(key)
+		if found == nil {
+			return nil, fmt.Errorf("check %s: there is no Check %s", c.NameInStep(), key)
+		}
+		values, wrong := Resolve(found.Spec.Args, c.Args)
+		if len(wrong) > 0 {
+			return nil, fmt.Errorf("check %s: argument %w", c.NameInStep(), wrong[0])
+		}
+		spec.Checks = append(spec.Checks, shipper.CheckRun{
+			Name: c.NameInStep(), From: key.String(), Args: values, DryRun: c.DryRun, Check: *found.Spec.DeepCopy(),
+			Count: Count(&found.Spec, s.Steps[spec.Step].After.Value()),
+		})
+	}
+	return spec, nil
+}
+
+// Finding is a check that has failed or is undecided, and where.
+type Finding struct {
+	Check, Cluster, Message string
+	// Run is the run.
+	Run int64
+}
+
+// String says it to users.
+func (f Finding) String() string {
+	where := ""
+	if f.Cluster != "" {
+		where = " in " + f.Cluster
+	}
+	return fmt.Sprintf("check %s%s: %s", f.Check, where, f.Message)
+}
+
+// State is how far the checks of a step are.
+type State struct {
+	// Checks are over all clusters, in the order of the run.
+	Checks []shipper.ReleaseCheck
+	// Passed reports whether all that count have passed everywhere.
+	Passed bool
+	// Failed and Undecided are the first that counts and has failed or is undecided; nil when there is none.
+	Failed, Undecided *Finding
+	// Awaited says what is awaited; empty when all have passed.
+	Awaited string
+}
+
+// StateOf computes the state of a run from its results.
+func StateOf(target *shipper.CheckTarget) State {
+	results := target.Status.Results
+	if target.Status.Run != target.Spec.Run {
+		results = Start(&target.Spec)
+	}
+	known := make(map[place]shipper.CheckResult, len(results))
+	for _, r := range results {
+		known[place{r.Name, r.Cluster}] = r
+	}
+	out := State{Passed: true}
+	var awaited []string
+	for i := range target.Spec.Checks {
+		run := &target.Spec.Checks[i]
+		worst := worstOf(target, run, known)
+		out.Checks = append(out.Checks, shipper.ReleaseCheck{
+			Name: run.Name, Phase: worst.Phase, Cluster: worst.Cluster, Measured: Measured(&worst), Count: run.Count, DryRun: run.DryRun,
+			Value: bounded(lastValue(worst), maxValue),
+		})
+		if run.DryRun || worst.Phase == shipper.CheckPassed {
+			continue
+		}
+		out.Passed = false
+		finding := &Finding{Check: run.Name, Cluster: worst.Cluster, Message: worst.Message, Run: target.Spec.Run}
+		switch worst.Phase {
+		case shipper.CheckHasFailed:
+			out.Failed = cmp.Or(out.Failed, finding)
+		case shipper.CheckUndecided:
+			out.Undecided = cmp.Or(out.Undecided, finding)
+		}
+		awaited = append(awaited, describe(run, worst))
+	}
+	out.Awaited = strings.Join(awaited, "; ")
+	return out
+}
+
+// maxValue bounds the value in the status of a Release, in characters.
+const maxValue = 64
+
+func lastValue(r shipper.CheckResult) string {
+	if len(r.Measurements) == 0 {
+		return ""
+	}
+	return r.Measurements[len(r.Measurements)-1].Value
+}
+
+// describe says how far a check is that has not passed.
+func describe(run *shipper.CheckRun, worst shipper.CheckResult) string {
+	where := ""
+	if worst.Cluster != "" {
+		where = " in " + worst.Cluster
+	}
+	switch {
+	case worst.Phase.Decided():
+		return fmt.Sprintf("check %s%s is %s: %s", run.Name, where, strings.ToLower(string(worst.Phase)), worst.Message)
+	case Once(&run.Check):
+		return fmt.Sprintf("check %s runs%s", run.Name, where)
+	}
+	text := fmt.Sprintf("check %s has %d of %d results%s", run.Name, Measured(&worst), run.Count, where)
+	if worst.Message != "" {
+		text += " (" + worst.Message + ")"
+	}
+	return text
+}
+
+// place is a check in a cluster.
+type place struct{ name, cluster string }
+
+// severity orders phases, the worst first.
+var severity = []shipper.CheckPhase{
+	shipper.CheckHasFailed, shipper.CheckUndecided, shipper.CheckPending, shipper.CheckRunning, shipper.CheckPassed,
+}
+
+// worstOf is the result in the cluster in which a check is worst: by phase, then by how few results there are. A cluster without a result
+// is pending.
+func worstOf(target *shipper.CheckTarget, run *shipper.CheckRun, known map[place]shipper.CheckResult) shipper.CheckResult {
+	var worst *shipper.CheckResult
+	for _, cluster := range Places(&target.Spec, run) {
+		one, is := known[place{run.Name, cluster}]
+		if !is {
+			one = shipper.CheckResult{Name: run.Name, Cluster: cluster, Phase: shipper.CheckPending}
+		}
+		if worst == nil || worse(&one, worst) {
+			worst = &one
+		}
+	}
+	if worst == nil { // a Release without clusters
+		return shipper.CheckResult{Name: run.Name, Phase: shipper.CheckPending}
+	}
+	return *worst
+}
+
+func worse(a, b *shipper.CheckResult) bool {
+	return cmp.Or(cmp.Compare(slices.Index(severity, a.Phase), slices.Index(severity, b.Phase)),
+		cmp.Compare(Measured(a), Measured(b)), cmp.Compare(a.Cluster, b.Cluster)) < 0
+}
