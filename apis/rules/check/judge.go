@@ -3,7 +3,9 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -149,4 +151,35 @@ func bounded(text string, most int) string {
 		return string(r[:most-1]) + "…"
 	}
 	return text
+}
+
+// ByNameAndCluster orders results.
+func ByNameAndCluster(a, b shipper.CheckResult) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Cluster, b.Cluster))
+}
+
+const (
+	// MaxResults bounds the results of a run: they are in one object.
+	MaxResults = 4000
+	// allMeasurements is how many results may have all their measurements, and oneMeasurement how many may have one.
+	allMeasurements, oneMeasurement = 200, 1000
+)
+
+// Shortened leaves out measurements where there are many results: the status of a CheckTarget has to fit into an object.
+func Shortened(results []shipper.CheckResult) []shipper.CheckResult {
+	if len(results) <= allMeasurements {
+		return results
+	}
+	for i := range results {
+		r := &results[i]
+		switch {
+		case len(results) <= oneMeasurement:
+			r.Measurements = r.Measurements[max(0, len(r.Measurements)-1):]
+		case r.Phase == shipper.CheckHasFailed || r.Phase == shipper.CheckUndecided:
+			r.Measurements = nil
+		default:
+			r.Measurements, r.Message = nil, ""
+		}
+	}
+	return results
 }
