@@ -96,10 +96,7 @@ func (r *Reconciler) connect(policy outward.Policy, address string, secret *core
 	key, credentials := policy.String()+" "+address, outward.Credentials{}
 	if secret != nil {
 		key += " " + digest(secret.Data)
-		credentials = outward.Credentials{
-			Username: string(secret.Data["username"]), Password: string(secret.Data["password"]), Token: string(secret.Data["token"]),
-			CA: secret.Data["ca.crt"], Certificate: secret.Data["tls.crt"], Key: secret.Data["tls.key"],
-		}
+		credentials = outward.CredentialsOf(secret.Data)
 	}
 	if known, ok := r.clients.Get(key); ok {
 		if to, ok := known.(*http.Client); ok {
@@ -108,7 +105,7 @@ func (r *Reconciler) connect(policy outward.Policy, address string, secret *core
 	}
 	to, err := outward.NewClient(policy, credentials)
 	if err != nil {
-		return nil, unavailablef("Secret %s/%s: %s", secret.Namespace, secret.Name, err)
+		return nil, unavailablef("Secret %s/%s %s", secret.Namespace, secret.Name, err)
 	}
 	r.clients.Add(key, to)
 	return to, nil

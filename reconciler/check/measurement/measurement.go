@@ -92,11 +92,13 @@ func respond(ctx context.Context, spec *shipper.HTTPCheck, at Place) (Values, er
 	if err != nil {
 		return Values{}, fmt.Errorf("url %w", err)
 	}
-	var body []byte
+	body := ""
 	if spec.Body != "" {
-		if body, err = check.SubstituteJSON([]byte(spec.Body), at.Args); err != nil {
+		text, err := check.SubstituteJSON([]byte(spec.Body), at.Args)
+		if err != nil {
 			return Values{}, fmt.Errorf("body %w", err)
 		}
+		body = string(text)
 	}
 	headers := map[string]string{}
 	for name, value := range spec.Headers {
