@@ -52,6 +52,10 @@ controlplane: ## Build etcd, the Kubernetes binaries and kwok once, into a cache
 	@hack/controlplane/build.sh >/dev/null
 	@[[ -z "$${K8S_APPLICATIONS:-}" ]] || K8S=$$K8S_APPLICATIONS hack/controlplane/build.sh >/dev/null
 
+.PHONY: prometheus
+prometheus: ## Build Prometheus once, into a cache outside this tree
+	@hack/prometheus/build.sh >/dev/null
+
 .PHONY: generate
 generate: ## Write everything that is generated
 	@hack/update-generated.sh
@@ -69,7 +73,7 @@ verify: ## Check everything that is checked without running it: generated files,
 	@hack/verify.sh
 
 .PHONY: test
-test: controlplane ## Run all tests, those on real control planes too
+test: controlplane prometheus ## Run all tests, those on real control planes too
 	@hack/test.sh
 
 .PHONY: test-matrix
