@@ -16,6 +16,10 @@ demo: build controlplane ## Roll an application out on three real control planes
 demo-bluegreen: build controlplane ## Blue/green on two clusters: preview, gate, switch, a block that holds a step, a broken image taken back
 	@go run ./test/demo bluegreen
 
+.PHONY: demo-checks
+demo-checks: build controlplane prometheus ## Canaries that metrics decide: one passes, one with errors in one cluster goes back by itself
+	@go run ./test/demo checks
+
 .PHONY: fleet-up
 fleet-up: build controlplane ## Start one management and two application clusters to play with (K8S=1.33: of that version)
 	@go run ./test/fleet/up -dir $(FLEET)
