@@ -30,9 +30,9 @@ func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, c controller.T
 	})
 	ofOthers := handler.TypedEnqueueRequestsFromMapFunc(r.withoutNewer)
 	for _, s := range []source.TypedSource[Key]{
-		source.Kind(mgr.GetCache(), &shipper.CheckTarget{}, ofTarget, predicate.TypedGenerationChangedPredicate[*shipper.CheckTarget]{}),
-		source.Kind(mgr.GetCache(), &shipper.InstallationTarget{}, ofTests),
-		source.Kind(mgr.GetCache(), &shipper.Release{}, ofOthers, leaves()),
+		source.TypedKind(mgr.GetCache(), &shipper.CheckTarget{}, ofTarget, predicate.TypedGenerationChangedPredicate[*shipper.CheckTarget]{}),
+		source.TypedKind(mgr.GetCache(), &shipper.InstallationTarget{}, ofTests),
+		source.TypedKind(mgr.GetCache(), &shipper.Release{}, ofOthers, leaves()),
 		r.jobs(ctx),
 	} {
 		if err := c.Watch(s); err != nil {

@@ -169,10 +169,10 @@ func TestStateOf(t *testing.T) {
 		}},
 		"one is undecided": {target("web-0", in("eu", unknown), in("us", good)), check.State{
 			Checks: []shipper.ReleaseCheck{
-				{Name: "errors", Phase: shipper.CheckUndecided, Cluster: "eu", Measured: 1, Count: 3, Value: "new = 0"}, waits,
+				{Name: "errors", Phase: shipper.CheckUndecided, Cluster: "eu", Count: 3, Value: "new = 0"}, waits,
 			},
-			Undecided: &check.Finding{Check: "errors", Cluster: "eu", Message: "1 measurements have no verdict, the last: new = 0", Run: 2},
-			Awaited:   "check errors is undecided in eu: 1 measurements have no verdict, the last: new = 0",
+			Undecided: &check.Finding{Check: "errors", Cluster: "eu", Message: "no verdict after 1 measurement, the last: new = 0", Run: 2},
+			Awaited:   "check errors is undecided in eu: no verdict after 1 measurement, the last: new = 0",
 		}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
