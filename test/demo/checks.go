@@ -74,8 +74,8 @@ func (s *fixture) serveRequests(release string, errorShare float64) {
 	}
 }
 
-// applyChecked applies the Application with a note that differs by version.
-func (s *fixture) applyChecked(ctx context.Context, note string) error {
+// applyChecked applies the Application with a note that differs by version. Its canary is measured for so long.
+func (s *fixture) applyChecked(ctx context.Context, note, after string) error {
 	return s.applyManifest(ctx, "app.yaml", fmt.Sprintf(`apiVersion: shipper.booking.com/v1alpha1
 kind: Application
 metadata:
@@ -93,10 +93,10 @@ spec:
       - name: canary
         capacity: {contender: 50, incumbent: 100}
         traffic: {contender: 20, incumbent: 80}
-        after: 15s
+        after: %s
         checks: [{check: errors}]
       - {name: full on, capacity: {contender: 100, incumbent: 0},   traffic: {contender: 100, incumbent: 0}}
-`, application, s.charts.URL, note))
+`, application, s.charts.URL, note, after))
 }
 
 func (s *fixture) firstChecked(ctx context.Context) error {
@@ -123,7 +123,7 @@ spec:
 	if err := s.applyManifest(ctx, "check.yaml", manifest); err != nil {
 		return err
 	}
-	if err := s.applyChecked(ctx, "one"); err != nil {
+	if err := s.applyChecked(ctx, "one", "15s"); err != nil {
 		return err
 	}
 	var err error
@@ -141,7 +141,7 @@ func indented(text string) string {
 
 // goodCanary measures, and completes.
 func (s *fixture) goodCanary(ctx context.Context) error {
-	if err := s.applyChecked(ctx, "two"); err != nil {
+	if err := s.applyChecked(ctx, "two", "15s"); err != nil {
 		return err
 	}
 	var err error
@@ -183,7 +183,7 @@ func (s *fixture) passedOnce(ctx context.Context) error {
 
 // badCanary has more errors in one cluster than before, from some time on.
 func (s *fixture) badCanary(ctx context.Context) error {
-	if err := s.applyChecked(ctx, "three"); err != nil {
+	if err := s.applyChecked(ctx, "three", "2m"); err != nil {
 		return err
 	}
 	var err error
