@@ -85,6 +85,7 @@ func Setup(server Server, o Options) error {
 		"/validate-installationtarget": target.Installation,
 		"/validate-capacitytarget":     target.Capacity,
 		"/validate-traffictarget":      target.Traffic,
+		"/validate-checktarget":        target.Check,
 	} {
 		t := &target.Webhook{Kind: kind, BlockCheck: blocks, State: o.State, Guard: guard}
 		serve(path, response.Validate, kind.Name, t.Validate)
