@@ -79,11 +79,12 @@ func Setup(server Server, o Options) error {
 		return endpoint
 	}
 
-	app := &application.Webhook{BlockCheck: blocks, Guard: guard, State: o.State, Charts: o.Charts, Sources: o.Sources}
+	uses := check.NewUses(o.State, o.SharedChecks)
+	app := &application.Webhook{BlockCheck: blocks, Guard: guard, State: o.State, Charts: o.Charts, Sources: o.Sources, Checks: uses}
 	serve("/mutate-application", response.Mutate, "Application", app.Default)
 	serve("/validate-application", response.Validate, "Application", app.Validate)
 
-	rel := &release.Webhook{BlockCheck: blocks, Guard: guard, State: o.State}
+	rel := &release.Webhook{BlockCheck: blocks, Guard: guard, State: o.State, Checks: uses}
 	serve("/mutate-release", response.Mutate, "Release", rel.Default)
 	serve("/validate-release", response.Validate, "Release", rel.Validate)
 
