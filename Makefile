@@ -16,6 +16,10 @@ demo: build controlplane ## Roll an application out on three real control planes
 demo-bluegreen: build controlplane ## Blue/green on two clusters: preview, gate, switch, a block that holds a step, a broken image taken back
 	@go run ./test/demo bluegreen
 
+.PHONY: demo-checks
+demo-checks: build controlplane prometheus ## Canaries that metrics decide: one passes, one with errors in one cluster goes back by itself
+	@go run ./test/demo checks
+
 .PHONY: fleet-up
 fleet-up: build controlplane ## Start one management and two application clusters to play with (K8S=1.33: of that version)
 	@go run ./test/fleet/up -dir $(FLEET)
@@ -52,6 +56,10 @@ controlplane: ## Build etcd, the Kubernetes binaries and kwok once, into a cache
 	@hack/controlplane/build.sh >/dev/null
 	@[[ -z "$${K8S_APPLICATIONS:-}" ]] || K8S=$$K8S_APPLICATIONS hack/controlplane/build.sh >/dev/null
 
+.PHONY: prometheus
+prometheus: ## Build Prometheus once, into a cache outside this tree
+	@hack/prometheus/build.sh >/dev/null
+
 .PHONY: generate
 generate: ## Write everything that is generated
 	@hack/update-generated.sh
@@ -69,7 +77,7 @@ verify: ## Check everything that is checked without running it: generated files,
 	@hack/verify.sh
 
 .PHONY: test
-test: controlplane ## Run all tests, those on real control planes too
+test: controlplane prometheus ## Run all tests, those on real control planes too
 	@hack/test.sh
 
 .PHONY: test-matrix

@@ -4,15 +4,17 @@
 //
 //	Application ─ rollout ─► Release ─► InstallationTarget, CapacityTarget, TrafficTarget
 //	targets ─ member (a queue for each cluster) ─ fleet ─► application clusters
+//	rollout ─► CheckTarget ─ check ─► metrics servers, http servers, Jobs ─► CheckTarget.status ─► rollout
 //	results of member ─ targetstatus ─► the targets' status
 //	Cluster, Secret ─ cluster ─► fleet              RolloutBlock ─ rolloutblock ─► RolloutBlock.status
 //	ConfigMap ────── identity ─► fleet              Release, Notification ─ notify ─► servers that users name
 //
 // Each object has one writer in Shipper:
 //
-//	rollout       Releases and their status; the three targets; an Application's status, and its template after an abort
+//	rollout       Releases and their status; the three targets, and CheckTargets; an Application's status, and its template after an abort
 //	member        objects in application clusters, the replicas of Deployments, the traffic label of Pods
 //	targetstatus  the targets' status, and their finalizers
+//	check         the status of CheckTargets; the Jobs of Checks in application clusters
 //	rolloutblock  a RolloutBlock's status; overrides that name a RolloutBlock that is gone
 //	cluster       a Cluster's status
 //	notify        a Notification's status

@@ -23,6 +23,7 @@ import (
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/reconciler/chartsnapshot"
+	"shipper.dev/shipper/reconciler/check"
 	"shipper.dev/shipper/reconciler/cluster"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/identity"
@@ -44,9 +45,11 @@ type Options struct {
 	Namespace string
 	// GlobalBlocksNamespace is the one whose RolloutBlocks bear on every namespace.
 	GlobalBlocksNamespace string
+	// SharedChecksNamespace is the one with the Checks that all namespaces share.
+	SharedChecksNamespace string
 	// Charts are where Releases' charts come from.
 	Charts *repository.Catalog
-	// OutgoingURLs are those that Notifications may name. Nil: none.
+	// OutgoingURLs are those that Notifications and Checks may name. Nil: none.
 	OutgoingURLs *outward.Policy
 	// Clock is the time, everywhere.
 	Clock clock.WithTicker
@@ -109,7 +112,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return errors.Join(
 		rollout.SetupWithManager(ctx, mgr, rollout.Options{
 			Charts: rollout.NewCharts(charts, values), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
-			Histories: histories, Clock: o.Clock, Workers: o.Workers, Queue: queue.Objects(o.Workers, priorities.OfApplication),
+			SharedChecksNamespace: o.SharedChecksNamespace, Histories: histories, Clock: o.Clock, Workers: o.Workers, Queue: queue.Objects(o.Workers, priorities.OfApplication),
 			Registry: o.Registry,
 		}),
 		cluster.SetupWithManager(mgr, cluster.Options{
@@ -125,6 +128,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
 			GlobalNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queue.Objects(o.Workers, nil),
+		}),
+		check.SetupWithManager(ctx, mgr, check.Options{
+			Fleet: clusters, Histories: histories, URLs: o.OutgoingURLs, Namespace: o.Namespace, Clock: o.Clock, Registry: o.Registry,
 		}),
 		notify.SetupWithManager(mgr, notify.Options{
 			URLs: o.OutgoingURLs, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers, Registry: o.Registry,

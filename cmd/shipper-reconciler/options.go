@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"shipper.dev/shipper/apis/rules/check"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/reconciler/fleet"
@@ -26,6 +27,8 @@ type options struct {
 	kubeconfig      string
 	namespace       string
 	blocksNamespace string
+	// sharedChecks is the namespace with the Checks that all namespaces share.
+	sharedChecks string
 
 	leaderElect             bool
 	identity                string
@@ -56,6 +59,8 @@ func parse(args []string) (*options, error) {
 		"`namespace` of Shipper: the Secrets of clusters, and the Lease of the leader")
 	set.StringVar(&o.blocksNamespace, "rollout-blocks-global-namespace", shipper.GlobalBlocksNamespace,
 		"`namespace` whose RolloutBlocks stop rollouts in all namespaces")
+	set.StringVar(&o.sharedChecks, "shared-checks-namespace", check.SharedNamespace,
+		"`namespace` whose Checks the strategies of all namespaces may name; empty: none")
 	set.BoolVar(&o.leaderElect, "leader-elect", true, "work only while no other reconciler of this namespace does")
 	set.StringVar(&o.identity, "identity", "",
 		"`name` by which this process takes its Lease back after it was killed, its Pod's; it must be unique; empty: a random one")
@@ -74,7 +79,7 @@ func parse(args []string) (*options, error) {
 	set.StringVar(&o.chartRepositories, "chart-repositories", outward.AnyHTTPS,
 		"comma-separated `URLs` that charts may be fetched from, with all below them; a host may be * or begin with *., a port be *")
 	set.StringVar(&o.outgoingURLs, "outgoing-urls", "",
-		"comma-separated `URLs` that Notifications may be sent to, with all below them, as for --chart-repositories; empty: none")
+		"comma-separated `URLs` that Notifications may be sent to and Checks may ask, with all below them, as for --chart-repositories; empty: none")
 	set.IntVar(&o.logLevel, "log-level", 0, "0: what people want to know; 1: every change; 2: more")
 	set.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	if err := set.Parse(args); err != nil {

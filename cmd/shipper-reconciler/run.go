@@ -33,7 +33,7 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	err = reconciler.Setup(ctx, mgr, reconciler.Options{
-		Namespace: o.namespace, GlobalBlocksNamespace: o.blocksNamespace,
+		Namespace: o.namespace, GlobalBlocksNamespace: o.blocksNamespace, SharedChecksNamespace: o.sharedChecks,
 		Charts: repository.NewCatalog(ctx, repository.Options{
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
 			Secrets: repository.SecretsOf(mgr.GetAPIReader()), SystemNamespace: o.namespace,

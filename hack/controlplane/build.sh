@@ -8,11 +8,10 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-readonly programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok)
+readonly name=controlplane programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok)
 readonly kwok=v0.8.0
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/shipper/controlplane
-
-say() { printf 'controlplane: %s\n' "$*" >&2; }
+source ../cached.sh
 
 # pinned prints the version of Kubernetes that the go.mod in folder $1 is for.
 pinned() { awk '{ for (i = 1; i < NF; i++) if ($i == "k8s.io/kubernetes") print $(i + 1) }' "$1/go.mod"; }
@@ -41,47 +40,15 @@ for candidate in "$assets" "$folder"; do
 	if complete "$candidate"; then echo "$candidate"; exit 0; fi
 done
 
-mkdir -p "$folder"
-if command -v flock >/dev/null; then # the kernel opens this lock when its holder ends, however it ends
-	exec 9>"$folder/.lock"
-	flock -n 9 || { say "another build is running, waiting for it"; flock 9; }
-else
-	until mkdir "$folder/.building" 2>/dev/null; do
-		say "waiting for another build (none is running? rmdir $folder/.building)"; sleep 5
-	done
-fi
-rm -rf "$folder"/.build.*
-scratch=$(mktemp -d "$folder/.build.XXXXXX")
-trap 'rm -rf "$scratch"; rmdir "$folder/.building" 2>/dev/null || :' EXIT
-trap 'kill $(jobs -p) 2>/dev/null; exit 130' INT TERM
-
-# What a caller exports must not change what is built. An empty GOFLAGS would not hide one set by `go env -w`.
-export GOBIN=$scratch GOFLAGS=-mod=readonly GOWORK=off GOOS='' GOARCH=''
+begin
 IFS=. read -r major minor _ <<<"${version#v}"
 flags="-s -w" # and, where Kubernetes still had the code of cloud providers, without that: it takes minutes to compile
 for value in "gitVersion=$version" "gitMajor=$major" "gitMinor=$minor" gitTreeState=clean; do
 	flags+=" -X k8s.io/component-base/version.$value -X k8s.io/client-go/pkg/version.$value" # an aggregator serves the second
 done
 
-# build installs program $1, which is package $2 of the module in folder $3 and is called $4 by `go install`, printing the time
-# meanwhile.
-build() {
-	local program=$1 began=$SECONDS told=0 status=0 pid
-	[[ -x "$folder/$program" ]] && return
-	say "building $program"
-	go -C "$3" install -tags providerless -ldflags "$flags" "$2" >"$scratch/log" 2>&1 9>&- &
-	pid=$!
-	while kill -0 "$pid" 2>/dev/null; do
-		sleep 0.2
-		if ((SECONDS - began >= told + 15)); then
-			told=$((SECONDS - began)); say "building $program: $told s"
-		fi
-	done
-	wait "$pid" || status=$?
-	((status == 0)) || { cat "$scratch/log" >&2; say "cannot build $program"; exit "$status"; }
-	mv "$scratch/${4:-$program}" "$folder/$program"
-	say "built $program in $((SECONDS - began)) s"
-}
+# program builds program $1, which is package $2 of the module in folder $3 and is called $4 by `go install`.
+program() { build "$1" "${4:-$1}" -C "$3" install -tags providerless -ldflags "$flags" "$2"; }
 
 for program in etcd kwok; do
 	if [[ -x $cache/$newest/$program && ! -x $folder/$program ]]; then
@@ -89,9 +56,9 @@ for program in etcd kwok; do
 		mv "$scratch/copy" "$folder/$program"
 	fi
 done
-build etcd go.etcd.io/etcd/server/v3 . server
+program etcd go.etcd.io/etcd/server/v3 . server
 for program in kube-apiserver kube-controller-manager kube-scheduler kubectl; do
-	build "$program" "k8s.io/kubernetes/cmd/$program" "$module"
+	program "$program" "k8s.io/kubernetes/cmd/$program" "$module"
 done
-build kwok "sigs.k8s.io/kwok/cmd/kwok@$kwok" .
+program kwok "sigs.k8s.io/kwok/cmd/kwok@$kwok" .
 echo "$folder"

@@ -44,6 +44,7 @@ func (r *Reconciler) watch(ctx context.Context) error {
 		{&shipper.InstallationTarget{}, r.installationChanged},
 		{&shipper.CapacityTarget{}, r.podsChanged},
 		{&shipper.TrafficTarget{}, r.podsChanged},
+		{&shipper.CheckTarget{}, r.checksChanged},
 		{&shipper.Release{}, r.releaseChanged},
 		{&shipper.Application{}, r.policyChanged},
 	} {
@@ -144,6 +145,18 @@ func (r *Reconciler) podsChanged(_ context.Context, c change) {
 		for _, cluster := range clustersOf(o) {
 			r.put(Key{cluster, o.GetNamespace(), o.GetLabels()[shipper.AppLabel], true}, c.initial)
 		}
+	}
+}
+
+// checksChanged is about CheckTargets that ask for the tests of a chart.
+func (r *Reconciler) checksChanged(_ context.Context, c change) {
+	target, ok := c.after.(*shipper.CheckTarget)
+	if !ok || c.initial || c.before != nil && sameMeta(c.before, c.after) ||
+		!slices.ContainsFunc(target.Spec.Checks, func(run shipper.CheckRun) bool { return run.Check.Tests != nil }) {
+		return
+	}
+	for _, cluster := range target.Spec.Clusters {
+		r.queues.add(Key{cluster, target.Namespace, target.Name, false})
 	}
 }
 

@@ -5,6 +5,7 @@
 package queue
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -24,6 +25,8 @@ type Options[R comparable] struct {
 	Priority func(R) Priority
 	// Workers of the controller. A namespace gets at most three of four, so that one is left for others.
 	Workers int
+	// PerNamespace is how many workers a namespace gets at most, if it is not 0.
+	PerNamespace int
 }
 
 // Queue is a queue of a controller.
@@ -45,7 +48,7 @@ func Make[R comparable](o Options[R], name string, retries workqueue.TypedRateLi
 	if o.Priority == nil {
 		o.Priority = func(R) Priority { return Low }
 	}
-	order := newOrder(o.Namespace, max(1, o.Workers*3/4))
+	order := newOrder(o.Namespace, cmp.Or(o.PerNamespace, max(1, o.Workers*3/4)))
 	inner := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[R]{Name: name, Queue: order})
 	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[R]{Name: name, Queue: inner})
 	return &queue[R]{

@@ -91,6 +91,11 @@ func (r *pass) applyReleases(ctx context.Context, s *scope, p releasesPlan) rele
 			return d
 		}
 	}
+	if p.checks.run != nil {
+		if d.rollout = r.beginChecks(ctx, s, p.checks.run, &d); d.rollout != nil {
+			return d
+		}
+	}
 	if p.progress.Acts() {
 		newest := s.history.Newest()
 		d.rollout = r.advance(ctx, s, p.progress)

@@ -75,6 +75,7 @@ func releaseChanges(rel *shipper.Release, is shipper.ReleaseStatus) []report.Eve
 	if a := is.AchievedStep; a != nil && (was.AchievedStep == nil || *was.AchievedStep != *a) {
 		out = append(out, events.Normal(strategyAppliedReason, "Achieve "+a.Name, "step [%d] finished", a.Step))
 	}
+	out = append(out, undecidedNow(was, is)...)
 	before, after := events.Without(was.Conditions, shipper.ReleaseAdvancing), events.Without(is.Conditions, shipper.ReleaseAdvancing)
 	if c := shipper.FindCondition(after, shipper.ReleaseFailed); c != nil {
 		if c.Status == corev1.ConditionTrue && !shipper.ConditionTrue(before, shipper.ReleaseFailed) {
@@ -105,6 +106,15 @@ func releaseChanges(rel *shipper.Release, is shipper.ReleaseStatus) []report.Eve
 	return report.AsOne(append(out, conditions...))
 }
 
+// undecidedNow is the event of checks that have become undecided.
+func undecidedNow(was, is shipper.ReleaseStatus) []report.Event {
+	before, after := shipper.FindCondition(was.Conditions, shipper.ReleaseAdvancing), shipper.FindCondition(is.Conditions, shipper.ReleaseAdvancing)
+	if after == nil || after.Reason != shipper.AdvancingCheckUndecided || before != nil && before.Reason == after.Reason {
+		return nil
+	}
+	return []report.Event{events.Warning(after.Reason, "Hold", "%s", after.Message)}
+}
+
 // stays reports whether a Release has had the step that it is to have: what it waits for then, for a moment or because another Release
 // comes, is no step that begins.
 func stays(rel *shipper.Release, is shipper.ReleaseStatus) bool {
@@ -132,7 +142,7 @@ func waits(s *shipper.ReleaseStrategyStatus) bool {
 	}
 	states := []shipper.StrategyState{
 		s.State.WaitingForInstallation, s.State.WaitingForCapacity, s.State.WaitingForTraffic, s.State.WaitingForReadiness,
-		s.State.WaitingForApproval,
+		s.State.WaitingForApproval, s.State.WaitingForChecks,
 	}
 	return slices.Contains(states, shipper.StrategyStateTrue)
 }
@@ -149,6 +159,7 @@ func transitions(rel *shipper.Release, was, is shipper.ReleaseStrategyState) []r
 		{"WaitingForCommand", was.WaitingForCommand, is.WaitingForCommand},
 		{"WaitingForReadiness", was.WaitingForReadiness, is.WaitingForReadiness},
 		{"WaitingForApproval", was.WaitingForApproval, is.WaitingForApproval},
+		{"WaitingForChecks", was.WaitingForChecks, is.WaitingForChecks},
 	} {
 		if state.was != state.is && state.is != "" {
 			out = append(out, events.Normal(stateTransitionedReason, state.name+"="+string(state.is),

@@ -32,6 +32,8 @@ type scope struct {
 	blocks []*shipper.RolloutBlock
 	// approvals bear on the newest Release; none where its step asks for none.
 	approvals []shipper.Approval
+	// checks are those of the newest Release.
+	checks checksScope
 	// clusters are all there are; nil if neither a block nor placement needs them.
 	clusters []shipper.Cluster
 	// since is when this process began to observe Applications.
@@ -73,6 +75,9 @@ func (r *pass) observe(ctx context.Context, req ctrl.Request) (*scope, error) {
 		return nil, err
 	}
 	if s.approvals, err = r.observeApprovals(ctx, s); err != nil {
+		return nil, err
+	}
+	if s.checks, err = r.observeChecks(ctx, s); err != nil {
 		return nil, err
 	}
 	return s, r.observeClusters(ctx, s)
@@ -142,6 +147,8 @@ func (r *pass) wrote(o client.Object) {
 		of = &shipper.CapacityTarget{}
 	case *shipper.TrafficTarget:
 		of = &shipper.TrafficTarget{}
+	case *shipper.CheckTarget:
+		of = &shipper.CheckTarget{}
 	default:
 		return
 	}

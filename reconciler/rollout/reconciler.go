@@ -32,6 +32,9 @@ import (
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=traffictargets,verbs=get;list;watch;create;patch
 // Approvals open gates.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=approvals,verbs=get;list;watch
+// Checks are copied into CheckTargets when a step has what it wants.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=checks,verbs=get;list;watch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=checktargets,verbs=get;list;watch;create;patch
 // Blocks hold rollouts; clusters are chosen from.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=rolloutblocks;clusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
@@ -42,6 +45,8 @@ type Options struct {
 	Charts Charts
 	// GlobalBlocksNamespace is the one whose RolloutBlocks bear on every namespace.
 	GlobalBlocksNamespace string
+	// SharedChecksNamespace is the one with the Checks that all namespaces share.
+	SharedChecksNamespace string
 	// Histories reads what there is of an Application.
 	Histories *history.Reader
 	// Clock is the time of transitions.
@@ -61,9 +66,11 @@ type Reconciler struct {
 	histories *history.Reader
 	charts    Charts
 	global    string
-	clock     clock.PassiveClock
-	recorder  events.EventRecorder
-	retrier   *retry.Retrier[ctrl.Request]
+	// sharedChecks is the namespace with the Checks that all share.
+	sharedChecks string
+	clock        clock.PassiveClock
+	recorder     events.EventRecorder
+	retrier      *retry.Retrier[ctrl.Request]
 	// releases throttles the statuses of Releases.
 	releases *report.Throttle
 	// confirmed has the UID of each Application, by its key, of which this process has compared the cache with the API server.

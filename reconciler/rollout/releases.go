@@ -34,6 +34,8 @@ type releasesPlan struct {
 	rollout strategy.Plan
 	// progress is what the newest Release does by itself.
 	progress progress.Decision
+	// checks are those of the newest Release's step.
+	checks checksPlan
 }
 
 // missingTargets is a Release of which targets are missing.
@@ -46,7 +48,7 @@ type missingTargets struct {
 
 // writes reports whether anything but status is to be written.
 func (p releasesPlan) writes() bool {
-	return p.choice != nil || len(p.targets) > 0 || len(p.remove) > 0 || p.rollout.Writes() || p.progress.Acts()
+	return p.choice != nil || len(p.targets) > 0 || len(p.remove) > 0 || p.rollout.Writes() || p.progress.Acts() || p.checks.run != nil
 }
 
 // planReleases is pure.
@@ -63,13 +65,15 @@ func planReleases(s *scope, now metav1.Time) releasesPlan {
 	if p.verdict.Blocked() {
 		p.blocked = p.verdict.Message()
 	}
+	p.checks = planChecks(s, now)
 	observed := strategy.Observed{
 		Releases: view.Hold(s.history.Live), Leaving: leaving, Blocked: p.blocked, Returning: returning(s.app, newest),
-		Approvals: s.approvals,
+		Approvals: s.approvals, Checks: p.checks.state,
 	}
 	p.rollout = strategy.Make(observed, now)
 	p.remove = free(leaving, p.rollout.Leaving)
 	p.progress = planProgress(s, p, now)
+	p.checks = p.checks.begins(p.progress)
 	if p.blocked != "" {
 		return p
 	}

@@ -27,7 +27,9 @@ const (
 	name = "rollout"
 	// unscheduled is the index of Releases that have no clusters yet; its one key is yes.
 	unscheduled = name + ".unscheduled"
-	yes         = "yes"
+	// undecided is the index of Releases whose checks are undecided, or cannot begin.
+	undecided = name + ".undecided"
+	yes       = "yes"
 	// defaultWorkers is how many Applications are worked on at the same time.
 	defaultWorkers = 4
 )
@@ -40,9 +42,12 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &shipper.Release{}, unscheduled, isUnscheduled); err != nil {
 		return fmt.Errorf("indexing releases without clusters: %w", err)
 	}
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &shipper.Release{}, undecided, isUndecided); err != nil {
+		return fmt.Errorf("indexing releases with undecided checks: %w", err)
+	}
 	r := &Reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: o.Histories, charts: o.Charts,
-		global: o.GlobalBlocksNamespace, clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent),
+		global: o.GlobalBlocksNamespace, sharedChecks: o.SharedChecksNamespace, clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent),
 		retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()), releases: report.NewThrottle(),
 		metrics: newMetrics(ctx, mgr.GetCache(), o.Clock), since: sync.OnceValue(o.Clock.Now),
 	}
@@ -59,6 +64,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&shipper.CapacityTarget{}, predicates.EnqueueForApplication()).
 		Watches(&shipper.TrafficTarget{}, predicates.EnqueueForApplication()).
 		Watches(&shipper.Approval{}, predicates.EnqueueForApplication()).
+		Watches(&shipper.CheckTarget{}, predicates.EnqueueForApplication()).
+		Watches(&shipper.Check{}, handler.EnqueueRequestsFromMapFunc(r.withoutCheck), predicates.SpecOrMetaChanged()).
 		Watches(&shipper.RolloutBlock{}, predicates.EnqueueForBlock(r.client, r.global), predicates.BlockActiveChanged()).
 		Watches(&shipper.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.withoutClusters), predicates.SpecOrMetaChanged()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.Limiter[ctrl.Request](), NewQueue: o.Queue}).
@@ -69,12 +76,36 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
+// withoutCheck makes a request for each Application whose newest Release cannot begin its checks: this Check may be the one that it needs.
+func (r *Reconciler) withoutCheck(ctx context.Context, _ client.Object) []reconcile.Request {
+	var rels shipper.ReleaseList
+	if err := r.client.List(ctx, &rels, client.MatchingFields{undecided: yes}); err != nil {
+		log.FromContext(ctx).Error(err, "Cannot find the releases that wait for Checks")
+	}
+	return requests(ctx, rels)
+}
+
+func isUndecided(o client.Object) []string {
+	if rel, ok := o.(*shipper.Release); ok {
+		c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing)
+		if c != nil && c.Reason == shipper.AdvancingCheckUndecided {
+			return []string{yes}
+		}
+	}
+	return nil
+}
+
 // withoutClusters makes a request for each Application with a Release that has no clusters yet.
 func (r *Reconciler) withoutClusters(ctx context.Context, _ client.Object) []reconcile.Request {
 	var rels shipper.ReleaseList
 	if err := r.client.List(ctx, &rels, client.MatchingFields{unscheduled: yes}); err != nil {
 		log.FromContext(ctx).Error(err, "Cannot find the releases that wait for clusters")
 	}
+	return requests(ctx, rels)
+}
+
+// requests are those of the Applications of Releases.
+func requests(ctx context.Context, rels shipper.ReleaseList) []reconcile.Request {
 	var out []reconcile.Request
 	for i := range rels.Items {
 		out = append(out, predicates.Requests(ctx, &rels.Items[i])...)

@@ -58,9 +58,14 @@ spec:
       - {name: switched, capacity: {contender: 100, incumbent: 100}, traffic: {contender: 100, incumbent: 0}, after: 3s}
       - {name: full on,  capacity: {contender: 100, incumbent: 0},   traffic: {contender: 100, incumbent: 0}}
 `, application, s.charts.URL, note, values, strategy, preview)
-	file := filepath.Join(s.dir, "app.yaml")
+	return s.applyManifest(ctx, "app.yaml", manifest)
+}
+
+// applyManifest writes a file, and applies it with kubectl.
+func (s *fixture) applyManifest(ctx context.Context, name, manifest string) error {
+	file := filepath.Join(s.dir, name)
 	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
-		return fmt.Errorf("writing the application: %w", err)
+		return fmt.Errorf("writing %s: %w", name, err)
 	}
 	_, err := s.show(ctx, s.kubectl, "apply", "-f", file)
 	return err

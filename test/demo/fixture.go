@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,7 +49,9 @@ type fixture struct {
 	kubectl      exe
 	shipperctl   exe
 	pod          *pod.Pod
-	slack        *slack // nil when there is none
+	slack        *slack              // nil when there is none
+	metrics      map[string]measured // by cluster
+	ends         []func() error
 
 	incumbent string // the first release
 	contender string // the second
@@ -128,6 +131,9 @@ func (s *fixture) end() error {
 	var errs []error
 	if s.pod != nil {
 		errs = append(errs, s.pod.Stop())
+	}
+	for _, end := range slices.Backward(s.ends) {
+		errs = append(errs, end())
 	}
 	if s.charts != nil {
 		s.charts.Close()

@@ -3,7 +3,8 @@
 // Command demo shows one rollout on real control planes: two clusters are joined, an Application is rolled out
 // step by step, a RolloutBlock stops it at the gate, an override lets it through, and an abort takes it back. Each line it
 // prints is true because it was just read from an API server; the first expectation that fails ends it with status 1.
-// With the argument bluegreen it shows a rollout that goes on by itself: preview, switch, failure.
+// With the argument bluegreen it shows a rollout that goes on by itself: preview, switch, failure. With checks it shows canaries that a
+// metric decides.
 //
 // KEEP=1 leaves the fleet up when the story is over, or has failed, until it is interrupted.
 package main
@@ -53,8 +54,10 @@ func run(ctx context.Context, args []string) (err error) {
 	case len(args) == 1 && args[0] == "bluegreen":
 		chapters, shown = blueGreen, "a preview beside production in two clusters, a gate, a switch in one turn, old Pods that stood by,\n"+
 			"a block that held an automatic step, and a broken image that was taken back"
+	case len(args) == 1 && args[0] == "checks":
+		chapters, shown = checks, "a canary that went on by its checks in two clusters, and one with errors in one of them that went back by itself"
 	case len(args) > 0:
-		return fmt.Errorf("unknown demonstration %q: there is bluegreen, and one without an argument", args[0])
+		return fmt.Errorf("unknown demonstration %q: there are bluegreen and checks, and one without an argument", args[0])
 	}
 	s, err := begin(ctx, os.Stdout)
 	if err != nil {

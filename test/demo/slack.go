@@ -70,7 +70,7 @@ metadata:
 spec:
   to: {secretName: slack}
   format: Slack
-  events: [Waiting, Blocked, Failed, Aborted, Completed]
+  events: [Waiting, Blocked, Failed, WentBack, Aborted, Completed]
 `), 0o600); err != nil {
 		return fmt.Errorf("writing the Notification: %w", err)
 	}
@@ -80,12 +80,21 @@ spec:
 
 // slackReceived waits until the local server has received the messages about the rollouts, and prints them.
 func (s *fixture) slackReceived(ctx context.Context) error {
-	for _, words := range []string{
-		"of Application " + application + " has achieved step 0 (preview) and waits for a user",
+	if err := s.slackHas(ctx,
+		"of Application "+application+" has achieved step 0 (preview) and waits for a user",
 		"is stopped at step 0 (preview) by RolloutBlocks",
-		s.contender + " of Application " + application + " has failed at step 0 (preview)",
-		s.contender + " of Application " + application + " was aborted at step 0",
-	} {
+		s.contender+" of Application "+application+" has failed at step 0 (preview)",
+		s.contender+" of Application "+application+" was aborted at step 0",
+	); err != nil {
+		return err
+	}
+	_, err := s.show(ctx, s.kubectl, "get", "notification")
+	return err
+}
+
+// slackHas waits until the local server has received messages with these words, and prints all that it has.
+func (s *fixture) slackHas(ctx context.Context, all ...string) error {
+	for _, words := range all {
 		if err := s.await(ctx, patience, "whether Slack received: "+words, "true", func(context.Context) (string, error) {
 			return fmt.Sprint(slices.ContainsFunc(s.slack.received(), func(text string) bool { return strings.Contains(text, words) })), nil
 		}); err != nil {
@@ -97,6 +106,5 @@ func (s *fixture) slackReceived(ctx context.Context) error {
 		fmt.Fprintln(s.out, "    "+text)
 	}
 	s.fact("a local server in Slack's place received these %d messages", len(texts))
-	_, err := s.show(ctx, s.kubectl, "get", "notification")
-	return err
+	return nil
 }

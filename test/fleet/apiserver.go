@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"shipper.dev/shipper/test/program"
 )
 
 // auditPolicy logs every request of Shipper's accounts and about Shipper's own kinds, and the writes of the administrator and
@@ -70,7 +72,7 @@ func (c *Cluster) runAPIServer() error {
 		return fmt.Errorf("writing the audit policy of %s: %w", c.Name, err)
 	}
 	var err error
-	c.apiServer, err = c.run("kube-apiserver", c.apiServerArgs(c.store.port.port))
+	c.apiServer, err = c.run("kube-apiserver", c.apiServerArgs(c.store.port))
 	return err
 }
 
@@ -95,16 +97,16 @@ func (c *Cluster) Recertify(ctx context.Context) ([]byte, error) {
 
 // StopAPIServer kills the API server: connections to the cluster are refused until StartAPIServer.
 func (c *Cluster) StopAPIServer() error {
-	return c.withAPIServer(func(p *process) error {
+	return c.withAPIServer(func(p *program.Process) error {
 		c.apiServer = nil
-		return p.kill()
+		return p.Kill()
 	})
 }
 
 // Pause freezes the API server: it accepts connections and does not respond until Resume.
 func (c *Cluster) Pause() error {
-	return c.withAPIServer(func(p *process) error {
-		if err := p.signal(syscall.SIGSTOP); err != nil {
+	return c.withAPIServer(func(p *program.Process) error {
+		if err := p.Signal(syscall.SIGSTOP); err != nil {
 			return err
 		}
 		transport, err := rest.HTTPClientFor(c.Config)
@@ -130,11 +132,11 @@ func awaitSilence(transport *http.Client, url string) error {
 
 // Resume ends a Pause.
 func (c *Cluster) Resume() error {
-	return c.withAPIServer(func(p *process) error { return p.signal(syscall.SIGCONT) })
+	return c.withAPIServer(func(p *program.Process) error { return p.Signal(syscall.SIGCONT) })
 }
 
 // withAPIServer calls do, provided that the API server runs and this process started it.
-func (c *Cluster) withAPIServer(do func(*process) error) error {
+func (c *Cluster) withAPIServer(do func(*program.Process) error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.port == nil {

@@ -3,16 +3,13 @@
 package fleet
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strings"
+
+	"shipper.dev/shipper/test/program"
 )
 
 // buildScript builds the programs, or finds them, and prints their folder.
@@ -46,35 +43,9 @@ func Kubectl() (string, error) {
 
 // binaries returns the folder of the programs of a cluster with a minor version. It reports slow steps to progress.
 func binaries(ctx context.Context, progress io.Writer, minor string) (string, error) {
-	root, err := checkout()
+	folder, err := program.Build(ctx, progress, buildScript, managementVersion+"="+minor)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("the control plane: %w", err)
 	}
-	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, filepath.Join(root, buildScript))
-	cmd.Env = append(os.Environ(), managementVersion+"="+minor)
-	cmd.Stdout, cmd.Stderr = &out, progress
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("building the control plane with %s: %w", buildScript, err)
-	}
-	return strings.TrimSpace(out.String()), nil
-}
-
-// checkout returns the root of the source tree: that of the working directory, or else the one this file was compiled from.
-func checkout() (string, error) {
-	var starts []string
-	if wd, err := os.Getwd(); err == nil {
-		starts = append(starts, wd)
-	}
-	if _, file, _, ok := runtime.Caller(0); ok {
-		starts = append(starts, filepath.Dir(file))
-	}
-	for _, folder := range starts {
-		for ; folder != filepath.Dir(folder); folder = filepath.Dir(folder) {
-			if _, err := os.Stat(filepath.Join(folder, buildScript)); err == nil {
-				return folder, nil
-			}
-		}
-	}
-	return "", errors.New("no checkout of Shipper found: " + buildScript + " is in none of the folders above")
+	return folder, nil
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"shipper.dev/shipper/test/program"
 )
 
 // compiler is a `go` that logs its arguments and installs empty programs.
@@ -126,7 +128,7 @@ func TestAKubernetesThatCannotBeBuiltIsRefused(t *testing.T) {
 
 // TestEachModuleIsForItsVersion reads what hack/controlplane/pin.sh has written: no part of an older Kubernetes is of another version.
 func TestEachModuleIsForItsVersion(t *testing.T) {
-	root, err := checkout()
+	root, err := program.Checkout(buildScript)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"shipper.dev/shipper/test/program"
 )
 
 // Cluster is one cluster of a fleet: a real API server with its controllers, whose nodes are simulated.
@@ -41,13 +43,13 @@ type Cluster struct {
 	fleet       *Fleet
 	programs    string // folder
 	store       *store // nil when this process did not start the cluster
-	port        *reservation
+	port        *program.Port
 	credentials *credentials
 
 	mu        sync.Mutex
-	apiServer *process   // nil while stopped
-	manager   *process   // the controller manager
-	others    []*process // scheduler and simulated kubelets
+	apiServer *program.Process   // nil while stopped
+	manager   *program.Process   // the controller manager
+	others    []*program.Process // scheduler and simulated kubelets
 }
 
 // unlimited, as a client's QPS, disables its rate limit.
@@ -65,11 +67,11 @@ func newCluster(f *Fleet, index int, name, programs string, in *store) (*Cluster
 	if c.credentials, err = newCredentials(name, folder); err != nil {
 		return nil, err
 	}
-	if c.port, err = reservePort(); err != nil {
+	if c.port, err = program.ReservePort(); err != nil {
 		return nil, err
 	}
 	c.Config = &rest.Config{
-		Host: "https://" + address(c.port.port),
+		Host: "https://" + c.port.Address(),
 		TLSClientConfig: rest.TLSClientConfig{
 			CAData: c.credentials.trusted(), CertData: c.credentials.adminCert, KeyData: c.credentials.adminKey,
 		},
@@ -154,16 +156,16 @@ func (c *Cluster) startControllers() error {
 	if c.podless {
 		return nil
 	}
-	for program, args := range map[string][]string{
+	for name, args := range map[string][]string{
 		"kube-scheduler": c.schedulerArgs(),
 		"kwok":           c.kwokArgs(c.fleet.stages),
 	} {
-		p, err := c.run(program, args)
+		p, err := c.run(name, args)
 		if err != nil {
 			return err
 		}
 		c.others = append(c.others, p)
-		if program == "kwok" {
+		if name == "kwok" {
 			c.replace(p, args, maxReplaced)
 		}
 	}
@@ -175,22 +177,22 @@ const maxReplaced = 3
 
 // replace starts the simulated kubelets again when they exit on their own, as a node does. In its first moments kwok fills maps that two of
 // its goroutines share, and now and then it dies of that.
-func (c *Cluster) replace(p *process, args []string, times int) {
+func (c *Cluster) replace(p *program.Process, args []string, times int) {
 	if times == 0 {
 		return
 	}
-	p.replaced.Store(true)
+	p.SetReplaced(true)
 	go func() {
-		<-p.done
+		<-p.Done()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		at := slices.Index(c.others, p)
-		if at < 0 || p.expected.Load() {
+		if at < 0 || p.Expected() {
 			return
 		}
 		next, err := c.run("kwok", args)
 		if err != nil {
-			p.replaced.Store(false)
+			p.SetReplaced(false)
 			return
 		}
 		c.others[at] = next
@@ -199,8 +201,8 @@ func (c *Cluster) replace(p *process, args []string, times int) {
 }
 
 // run starts a program of the cluster.
-func (c *Cluster) run(program string, args []string) (*process, error) {
-	return c.fleet.run(c.Name+"-"+program, filepath.Join(c.programs, program), args)
+func (c *Cluster) run(name string, args []string) (*program.Process, error) {
+	return c.fleet.run(c.Name+"-"+name, filepath.Join(c.programs, name), args)
 }
 
 // usable reports whether Pods can be created and will run: the nodes are Ready and the default service account exists.
@@ -259,9 +261,9 @@ func (c *Cluster) wait(ctx context.Context, what string, ask func(context.Contex
 func (c *Cluster) failure() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	errs := []error{c.store.etcd.failure()}
+	errs := []error{c.store.etcd.Failure()}
 	for _, p := range c.running() {
-		errs = append(errs, p.failure())
+		errs = append(errs, p.Failure())
 	}
 	return errors.Join(errs...)
 }
@@ -271,15 +273,15 @@ func (c *Cluster) explain(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.running() {
-		err = p.explain(err)
+		err = p.Explain(err)
 	}
 	return err
 }
 
 // running lists the programs of the cluster that were started, dependent ones first.
-func (c *Cluster) running() []*process {
-	out := append([]*process(nil), c.others...)
-	for _, p := range []*process{c.manager, c.apiServer} {
+func (c *Cluster) running() []*program.Process {
+	out := append([]*program.Process(nil), c.others...)
+	for _, p := range []*program.Process{c.manager, c.apiServer} {
 		if p != nil {
 			out = append(out, p)
 		}
@@ -295,7 +297,7 @@ func (c *Cluster) RestartControllers() error {
 	if c.manager == nil {
 		return fmt.Errorf("%s: %w", c.Name, errNotOurs)
 	}
-	if err := c.manager.kill(); err != nil {
+	if err := c.manager.Kill(); err != nil {
 		return err
 	}
 	var err error

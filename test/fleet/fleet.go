@@ -21,6 +21,8 @@ import (
 	"time"
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"shipper.dev/shipper/test/program"
 )
 
 // ManagementName is the name of the management cluster.
@@ -213,9 +215,9 @@ func (f *Fleet) folder(path ...string) (string, error) {
 }
 
 // run starts a program under a name that also names its log.
-func (f *Fleet) run(name, program string, args []string) (*process, error) {
+func (f *Fleet) run(name, path string, args []string) (*program.Process, error) {
 	log := filepath.Join(f.Dir, "logs", name+".log")
-	return startProcess(name, log, environment(f.Dir), program, args...)
+	return program.Start(name, log, environment(f.Dir), path, args...)
 }
 
 // startClusters starts all clusters in parallel. When one fails it gives up the others.
@@ -264,7 +266,7 @@ func (f *Fleet) writeKubeconfig() error {
 func (f *Fleet) Stop() error { return f.stop() }
 
 func (f *Fleet) end() error {
-	var controllers, servers []*process
+	var controllers, servers []*program.Process
 	for _, c := range f.Clusters() {
 		if c == nil {
 			continue
@@ -279,15 +281,15 @@ func (f *Fleet) end() error {
 			controllers = append(controllers, c.manager)
 		}
 		if c.port != nil {
-			defer c.port.release()
+			defer c.port.Release()
 		}
 	}
-	errs := []error{stopProcesses(time.Second, controllers...), stopProcesses(time.Second, servers...)}
+	errs := []error{program.Stop(time.Second, controllers...), program.Stop(time.Second, servers...)}
 	for _, s := range f.stores {
 		if s.etcd != nil {
-			errs = append(errs, stopProcesses(time.Second/2, s.etcd))
+			errs = append(errs, program.Stop(time.Second/2, s.etcd))
 		}
-		s.port.release()
+		s.port.Release()
 		errs = append(errs, os.RemoveAll(s.data))
 	}
 	if f.temporary {

@@ -29,7 +29,7 @@ func beVictim(dir string) int {
 		return 1
 	}
 	fmt.Println(strings.TrimPrefix(f.Management.Config.Host, "https://"))
-	fmt.Println(address(f.stores[0].port.port))
+	fmt.Println(f.stores[0].port.Address())
 	time.Sleep(time.Minute)
 	return 1
 }
@@ -234,21 +234,5 @@ func TestFoldersOfTheDeadAreSwept(t *testing.T) {
 	}
 	if diff := cmp.Diff([]bool{true, true, false}, got); diff != "" {
 		t.Error("folders of a fleet that lives, of one that starts and of a dead one are there (-want +got):\n" + diff)
-	}
-}
-
-func TestAReservedPortIsNobodyElses(t *testing.T) {
-	t.Parallel()
-	seen := map[int]bool{}
-	for range 50 {
-		r, err := reservePort()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer r.release()
-		if seen[r.port] {
-			t.Errorf("port %d was given twice", r.port)
-		}
-		seen[r.port] = true
 	}
 }

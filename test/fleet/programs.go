@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	apiversion "k8s.io/apimachinery/pkg/util/version"
+
+	"shipper.dev/shipper/test/program"
 )
 
 // controllers lists the controllers that Shipper and the charts it installs need. The node controllers are missing: simulated
@@ -73,8 +75,8 @@ func environment(home string) []string {
 }
 
 // etcdArgs makes etcd listen on one port, keep its data in a folder and never wait for the disk.
-func etcdArgs(port int, data string) []string {
-	url := "http://" + address(port)
+func etcdArgs(port *program.Port, data string) []string {
+	url := "http://" + port.Address()
 	return []string{
 		"--name=fleet",
 		"--data-dir=" + data,
@@ -88,13 +90,13 @@ func etcdArgs(port int, data string) []string {
 }
 
 // apiServerArgs are the arguments of a cluster's API server.
-func (c *Cluster) apiServerArgs(etcd int) []string {
+func (c *Cluster) apiServerArgs(etcd *program.Port) []string {
 	return []string{
-		"--etcd-servers=http://" + address(etcd),
+		"--etcd-servers=http://" + etcd.Address(),
 		"--etcd-prefix=/" + c.Name,
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
-		fmt.Sprintf("--secure-port=%d", c.port.port),
+		fmt.Sprintf("--secure-port=%d", c.port.Number),
 		"--tls-cert-file=" + c.credentials.serverCert,
 		"--tls-private-key-file=" + c.credentials.serverKey,
 		"--client-ca-file=" + c.credentials.ca,

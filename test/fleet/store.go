@@ -11,15 +11,17 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"shipper.dev/shipper/test/program"
 )
 
 // store is an etcd: the one that the clusters share, each under a prefix of its own, or that of a single cluster.
 type store struct {
 	fleet *Fleet
 	name  string
-	port  *reservation
+	port  *program.Port
 	data  string // folder
-	etcd  *process
+	etcd  *program.Process
 }
 
 // startStore starts an etcd without data. API servers wait for it.
@@ -29,7 +31,7 @@ func (f *Fleet) startStore(name string) (*store, error) {
 		return nil, fmt.Errorf("removing what an earlier fleet left: %w", err)
 	}
 	var err error
-	if s.port, err = reservePort(); err != nil {
+	if s.port, err = program.ReservePort(); err != nil {
 		return nil, err
 	}
 	f.stores = append(f.stores, s)
@@ -38,12 +40,12 @@ func (f *Fleet) startStore(name string) (*store, error) {
 
 func (s *store) start() error {
 	var err error
-	s.etcd, err = s.fleet.run(s.name, filepath.Join(s.fleet.programs, "etcd"), etcdArgs(s.port.port, s.data))
+	s.etcd, err = s.fleet.run(s.name, filepath.Join(s.fleet.programs, "etcd"), etcdArgs(s.port, s.data))
 	return err
 }
 
 // url returns the URL of a path of etcd.
-func (s *store) url(path string) string { return "http://" + address(s.port.port) + path }
+func (s *store) url(path string) string { return "http://" + s.port.Address() + path }
 
 // Snapshot is a copy of the data of a cluster's etcd.
 type Snapshot struct {
@@ -68,11 +70,11 @@ func (c *Cluster) Snapshot() (*Snapshot, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for a snapshot of %s: %w", c.Name, err)
 	}
-	if err := c.store.etcd.signal(syscall.SIGSTOP); err != nil {
+	if err := c.store.etcd.Signal(syscall.SIGSTOP); err != nil {
 		return nil, err
 	}
 	err = errors.Join(awaitSilence(http.DefaultClient, c.store.url("/health")), os.CopyFS(data, os.DirFS(c.store.data)),
-		c.store.etcd.signal(syscall.SIGCONT))
+		c.store.etcd.Signal(syscall.SIGCONT))
 	if err != nil {
 		return nil, fmt.Errorf("taking a snapshot of %s: %w", c.Name, err)
 	}
@@ -102,7 +104,7 @@ func (c *Cluster) putBack(s *Snapshot) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range append(c.running(), c.store.etcd) {
-		if err := p.kill(); err != nil {
+		if err := p.Kill(); err != nil {
 			return err
 		}
 	}

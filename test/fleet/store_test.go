@@ -22,8 +22,8 @@ func TestKubeletsThatDieAreStartedAgain(t *testing.T) {
 	c := app(t)
 	cluster.mu.Lock()
 	for _, p := range cluster.others {
-		if strings.HasSuffix(p.name, "-kwok") {
-			if err := p.signal(syscall.SIGKILL); err != nil {
+		if strings.HasSuffix(p.Name, "-kwok") {
+			if err := p.Signal(syscall.SIGKILL); err != nil {
 				t.Error(err)
 			}
 		}

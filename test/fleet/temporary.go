@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"shipper.dev/shipper/test/program"
 )
 
 // temporaryName begins the names of temporary folders of fleets.
@@ -18,7 +20,7 @@ func temporary() (string, *os.File, error) {
 		return "", nil, fmt.Errorf("making the fleet's folder: %w", err)
 	}
 	// The lock gets its name once it is held: sweep must not see it unlocked before its owner locks it.
-	lock, err := tryLock(filepath.Join(dir, "lock.new"))
+	lock, err := program.TryLock(filepath.Join(dir, "lock.new"))
 	if err != nil {
 		return "", nil, fmt.Errorf("locking the fleet's folder: %w", err)
 	}
@@ -32,7 +34,7 @@ func temporary() (string, *os.File, error) {
 func sweep() {
 	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), temporaryName+"*", "lock")) // the pattern is well-formed
 	for _, path := range locks {
-		lock, err := tryLock(path)
+		lock, err := program.TryLock(path)
 		if err != nil || lock == nil {
 			continue
 		}

@@ -3,7 +3,9 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -92,21 +94,28 @@ func phase(run *shipper.CheckRun, r *shipper.CheckResult, m Measurement) (shippe
 	case r.Failed > run.Check.FailureLimit && Once(&run.Check):
 		return shipper.CheckHasFailed, say("%s", why)
 	case r.Failed > run.Check.FailureLimit:
-		return shipper.CheckHasFailed, say("%s (%d of %d measurements failed)", why, r.Failed, Measured(r))
+		return shipper.CheckHasFailed, say("%s (%d of %s failed)", why, r.Failed, times(Measured(r)))
 	case r.Inconclusive > run.Check.InconclusiveLimit:
-		return shipper.CheckUndecided, say("%d measurements have no verdict, the last: %s", r.Inconclusive, why)
+		return shipper.CheckUndecided, say("no verdict after %s, the last: %s", times(r.Inconclusive), why)
 	case r.ConsecutiveErrors > errorLimit:
-		return shipper.CheckUndecided, say("%d measurements one after another gave no value, the last: %s", r.ConsecutiveErrors, why)
+		return shipper.CheckUndecided, say("no value in %s one after another, the last: %s", times(r.ConsecutiveErrors), why)
 	case Measured(r) >= run.Count && r.Passed == 0:
-		return shipper.CheckUndecided, say("none of %d measurements passed, the last: %s", Measured(r), why)
+		return shipper.CheckUndecided, say("none of %s passed, the last: %s", times(Measured(r)), why)
 	case Measured(r) >= run.Count:
 		return shipper.CheckPassed, ""
 	}
 	return shipper.CheckRunning, bounded(m.Message, maxText)
 }
 
-// Measured is how many measurements gave a result.
-func Measured(r *shipper.CheckResult) int32 { return r.Passed + r.Failed + r.Inconclusive }
+func times(n int32) string {
+	if n == 1 {
+		return "1 measurement"
+	}
+	return fmt.Sprintf("%d measurements", n)
+}
+
+// Measured is how many measurements gave a result: those that passed or failed.
+func Measured(r *shipper.CheckResult) int32 { return r.Passed + r.Failed }
 
 // Next is when the next measurement of a check is due; false when it is decided.
 func Next(spec *shipper.CheckTargetSpec, run *shipper.CheckRun, r shipper.CheckResult) (time.Time, bool) {
@@ -149,4 +158,35 @@ func bounded(text string, most int) string {
 		return string(r[:most-1]) + "…"
 	}
 	return text
+}
+
+// ByNameAndCluster orders results.
+func ByNameAndCluster(a, b shipper.CheckResult) int {
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Cluster, b.Cluster))
+}
+
+const (
+	// MaxResults bounds the results of a run: they are in one object.
+	MaxResults = 4000
+	// allMeasurements is how many results may have all their measurements, and oneMeasurement how many may have one.
+	allMeasurements, oneMeasurement = 200, 1000
+)
+
+// Shortened leaves out measurements where there are many results: the status of a CheckTarget has to fit into an object.
+func Shortened(results []shipper.CheckResult) []shipper.CheckResult {
+	if len(results) <= allMeasurements {
+		return results
+	}
+	for i := range results {
+		r := &results[i]
+		switch {
+		case len(results) <= oneMeasurement:
+			r.Measurements = r.Measurements[max(0, len(r.Measurements)-1):]
+		case r.Phase == shipper.CheckHasFailed || r.Phase == shipper.CheckUndecided:
+			r.Measurements = nil
+		default:
+			r.Measurements, r.Message = nil, ""
+		}
+	}
+	return results
 }

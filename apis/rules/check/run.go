@@ -63,7 +63,20 @@ func Plan(r Request, now time.Time) (*shipper.CheckTargetSpec, error) {
 			Count: Count(&found.Spec, s.Steps[spec.Step].After.Value()),
 		})
 	}
+	results := 0
+	for i := range spec.Checks {
+		results += len(Places(spec, &spec.Checks[i]))
+	}
+	if results > MaxResults {
+		return nil, fmt.Errorf("%d checks in %d clusters have %d results, and at most %d are kept: use over: Fleet", len(spec.Checks),
+			len(spec.Clusters), results, MaxResults)
+	}
 	return spec, nil
+}
+
+// TestRequest names the run of a chart's tests that a check asks for.
+func TestRequest(spec *shipper.CheckTargetSpec, run *shipper.CheckRun) string {
+	return fmt.Sprintf("check/%d/%s", spec.Run, run.Name)
 }
 
 // Finding is a check that has failed or is undecided, and where.
@@ -147,8 +160,10 @@ func describe(run *shipper.CheckRun, worst shipper.CheckResult) string {
 		where = " in " + worst.Cluster
 	}
 	switch {
-	case worst.Phase.Decided():
-		return fmt.Sprintf("check %s%s is %s: %s", run.Name, where, strings.ToLower(string(worst.Phase)), worst.Message)
+	case worst.Phase == shipper.CheckHasFailed:
+		return fmt.Sprintf("check %s has failed%s: %s", run.Name, where, worst.Message)
+	case worst.Phase == shipper.CheckUndecided:
+		return fmt.Sprintf("check %s is undecided%s: %s", run.Name, where, worst.Message)
 	case Once(&run.Check):
 		return fmt.Sprintf("check %s runs%s", run.Name, where)
 	}

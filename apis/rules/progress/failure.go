@@ -17,13 +17,13 @@ import (
 // maxMessage bounds, in characters, the message of a failure.
 const maxMessage = 1024
 
-// deadline runs the clock of progressDeadline, and notes that it has run out.
+// deadline runs the clock of progressDeadline, and notes that it has run out. Checks have ends of their own.
 func (d *decision) deadline() {
 	p, allowed := d.progress, d.strategy.ProgressDeadline.Value()
 	switch {
 	case allowed == 0 || p.ConvergedTime != nil || p.MovedBack:
 		p.DeadlineTime, p.DeadlineRemaining = nil, ""
-		if d.Step.Converged && !p.MovedBack {
+		if d.Step.Converged && !p.MovedBack && p.Failure != nil && p.Failure.Reason == shipper.ProgressDeadlineExceeded {
 			p.Failure = nil
 		}
 		return
@@ -48,7 +48,7 @@ func (d *decision) deadline() {
 		d.again(wait)
 		return
 	}
-	d.recordFailure()
+	d.overdue()
 }
 
 // stopClock keeps what is left of the time that is allowed.
@@ -69,15 +69,36 @@ func (d *decision) onlyUnreachable() bool {
 	return len(d.Step.Lacking) > 0 && !slices.ContainsFunc(d.Step.Lacking, func(l strategy.Lack) bool { return l.Reachable })
 }
 
-// recordFailure writes down that the rollout has failed, where, and what is done about it.
-func (d *decision) recordFailure() {
-	f := &shipper.ReleaseFailure{
-		Step: d.target(), Reason: shipper.ProgressDeadlineExceeded, Time: upTo(d.now), Message: d.Step.Awaited,
-		Action: cmp.Or(d.strategy.OnFailure, shipper.OnFailureHold),
+// checks notes that a check has failed. A user who has the checks made again ends that, unless the rollout went back.
+func (d *decision) checks() {
+	p, state := d.progress, d.Step.Checks
+	if p.MovedBack {
+		return
 	}
+	if f := p.Failure; f != nil && f.Reason == shipper.CheckFailed && state != nil && (state.Failed == nil || state.Failed.Run != f.Run) {
+		p.Failure = nil
+	}
+	if p.Failure != nil || state == nil || state.Failed == nil || d.Step.Achieved {
+		return
+	}
+	found := state.Failed
+	d.fail(&shipper.ReleaseFailure{
+		Reason: shipper.CheckFailed, Check: found.Check, Cluster: found.Cluster, Run: found.Run, Message: found.Message,
+	})
+}
+
+// overdue writes down that the step does not have what it wants, and where.
+func (d *decision) overdue() {
+	f := &shipper.ReleaseFailure{Reason: shipper.ProgressDeadlineExceeded, Message: d.Step.Awaited}
 	if i := slices.IndexFunc(d.Step.Lacking, func(l strategy.Lack) bool { return l.Reachable }); i >= 0 {
 		f.Cluster, f.Message = d.Step.Lacking[i].Cluster, cmp.Or(d.Step.Lacking[i].Message, d.Step.Awaited)
 	}
+	d.fail(f)
+}
+
+// fail writes down that the rollout has failed, and what is done about it.
+func (d *decision) fail(f *shipper.ReleaseFailure) {
+	f.Step, f.Time, f.Action = d.target(), upTo(d.now), cmp.Or(d.strategy.OnFailure, shipper.OnFailureHold)
 	if r := []rune(f.Message); len(r) > maxMessage {
 		f.Message = string(r[:maxMessage-1]) + "…"
 	}
@@ -152,6 +173,9 @@ func (d *decision) failureMessage() string {
 		where = " in " + f.Cluster
 	}
 	text := fmt.Sprintf("step %d%s did not get what it wants in %s%s: %s", f.Step, name, d.strategy.ProgressDeadline, where, f.Message)
+	if f.Reason == shipper.CheckFailed {
+		text = fmt.Sprintf("step %d%s failed check %s%s: %s", f.Step, name, f.Check, where, f.Message)
+	}
 	if wants := cmp.Or(d.strategy.OnFailure, shipper.OnFailureHold); f.Action == shipper.OnFailureHold && wants != f.Action {
 		text += fmt.Sprintf("; onFailure is %s, but there is nothing to go back to", wants)
 	}

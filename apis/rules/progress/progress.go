@@ -80,10 +80,11 @@ func Decide(o Observed, now time.Time) Decision {
 	d := decision{Observed: o, strategy: s, now: now, stored: o.Release.Status.Progress}
 	d.startOrContinue()
 	d.deadline()
+	d.checks()
 	advancing := d.advancing()
 	d.out.Progress = d.progress
 	d.out.Conditions = append(d.out.Conditions, advancing)
-	if s.ProgressDeadline != "" {
+	if s.ProgressDeadline != "" || s.HasChecks() {
 		d.out.Conditions = append(d.out.Conditions, d.failedCondition())
 	}
 	return d.out
@@ -122,7 +123,10 @@ func (d *decision) startOrContinue() {
 	if d.progress.ConvergedTime == nil && d.Step.Converged {
 		d.progress.ConvergedTime = new(upTo(d.now))
 	}
-	d.progress.Next, d.progress.Approvals = nil, d.Step.Approvals
+	d.progress.Next, d.progress.Approvals, d.progress.Checks = nil, d.Step.Approvals, nil
+	if d.Step.Checks != nil {
+		d.progress.Checks = d.Step.Checks.Checks
+	}
 	if d.strategy.ProgressDeadline != "" && d.progress.ConvergedTime == nil {
 		d.progress.AvailablePods = max(d.progress.AvailablePods, d.Step.Available)
 	}
@@ -158,6 +162,8 @@ func (d *decision) advancing() shipper.Condition {
 		return d.condition(corev1.ConditionFalse, shipper.AdvancingHeldAfterGoingBack, message)
 	case d.Step.Approving:
 		return d.condition(corev1.ConditionFalse, shipper.AdvancingAwaitingApproval, d.Step.Awaited)
+	case !d.Step.Achieved && d.Step.Checks != nil && d.Step.Checks.Undecided != nil:
+		return d.condition(corev1.ConditionFalse, shipper.AdvancingCheckUndecided, d.Step.Checks.Undecided.String())
 	case !d.Step.Achieved:
 		return d.condition(corev1.ConditionTrue, shipper.AdvancingChecking, d.Step.Awaited)
 	case int(d.target()) == len(d.strategy.Steps)-1:

@@ -26,7 +26,7 @@ func Fail(rel *shipper.Release) (string, error) {
 	}
 	f := shipper.FailedEnvironment{Digest: digest, Release: rel.Name}
 	if p := rel.Status.Progress; p != nil && p.Failure != nil {
-		f.Step, f.Cluster, f.Reason, f.Time = p.Failure.Step, p.Failure.Cluster, p.Failure.Reason, p.Failure.Time
+		f.Step, f.Cluster, f.Reason, f.Check, f.Time = p.Failure.Step, p.Failure.Cluster, p.Failure.Reason, p.Failure.Check, p.Failure.Time
 	}
 	text, err := json.Marshal(f)
 	if err != nil {

@@ -14,12 +14,35 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// maxMessage bounds, in bytes, how much of another controller's condition a message repeats.
+// maxMessage bounds, in bytes, how much of another controller's condition, or of checks, a message repeats.
 const maxMessage = 256
 
-// gates are the stages of the step's readinessGates and of its approvals; none when the step asks for neither. A step at or before the
-// achieved one has passed its readinessGates; its approvals may still be withdrawn.
-func (r *rollout) gates() []stage { return append(r.readiness(), r.approvals()...) }
+// gates are the stages of the step's readinessGates, its checks and its approvals; none when the step asks for none. A step at or before the
+// achieved one has passed its readinessGates and its checks; its approvals may still be withdrawn.
+func (r *rollout) gates() []stage {
+	return slices.Concat(r.readiness(), r.checks(), r.approvals())
+}
+
+// checks is the stage of the step's checks.
+func (r *rollout) checks() []stage {
+	rel := r.contender().Release
+	if len(rel.Spec.Environment.Strategy.ChecksAt(rel.Spec.TargetStep)) == 0 {
+		return nil
+	}
+	out := stage{
+		condition: shipper.StrategyContenderAchievedChecks,
+		waiting: func(state *shipper.ReleaseStrategyState) *shipper.StrategyState {
+			return &state.WaitingForChecks
+		},
+		achieved: achieved(rel) >= rel.Spec.TargetStep || r.Checks != nil && r.Checks.Passed,
+		message:  "its checks begin",
+		reason:   shipper.ChecksNotPassed,
+	}
+	if r.Checks != nil {
+		out.message = shortened(r.Checks.Awaited)
+	}
+	return []stage{out}
+}
 
 func (r *rollout) readiness() []stage {
 	if len(r.step.ReadinessGates) == 0 {

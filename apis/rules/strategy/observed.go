@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"shipper.dev/shipper/apis/rules/check"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -22,6 +23,8 @@ type Observed struct {
 	Blocked string
 	// Approvals are those of the newest Release's namespace that may bear on it.
 	Approvals []shipper.Approval
+	// Checks is how far the checks of the newest Release's step are; nil before they begin.
+	Checks *check.State
 	// Returning is true from the deletion of a newer Release until the application reconciler has handled it. If the newest
 	// Release here is complete, the plan uses its last step and ignores its targetStep.
 	Returning bool

@@ -36,6 +36,9 @@ func (r *rollout) strategyStatus(rel *shipper.Release, now metav1.Time) *shipper
 	if r.step.RequiredApprovals() > 0 {
 		out.State.WaitingForApproval = shipper.StrategyStateFalse
 	}
+	if len(rel.Spec.Environment.Strategy.ChecksAt(rel.Spec.TargetStep)) > 0 {
+		out.State.WaitingForChecks = shipper.StrategyStateFalse
+	}
 	var before []shipper.ReleaseStrategyCondition
 	if rel.Status.Strategy != nil {
 		before = rel.Status.Strategy.Conditions

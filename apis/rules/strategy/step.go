@@ -5,6 +5,7 @@ package strategy
 import (
 	"slices"
 
+	"shipper.dev/shipper/apis/rules/check"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -17,6 +18,8 @@ type StepState struct {
 	// Approvals are those of the step; nil when its gate asks for none. Approving is true while they alone are awaited.
 	Approvals *shipper.ReleaseApprovals
 	Approving bool
+	// Checks is how far the checks of the step are; nil when it has none, or before they begin.
+	Checks *check.State
 	// Incumbent reports whether there is a Release to go back to.
 	Incumbent bool
 	// Awaited is what is awaited, for users; empty when the step is achieved.
@@ -37,7 +40,7 @@ type Lack struct {
 }
 
 func (r *rollout) stepState() StepState {
-	s := StepState{Converged: r.converged, Incumbent: r.incumbent() >= 0, Available: r.availablePods()}
+	s := StepState{Converged: r.converged, Incumbent: r.incumbent() >= 0, Available: r.availablePods(), Checks: r.Checks}
 	if r.stages == nil {
 		s.Awaited = r.executed(r.contender().Release).Message
 		return s
@@ -113,5 +116,5 @@ func ByItself(s *shipper.RolloutStrategy) bool {
 			return true
 		}
 	}
-	return s.ProgressDeadline != "" || s.OnFailure != ""
+	return s.ProgressDeadline != "" || s.OnFailure != "" || s.HasChecks()
 }

@@ -53,7 +53,7 @@ type CheckSpec struct {
 	// +optional
 	Timeout Duration `json:"timeout,omitempty"`
 
-	// count is the number of measurements that give a result. Absent means as many as fit into the step's after, and at least 1.
+	// count is the number of measurements that have to pass or fail. Absent means as many as fit into the step's after, and at least 1.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
@@ -65,7 +65,8 @@ type CheckSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	FailureLimit int32 `json:"failureLimit,omitempty"`
 
-	// inconclusiveLimit is the number of measurements without a verdict that do not make the check undecided. Absent means 0.
+	// inconclusiveLimit is the number of measurements without a verdict that are made again before the check is undecided. Absent means 0:
+	// the first one makes it undecided.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000

@@ -47,7 +47,8 @@ type HookRun struct {
 
 // TestRun is a run of a chart's tests in a cluster.
 type TestRun struct {
-	// request is the value of the annotation shipper.booking.com/release.test that requested the run.
+	// request is the value of the annotation shipper.booking.com/release.test that requested the run or, for the run of a Check,
+	// check/RUN/NAME.
 	Request string `json:"request"`
 	// phase is Running, Succeeded or Failed.
 	Phase HookPhase `json:"phase"`

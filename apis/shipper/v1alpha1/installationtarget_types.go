@@ -145,6 +145,12 @@ type ClusterInstallationStatus struct {
 	// test is the last run of the chart's tests in the cluster. Absent until a run is requested.
 	// +optional
 	Test *TestRun `json:"test,omitempty"`
+	// checkTests are the runs of the chart's tests that the Checks of the Release's step asked for. Absent where none did.
+	// +optional
+	// +listType=map
+	// +listMapKey=request
+	// +kubebuilder:validation:MaxItems=20
+	CheckTests []TestRun `json:"checkTests,omitempty"`
 }
 
 // InstalledDrift says how objects differ from what was released. Its size is bounded.

@@ -5,6 +5,7 @@ package installation
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/check"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/retry"
 )
@@ -43,8 +45,9 @@ type hookRecord struct {
 	// Installed is set when the target was installed for the first time, hooks and all.
 	Installed bool              `json:"installed,omitempty"`
 	Runs      []shipper.HookRun `json:"runs,omitempty"`
-	// Test is the last run of tests.
-	Test *shipper.TestRun `json:"test,omitempty"`
+	// Test is the last run of tests that a user asked for, and Checks are those that Checks asked for.
+	Test   *shipper.TestRun  `json:"test,omitempty"`
+	Checks []shipper.TestRun `json:"checks,omitempty"`
 }
 
 // hookOrders are what a Release asks of its hooks.
@@ -55,6 +58,39 @@ type hookOrders struct {
 	rollback bool
 	// retry and test are the values of its annotations.
 	retry, test string
+	// checks are the tests that Checks ask for.
+	checks []testOrder
+}
+
+// testOrder is one run of tests.
+type testOrder struct {
+	request string
+	// names of the tests; none means all.
+	names []string
+	// needed is true if it is a failure that the chart has no such tests.
+	needed bool
+}
+
+// checkOrders are the tests that the Checks of a Release's step ask for.
+func (w *Worker) checkOrders(ctx context.Context, rel *shipper.Release) ([]testOrder, error) {
+	if !rel.Spec.Environment.Strategy.HasChecks() {
+		return nil, nil
+	}
+	target := &shipper.CheckTarget{}
+	err := w.client.Get(ctx, client.ObjectKeyFromObject(rel), target, client.UnsafeDisableDeepCopy)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading CheckTarget %s: %w", rel.Name, err)
+	}
+	var out []testOrder
+	if err != nil || !check.Current(target, rel) {
+		return nil, nil
+	}
+	for i := range target.Spec.Checks {
+		if run := &target.Spec.Checks[i]; run.Check.Tests != nil {
+			out = append(out, testOrder{check.TestRequest(&target.Spec, run), run.Check.Tests.Names, true})
+		}
+	}
+	return out, nil
 }
 
 // hookOrdersOf reads the target's Release.
@@ -67,7 +103,12 @@ func (w *Worker) hookOrdersOf(ctx context.Context, it *shipper.InstallationTarge
 	if err != nil {
 		return hookOrders{}, fmt.Errorf("reading Release %s: %w", it.Name, err)
 	}
+	checks, err := w.checkOrders(ctx, &rel)
+	if err != nil {
+		return hookOrders{}, err
+	}
 	return hookOrders{
+		checks:   checks,
 		rollback: rel.Annotations[shipper.ReleaseRollbackOfAnnotation] != "",
 		retry:    rel.Annotations[shipper.ReleaseHooksRetryAnnotation],
 		test:     rel.Annotations[shipper.ReleaseTestAnnotation],
@@ -209,20 +250,44 @@ func (i *installer) runHooks(ctx context.Context, hooks []wanted, when moment) e
 	})
 }
 
-// test runs the chart's tests when the Release asks for it, and notes what came of them. It is no part of the installation.
+// test runs the chart's tests when the Release or its Checks ask for it, and notes what came of them. It is no part of the installation.
 func (i *installer) test(ctx context.Context) error {
 	if i.hookRecord != nil {
-		i.tested = i.hookRecord.Test
+		i.tested, i.checked = i.hookRecord.Test, i.hookRecord.Checks
 	}
-	want := i.hookOrders.test
-	if want == "" || i.tested != nil && i.tested.Request == want && i.tested.Phase != shipper.HookRunning {
-		return nil
+	var errs []error
+	if want := i.hookOrders.test; want != "" && !endedFor(i.tested, want) {
+		run, err := i.runTests(ctx, testOrder{request: want}, func(run *shipper.TestRun) { i.hookRecord.Test = run })
+		i.tested, errs = run, append(errs, err)
 	}
-	i.tested = &shipper.TestRun{Request: want, Phase: shipper.HookRunning}
+	var checked []shipper.TestRun
+	for _, order := range i.hookOrders.checks {
+		at := slices.IndexFunc(i.checked, func(r shipper.TestRun) bool { return r.Request == order.request })
+		if at >= 0 && endedFor(&i.checked[at], order.request) {
+			checked = append(checked, i.checked[at])
+			continue
+		}
+		run, err := i.runTests(ctx, order, func(run *shipper.TestRun) { i.hookRecord.Checks = append(slices.Clone(checked), *run) })
+		checked, errs = append(checked, *run), append(errs, err)
+	}
+	if len(i.hookOrders.checks) > 0 {
+		i.checked = checked
+	}
+	return errors.Join(errs...)
+}
+
+// endedFor reports whether the tests have run for a request.
+func endedFor(run *shipper.TestRun, request string) bool {
+	return run != nil && run.Request == request && run.Phase != shipper.HookRunning
+}
+
+// runTests runs tests, or looks how far they are. note keeps, in the record, what came of them in the end.
+func (i *installer) runTests(ctx context.Context, order testOrder, note func(*shipper.TestRun)) (*shipper.TestRun, error) {
+	out := &shipper.TestRun{Request: order.request, Phase: shipper.HookRunning}
 	all, err := i.render()
 	if err != nil {
-		i.tested.Message = retry.Brief(err)
-		return err
+		out.Message = retry.Brief(err)
+		return out, err
 	}
 	if i.hookRecord == nil {
 		i.hookRecord = &hookRecord{}
@@ -230,22 +295,27 @@ func (i *installer) test(ctx context.Context) error {
 	i.hookRecord.Installed = true
 	i.all = all
 	_, hooks := part(all)
-	tests := at(hooks, release.HookTest)
+	tests := slices.DeleteFunc(at(hooks, release.HookTest), func(w wanted) bool {
+		return len(order.names) > 0 && !slices.Contains(order.names, w.content.GetName())
+	})
 	if len(tests) == 0 {
-		i.tested.Message = "the chart has no tests"
+		out.Message = "the chart has no tests"
 	}
 	err = i.discreet(i.runAll(ctx, tests, release.HookTest, func(run *shipper.HookRun) (string, bool) {
-		return want, run == nil || run.Request != want
+		return order.request, run == nil || run.Request != order.request
 	}))
 	if err != nil {
-		i.tested.Message = retry.Brief(err)
+		out.Message = retry.Brief(err)
 		if reason, _ := retry.ClassifyInCluster(err); reason != shipper.HookFailed {
-			return err
+			return out, err
 		}
-		i.tested.Phase = shipper.HookHasFailed
+		out.Phase = shipper.HookHasFailed
 	} else {
-		i.tested.Phase = shipper.HookSucceeded
+		out.Phase = shipper.HookSucceeded
 	}
-	i.hookRecord.Test = i.tested
-	return i.record(ctx, i.anchor.inventory, i.anchor.rendered)
+	if len(tests) == 0 && order.needed {
+		out.Phase = shipper.HookHasFailed
+	}
+	note(out)
+	return out, i.record(ctx, i.anchor.inventory, i.anchor.rendered)
 }

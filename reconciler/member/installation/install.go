@@ -46,8 +46,9 @@ type installer struct {
 	// render gives what the target consists of in the cluster, and all is that once it was rendered.
 	render func() ([]wanted, error)
 	all    []wanted
-	// tested is what came of the tests.
-	tested *shipper.TestRun
+	// tested is what came of the tests that a user asked for, and checked of those that Checks asked for.
+	tested  *shipper.TestRun
+	checked []shipper.TestRun
 	// wake is when to look again though nothing happens; zero when there is no need.
 	wake   time.Time
 	events []report.Event

@@ -87,13 +87,16 @@ func clusterStatus(
 		return old
 	}
 	out := shipper.ClusterInstallationStatus{
-		Name: o.cluster, Objects: cmp.Or(o.objects, old.Objects), Hooks: old.Hooks, Test: old.Test,
+		Name: o.cluster, Objects: cmp.Or(o.objects, old.Objects), Hooks: old.Hooks, Test: old.Test, CheckTests: old.CheckTests,
 	}
 	if o.hooks != nil {
 		out.Hooks = o.hooks
 	}
 	if o.tested != nil {
 		out.Test = o.tested
+	}
+	if o.checked != nil {
+		out.CheckTests = o.checked
 	}
 	if o.err == nil {
 		out.Status, out.ClusterScoped, out.Drift = shipper.InstallationStatusInstalled, o.scoped, o.drift

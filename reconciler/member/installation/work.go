@@ -38,9 +38,10 @@ type Outcome struct {
 	// again; 0 for never.
 	drift *shipper.InstalledDrift
 	later time.Duration
-	// hooks are the runs that are remembered, tested what came of the tests, and testing what is wrong with those.
+	// hooks are the runs that are remembered, tested what came of the tests, checked of those of Checks, and testing what is wrong with them.
 	hooks   []shipper.HookRun
 	tested  *shipper.TestRun
+	checked []shipper.TestRun
 	testing error
 	// wake is when to look again though nothing happens; zero when there is no need.
 	wake time.Time
@@ -114,7 +115,7 @@ func (w *Worker) install(
 		out.testing = work.discreet(work.test(ctx))
 	}
 	out.objects = work.survey(ctx)
-	out.events, out.scoped, out.tested, out.wake = work.events, work.scoped, work.tested, work.wake
+	out.events, out.scoped, out.tested, out.checked, out.wake = work.events, work.scoped, work.tested, work.checked, work.wake
 	if work.hookRecord != nil {
 		out.hooks = work.hookRecord.Runs
 	}

@@ -2,7 +2,7 @@
 
 //go:build !linux
 
-package fleet
+package program
 
 import "syscall"
 

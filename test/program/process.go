@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package fleet
+package program
 
 import (
 	"bytes"
@@ -16,20 +16,23 @@ import (
 	"time"
 )
 
-// process is a program of the fleet, while it runs and afterwards.
-type process struct {
-	name string
-	log  string
-	cmd  *exec.Cmd
+// Process is a running program, or one that has exited.
+type Process struct {
+	// Name is for messages.
+	Name string
+
+	log string
+	cmd *exec.Cmd
 
 	done     chan struct{} // closed once the program has exited
 	exit     error         // why it exited; read it only after done
-	expected atomic.Bool   // set before the fleet stops the program
+	expected atomic.Bool   // set before Stop or Kill ends the program
 	replaced atomic.Bool   // another takes its place when it exits on its own
 }
 
-// startProcess starts a program whose output is appended to a log file. The kernel kills the program when this process exits.
-func startProcess(name, log string, environment []string, path string, args ...string) (*process, error) {
+// Start starts a program whose output is appended to a log file. The kernel kills the program when this process
+// exits.
+func Start(name, log string, environment []string, path string, args ...string) (*Process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("opening the log of %s: %w", name, err)
@@ -39,7 +42,7 @@ func startProcess(name, log string, environment []string, path string, args ...s
 	cmd.Env = environment
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = endsWithParent()
-	p := &process{name: name, log: log, cmd: cmd, done: make(chan struct{})}
+	p := &Process{Name: name, log: log, cmd: cmd, done: make(chan struct{})}
 	if err := forkOnLastingThread(cmd.Start); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", name, err)
 	}
@@ -62,16 +65,25 @@ var forks = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// forkOnLastingThread runs start on a thread that lives as long as this process: Linux sends the parent-death signal when the
-// thread that forked exits, and Go ends threads at any time.
+// forkOnLastingThread runs start on a thread that lives as long as this process: Linux sends the parent-death signal
+// when the thread that forked exits, and Go ends threads at any time.
 func forkOnLastingThread(start func() error) error {
 	result := make(chan error)
 	forks() <- func() { result <- start() }
 	return <-result
 }
 
-// ended reports whether the program has exited.
-func (p *process) ended() bool {
+// Done is closed once the program has exited.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Expected reports whether Stop or Kill ends the program.
+func (p *Process) Expected() bool { return p.expected.Load() }
+
+// SetReplaced says whether the caller starts another program when this one exits on its own: Failure is nil then.
+func (p *Process) SetReplaced(replaced bool) { p.replaced.Store(replaced) }
+
+// Ended reports whether the program has exited.
+func (p *Process) Ended() bool {
 	select {
 	case <-p.done:
 		return true
@@ -80,44 +92,45 @@ func (p *process) ended() bool {
 	}
 }
 
-// failure returns the error of a program that exited on its own, with the end of its log, or nil while it or another in its place runs.
-func (p *process) failure() error {
-	if p == nil || !p.ended() || p.expected.Load() || p.replaced.Load() {
+// Failure returns the error of a program that exited on its own, with the end of its log, or nil while it or another
+// in its place runs.
+func (p *Process) Failure() error {
+	if p == nil || !p.Ended() || p.expected.Load() || p.replaced.Load() {
 		return nil
 	}
-	return p.explain(fmt.Errorf("%s ended: %w", p.name, errors.Join(p.exit)))
+	return p.Explain(fmt.Errorf("%s ended: %w", p.Name, errors.Join(p.exit)))
 }
 
-// explain adds the end of the program's log to an error.
-func (p *process) explain(err error) error {
+// Explain adds the end of the program's log to an error.
+func (p *Process) Explain(err error) error {
 	return fmt.Errorf("%w\n--- end of %s\n%s", err, p.log, tail(p.log, 20))
 }
 
-// signal sends a signal to the program if it still runs.
-func (p *process) signal(s syscall.Signal) error {
+// Signal sends a signal to the program if it still runs.
+func (p *Process) Signal(s syscall.Signal) error {
 	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("signalling %s: %w", p.name, err)
+		return fmt.Errorf("signalling %s: %w", p.Name, err)
 	}
 	return nil
 }
 
-// kill kills the program.
-func (p *process) kill() error {
+// Kill kills the program.
+func (p *Process) Kill() error {
 	p.expected.Store(true)
-	if err := p.signal(syscall.SIGKILL); err != nil {
+	if err := p.Signal(syscall.SIGKILL); err != nil {
 		return err
 	}
 	<-p.done
 	return nil
 }
 
-// stopProcesses sends SIGTERM to every program, waits for all of them together, and kills those that take longer than grace.
-func stopProcesses(grace time.Duration, processes ...*process) error {
+// Stop sends SIGTERM to every program, waits for all of them together, and kills those that take longer than grace.
+func Stop(grace time.Duration, processes ...*Process) error {
 	var errs []error
 	for _, p := range processes {
-		errs = append(errs, p.failure())
+		errs = append(errs, p.Failure())
 		p.expected.Store(true)
-		errs = append(errs, p.signal(syscall.SIGTERM), p.signal(syscall.SIGCONT))
+		errs = append(errs, p.Signal(syscall.SIGTERM), p.Signal(syscall.SIGCONT))
 	}
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
@@ -128,7 +141,7 @@ func stopProcesses(grace time.Duration, processes ...*process) error {
 		case <-timer.C:
 			timer.Reset(0)
 		}
-		errs = append(errs, p.kill())
+		errs = append(errs, p.Kill())
 	}
 	return errors.Join(errs...)
 }

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/check"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/check/measurement"
+)
+
+// atOnce is how many clusters a check over the fleet measures at the same time.
+const atOnce = 8
+
+// measure measures one check in one cluster, or over the fleet. An error means that the management cluster could not be asked; what servers
+// answer is in the measurement.
+func (r *Reconciler) measure(ctx context.Context, c *one) (check.Measurement, error) {
+	ctx, cancel := context.WithTimeout(ctx, check.Timeout(&c.run.Check))
+	defer cancel()
+	begun := r.Clock.Now()
+	clusters := []string{c.key.Cluster}
+	if c.run.Check.Over == shipper.OverFleet {
+		clusters = c.target.Spec.Clusters
+	}
+	values := make([]measurement.Values, len(clusters))
+	unmeasured, group := make([]error, len(clusters)), errgroup.Group{}
+	group.SetLimit(atOnce)
+	for i, cluster := range clusters {
+		group.Go(func() (err error) {
+			where, err := r.place(ctx, c, cluster)
+			if err == nil {
+				values[i], unmeasured[i] = r.measurer.Measure(ctx, &c.run.Check, where)
+			} else if unavailable, is := errors.AsType[*unavailable](err); is {
+				unmeasured[i], err = unavailable, nil
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return check.Measurement{}, err
+	}
+	for i, err := range unmeasured {
+		if err == nil {
+			continue
+		}
+		if c.key.Cluster == "" {
+			err = fmt.Errorf("%s: %w", clusters[i], err)
+		}
+		return check.Measurement{Time: begun, Verdict: shipper.VerdictError, Message: err.Error()}, nil
+	}
+	return r.measurer.Judge(ctx, &c.run.Check, c.run.Args, values, begun), nil
+}
+
+// unavailable says why a check cannot be measured: its server or its Secret is missing, or may not be used.
+type unavailable struct{ message string }
+
+// Error is the message.
+func (u *unavailable) Error() string { return u.message }
+
+func unavailablef(format string, args ...any) *unavailable {
+	return &unavailable{fmt.Sprintf(format, args...)}
+}
+
+// place is where a check is measured in a cluster.
+func (r *Reconciler) place(ctx context.Context, c *one, cluster string) (measurement.Place, error) {
+	if lost := r.lost(ctx, cluster); lost != "" {
+		return measurement.Place{}, unavailablef("%s", lost)
+	}
+	var known shipper.Cluster
+	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, &known); client.IgnoreNotFound(err) != nil {
+		return measurement.Place{}, fmt.Errorf("reading Cluster %q: %w", cluster, err)
+	}
+	out, err := r.server(ctx, c, &known)
+	out.Now = r.Clock.Now()
+	out.Args = arguments(c, &known, out.Now)
+	return out, err
+}
+
+// arguments are the values of all arguments in a cluster.
+func arguments(c *one, cluster *shipper.Cluster, now time.Time) map[string]string {
+	elapsed := max(1, int(now.Sub(c.target.Spec.StartTime.Time).Seconds()))
+	values := map[string]string{
+		"app": c.target.Labels[shipper.AppLabel], "namespace": c.key.Namespace, "release": c.key.Name, check.Incumbent: c.target.Spec.Incumbent,
+		"cluster": cluster.Name, "region": cluster.Spec.Region, "step": strconv.Itoa(int(c.target.Spec.Step)),
+		"elapsed": strconv.Itoa(elapsed) + "s",
+	}
+	maps.Copy(values, c.run.Args)
+	return values
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"shipper.dev/shipper/apis/rules/check"
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/outward"
+	"shipper.dev/shipper/reconciler/check/measurement"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/queue"
+	"shipper.dev/shipper/reconciler/retry"
+	"shipper.dev/shipper/reconciler/rollout/history"
+)
+
+// The rollout reconciler writes the spec of CheckTargets, this one their status. Secrets of users are read with the rights that the owner
+// of a namespace binds.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=checktargets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=checktargets/status,verbs=patch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=releases;installationtargets;clusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",namespace=shipper-system,resources=secrets,verbs=get;list;watch
+
+const (
+	// workers is how many measurements are made at the same time, and perNamespace how many of one namespace.
+	workers, perNamespace = 64, 8
+	// maxClients bounds the clients that are kept for servers, with their connections.
+	maxClients = 256
+)
+
+// Options for SetupWithManager.
+type Options struct {
+	// Fleet has the application clusters.
+	Fleet *fleet.Fleet
+	// Histories finds the newest Release of an Application.
+	Histories *history.Reader
+	// URLs are those that Checks may name. Nil: none.
+	URLs *outward.Policy
+	// Namespace is Shipper's, with the Secrets for the metrics of clusters.
+	Namespace string
+	// Clock is the time of measurements.
+	Clock clock.PassiveClock
+	// Registry is where metrics go. Nil: nowhere.
+	Registry prometheus.Registerer
+}
+
+// Key is one check of a CheckTarget in one cluster, or over the fleet if Cluster is empty.
+type Key struct {
+	Namespace, Name string
+	Check, Cluster  string
+}
+
+func (k Key) target() types.NamespacedName {
+	return types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
+}
+
+// Reconciler makes checks.
+type Reconciler struct {
+	Options
+	client client.Client
+	// secrets reads Secrets of users without a cache.
+	secrets client.Reader
+	retrier *retry.Retrier[Key]
+	results *results
+	// measurer measures, by clients that are kept.
+	measurer *measurement.Measurer
+	clients  *lru.Cache
+	metrics  *metrics
+}
+
+// SetupWithManager makes the reconciler run with mgr.
+func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	r := &Reconciler{
+		Options: o, client: mgr.GetClient(), secrets: mgr.GetAPIReader(), retrier: retry.NewRetrier(retry.ClusterLimiter[Key]()),
+		results: newResults(), measurer: measurement.New(), clients: newClients(), metrics: newMetrics(),
+	}
+	if o.Registry != nil {
+		if err := r.metrics.register(o.Registry); err != nil {
+			return fmt.Errorf("registering the metrics of checks: %w", err)
+		}
+	}
+	c, err := controller.NewTyped("check", mgr, controller.TypedOptions[Key]{
+		Reconciler: r, MaxConcurrentReconciles: workers, RateLimiter: retry.ClusterLimiter[Key](),
+		NewQueue: queue.Of(queue.Options[Key]{
+			Namespace: func(k Key) string { return k.Namespace }, Workers: workers, PerNamespace: perNamespace,
+		}),
+	})
+	if err != nil {
+		return fmt.Errorf("setting up check: %w", err)
+	}
+	return r.watch(ctx, mgr, c)
+}
+
+// one is what a pass is about.
+type one struct {
+	key     Key
+	target  *shipper.CheckTarget
+	release *shipper.Release
+	// run is the check, and state what came of all checks of the target so far.
+	run   *shipper.CheckRun
+	state *state
+}
+
+// Reconcile makes one check if it is due, and writes what came of it.
+func (r *Reconciler) Reconcile(ctx context.Context, key Key) (ctrl.Result, error) {
+	c, err := r.observe(ctx, key)
+	if err != nil || c == nil {
+		return r.retrier.Persisted(key, err)
+	}
+	wait, err := r.step(ctx, c)
+	if err != nil {
+		return r.retrier.Persisted(key, err)
+	}
+	held, err := r.write(ctx, c)
+	if err != nil {
+		return r.retrier.Persisted(key, err)
+	}
+	r.retrier.Forget(key)
+	return ctrl.Result{RequeueAfter: report.Sooner(wait, held)}, nil
+}
+
+// observe returns nil if the check is not to be made: its run is over, or its Release is not the newest.
+func (r *Reconciler) observe(ctx context.Context, key Key) (*one, error) {
+	c := &one{key: key, target: &shipper.CheckTarget{}, release: &shipper.Release{}}
+	err := r.client.Get(ctx, key.target(), c.target)
+	if apierrors.IsNotFound(err) {
+		r.results.forget(key.target())
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading CheckTarget %s: %w", key.target(), err)
+	}
+	newest, err := r.newest(ctx, c.target)
+	if err != nil || newest == nil || newest.Name != key.Name || !check.Current(c.target, newest) {
+		return nil, err
+	}
+	c.release = newest
+	for i := range c.target.Spec.Checks {
+		if c.target.Spec.Checks[i].Name == key.Check {
+			c.run = &c.target.Spec.Checks[i]
+		}
+	}
+	if c.run == nil {
+		return nil, nil
+	}
+	c.state = r.results.of(c.target)
+	return c, nil
+}
+
+// newest is the newest Release of a target's Application that is not being deleted; nil when there is none.
+func (r *Reconciler) newest(ctx context.Context, target *shipper.CheckTarget) (*shipper.Release, error) {
+	rels, err := r.Histories.Releases(ctx, client.ObjectKey{Namespace: target.Namespace, Name: target.Labels[shipper.AppLabel]})
+	if err != nil {
+		return nil, fmt.Errorf("finding the newest Release of CheckTarget %s/%s: %w", target.Namespace, target.Name, err)
+	}
+	ordered, _ := stamp.SortByGeneration(rels)
+	for i := len(ordered) - 1; i >= 0; i-- {
+		if ordered[i].DeletionTimestamp.IsZero() {
+			return ordered[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// step measures if that is due, and returns how long until the next measurement; 0 when there is none.
+func (r *Reconciler) step(ctx context.Context, c *one) (time.Duration, error) {
+	is := c.state.get(c.key)
+	due, more := check.Next(&c.target.Spec, c.run, is)
+	if !more {
+		return 0, nil
+	}
+	if wait := due.Sub(r.Clock.Now()); wait > 0 {
+		return wait, nil
+	}
+	if check.Once(&c.run.Check) {
+		return r.once(ctx, c)
+	}
+	if lost := r.lost(ctx, c.key.Cluster); lost != "" {
+		c.state.lose(c.key, lost)
+		return check.Interval(&c.run.Check), nil
+	}
+	r.metrics.lag.Observe(max(0, r.Clock.Since(due).Seconds()))
+	m, err := r.measure(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	return r.add(c, m), nil
+}
+
+// add keeps a measurement, and returns how long until the next.
+func (r *Reconciler) add(c *one, m check.Measurement) time.Duration {
+	r.metrics.measurements.WithLabelValues(string(m.Verdict)).Inc()
+	next, more := check.Next(&c.target.Spec, c.run, c.state.add(c.key, c.run, m))
+	if !more {
+		return 0
+	}
+	return max(time.Millisecond, next.Sub(r.Clock.Now()))
+}
+
+// lost says why a cluster cannot be worked with; empty when it can. The fleet is not lost as a whole.
+func (r *Reconciler) lost(ctx context.Context, cluster string) string {
+	if cluster == "" {
+		return ""
+	}
+	if _, err := r.Fleet.Get(ctx, cluster); err != nil {
+		return retry.Brief(err)
+	}
+	return ""
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package check
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/check"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// results are those of all runs under way. They are safe for concurrent use.
+type results struct {
+	mu  sync.Mutex
+	all map[types.NamespacedName]*state
+}
+
+func newResults() *results { return &results{all: map[types.NamespacedName]*state{}} }
+
+// of is the state of a target's run. That of a run which this process has not seen begins with what the status says of it.
+func (r *results) of(target *shipper.CheckTarget) *state {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := client.ObjectKeyFromObject(target)
+	s := r.all[key]
+	if s != nil && s.uid == target.UID && s.run >= target.Spec.Run {
+		return s
+	}
+	s = &state{uid: target.UID, run: target.Spec.Run, known: map[place]shipper.CheckResult{}, lost: map[string]string{},
+		jobs: map[place]bool{}}
+	for _, one := range check.Start(&target.Spec) {
+		s.known[place{one.Name, one.Cluster}] = one
+	}
+	if target.Status.Run == target.Spec.Run {
+		for _, one := range target.Status.Results {
+			if _, is := s.known[place{one.Name, one.Cluster}]; is {
+				s.known[place{one.Name, one.Cluster}] = *one.DeepCopy()
+			}
+		}
+	} else {
+		s.changed = true
+	}
+	r.all[key] = s
+	return s
+}
+
+func (r *results) forget(key types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.all, key)
+}
+
+// place is a check in a cluster.
+type place struct{ name, cluster string }
+
+// state is what came of one run so far.
+type state struct {
+	uid types.UID
+	run int64
+
+	mu    sync.Mutex
+	known map[place]shipper.CheckResult
+	// lost says why clusters cannot be worked with.
+	lost map[string]string
+	// jobs are the checks whose Job was there.
+	jobs map[place]bool
+	// changed is true while the status lacks something, and urgent while it lacks a decision.
+	changed, urgent bool
+	// since is when the status was last written, or the first pass.
+	since time.Time
+
+	// writing is held while the status is written.
+	writing sync.Mutex
+}
+
+func (s *state) get(key Key) shipper.CheckResult {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.known[place{key.Check, key.Cluster}]
+}
+
+// add keeps a measurement.
+func (s *state) add(key Key, run *shipper.CheckRun, m check.Measurement) shipper.CheckResult {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	is := check.Add(run, s.known[place{key.Check, key.Cluster}], m)
+	s.known[place{key.Check, key.Cluster}] = is
+	delete(s.lost, key.Cluster)
+	s.changed, s.urgent = true, s.urgent || is.Phase.Decided()
+	return is
+}
+
+// start notes that a check which is made once runs.
+func (s *state) start(key Key, message string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := place{key.Check, key.Cluster}
+	is := s.known[at]
+	if is.Phase.Decided() || is.Phase == shipper.CheckRunning && is.Message == message {
+		return
+	}
+	is.Phase, is.Message = shipper.CheckRunning, message
+	s.known[at], s.changed = is, true
+	delete(s.lost, key.Cluster)
+}
+
+// lose notes that a cluster cannot be worked with.
+func (s *state) lose(key Key, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost[key.Cluster] != why {
+		s.lost[key.Cluster], s.changed = why, true
+	}
+}
+
+// due returns how long a status waits to be written; false when it has nothing new. Decisions do not wait.
+func (s *state) due(now time.Time) (time.Duration, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !s.changed:
+		return 0, false
+	case s.urgent:
+		return 0, true
+	case s.since.IsZero():
+		s.since = now.Add(gather - statusInterval)
+		return gather, true
+	}
+	return max(0, s.since.Add(statusInterval).Sub(now)), true
+}
+
+// take returns all results in their order, and what is lost, for a status that is written now.
+func (s *state) take(now time.Time) ([]shipper.CheckResult, map[string]string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]shipper.CheckResult, 0, len(s.known))
+	for _, one := range s.known {
+		out = append(out, *one.DeepCopy())
+	}
+	slices.SortFunc(out, check.ByNameAndCluster)
+	lost := map[string]string{}
+	for cluster, why := range s.lost {
+		lost[cluster] = why
+	}
+	s.changed, s.urgent, s.since = false, false, now
+	return out, lost
+}
+
+// failed has the status written again.
+func (s *state) failed() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.changed, s.urgent = true, true
+}
+
+// make notes that the Job of a check was there, and made reports whether it was.
+func (s *state) make(key Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.jobs[place{key.Check, key.Cluster}] = true
+}
+
+func (s *state) made(key Key) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.jobs[place{key.Check, key.Cluster}]
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/check"
+	"shipper.dev/shipper/apis/rules/progress"
+	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// checksScope is what was read of the newest Release's checks.
+type checksScope struct {
+	// target is the Release's CheckTarget; nil when it has none.
+	target *shipper.CheckTarget
+	// found are the Checks that the requested step names, as far as they are there. Nil while the run of the step is under way.
+	found map[types.NamespacedName]*shipper.Check
+	// shared is the namespace with the Checks that all share.
+	shared string
+}
+
+// observeChecks reads the CheckTarget of the newest Release, and the Checks of its step if their run has not begun.
+func (r *Reconciler) observeChecks(ctx context.Context, s *scope) (checksScope, error) {
+	out := checksScope{shared: r.sharedChecks}
+	newest := s.history.Newest()
+	if newest == nil || !newest.Spec.Environment.Strategy.HasChecks() {
+		return out, nil
+	}
+	target := &shipper.CheckTarget{}
+	err := r.client.Get(ctx, client.ObjectKeyFromObject(newest), target)
+	switch {
+	case err == nil:
+		out.target = target
+	case !apierrors.IsNotFound(err):
+		return out, fmt.Errorf("reading CheckTarget %s/%s: %w", newest.Namespace, newest.Name, err)
+	}
+	if check.Current(out.target, newest) {
+		return out, nil
+	}
+	out.found = map[types.NamespacedName]*shipper.Check{}
+	for _, c := range newest.Spec.Environment.Strategy.ChecksAt(newest.Spec.TargetStep) {
+		key, err := check.KeyOf(c.Check, newest.Namespace, out.shared)
+		if err != nil {
+			continue // the plan says so
+		}
+		found := &shipper.Check{}
+		switch err := r.client.Get(ctx, key, found); {
+		case err == nil:
+			out.found[key] = found
+		case !apierrors.IsNotFound(err):
+			return out, fmt.Errorf("reading Check %s: %w", key, err)
+		}
+	}
+	return out, nil
+}
+
+// checksPlan is what is planned of the checks of the newest Release's step.
+type checksPlan struct {
+	// state is how far they are; nil when the step has none, or before they begin.
+	state *check.State
+	// run is the run that begins; nil when none does.
+	run *shipper.CheckTargetSpec
+}
+
+// planChecks plans the run that begins when the step has what it wants.
+func planChecks(s *scope, now metav1.Time) checksPlan {
+	newest := s.history.Newest()
+	if newest == nil || len(newest.Spec.Environment.Strategy.ChecksAt(newest.Spec.TargetStep)) == 0 {
+		return checksPlan{}
+	}
+	if check.Current(s.checks.target, newest) {
+		state := check.StateOf(s.checks.target)
+		return checksPlan{state: &state}
+	}
+	rels := s.history.Releases()
+	request := check.Request{
+		Release: newest, Clusters: strategy.Clusters(newest), Shared: s.checks.shared,
+		Find: func(key types.NamespacedName) *shipper.Check { return s.checks.found[key] },
+	}
+	if i := slices.Index(strategy.Roles(rels), strategy.Incumbent); i >= 0 {
+		request.Incumbent = rels[i].Name
+	}
+	if t := s.checks.target; t != nil && stamp.OwnedBy(t, newest) {
+		request.Last = t.Spec.Run
+	}
+	run, err := check.Plan(request, now.Time)
+	if err != nil {
+		return checksPlan{state: &check.State{
+			Undecided: &check.Finding{Message: err.Error()}, Awaited: err.Error(),
+		}}
+	}
+	return checksPlan{run: run}
+}
+
+// begins drops the run unless the step has what it wants. A step that was gone back to is not checked: nothing goes on from it by itself.
+func (p checksPlan) begins(d progress.Decision) checksPlan {
+	if is := d.Progress; p.run != nil && (is == nil || is.ConvergedTime == nil || is.MovedBack) {
+		p.run = nil
+	}
+	return p
+}
+
+// beginChecks writes the run into the CheckTarget.
+func (r *pass) beginChecks(ctx context.Context, s *scope, run *shipper.CheckTargetSpec, d *releasesDone) error {
+	newest := s.history.Newest()
+	if was := s.checks.target; was != nil {
+		is := was.DeepCopy()
+		is.Spec = *run
+		err := r.client.Patch(ctx, is, onlyIfUnchanged(was))
+		if r.wrote(is); err != nil {
+			return fmt.Errorf("beginning the checks of step %d in CheckTarget %s/%s: %w", run.Step, is.Namespace, is.Name, err)
+		}
+		return nil
+	}
+	is := &shipper.CheckTarget{ObjectMeta: targetMeta(newest), Spec: *run}
+	err := r.client.Create(ctx, is)
+	if r.wrote(is); err != nil {
+		return fmt.Errorf("creating CheckTarget %s/%s: %w", is.Namespace, is.Name, err)
+	}
+	d.note(newest, targetCreated("CheckTarget", newest))
+	return nil
+}
