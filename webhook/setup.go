@@ -11,11 +11,13 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/webhook/application"
 	"shipper.dev/shipper/webhook/approval"
 	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/blockcheck"
 	"shipper.dev/shipper/webhook/bounds"
+	"shipper.dev/shipper/webhook/check"
 	"shipper.dev/shipper/webhook/cluster"
 	"shipper.dev/shipper/webhook/matchconditions"
 	"shipper.dev/shipper/webhook/namespace"
@@ -41,6 +43,10 @@ type Options struct {
 	Sources application.Sources
 	// Reconciler is the user name of Shipper's reconciler.
 	Reconciler string
+	// Outgoing is the policy for servers that Checks and Clusters name. Nil: no URL is listed.
+	Outgoing *outward.Policy
+	// SharedChecks is the namespace with the Checks that all namespaces share. Empty: there is none.
+	SharedChecks string
 	// Namespace is Shipper's own, in which reviews are refused. Empty: there is none.
 	Namespace string
 	// Registry registers the metrics.
@@ -73,11 +79,12 @@ func Setup(server Server, o Options) error {
 		return endpoint
 	}
 
-	app := &application.Webhook{BlockCheck: blocks, Guard: guard, State: o.State, Charts: o.Charts, Sources: o.Sources}
+	uses := check.NewUses(o.State, o.SharedChecks)
+	app := &application.Webhook{BlockCheck: blocks, Guard: guard, State: o.State, Charts: o.Charts, Sources: o.Sources, Checks: uses}
 	serve("/mutate-application", response.Mutate, "Application", app.Default)
 	serve("/validate-application", response.Validate, "Application", app.Validate)
 
-	rel := &release.Webhook{BlockCheck: blocks, Guard: guard, State: o.State}
+	rel := &release.Webhook{BlockCheck: blocks, Guard: guard, State: o.State, Checks: uses}
 	serve("/mutate-release", response.Mutate, "Release", rel.Default)
 	serve("/validate-release", response.Validate, "Release", rel.Validate)
 
@@ -85,6 +92,7 @@ func Setup(server Server, o Options) error {
 		"/validate-installationtarget": target.Installation,
 		"/validate-capacitytarget":     target.Capacity,
 		"/validate-traffictarget":      target.Traffic,
+		"/validate-checktarget":        target.Check,
 	} {
 		t := &target.Webhook{Kind: kind, BlockCheck: blocks, State: o.State, Guard: guard}
 		serve(path, response.Validate, kind.Name, t.Validate)
@@ -106,6 +114,9 @@ func Setup(server Server, o Options) error {
 	// Blocks need no other objects, and can always be created.
 	serve("/mutate-rolloutblock", response.Mutate, "RolloutBlock", rb.Default).Ready = always
 	serve("/validate-rolloutblock", response.Validate, "RolloutBlock", rb.Validate).Ready = always
+
+	chk := &check.Webhook{State: o.State, Authz: o.Authz, Outgoing: o.Outgoing}
+	serve("/validate-check", response.Validate, "Check", chk.Validate)
 
 	ntf := &notification.Webhook{Authz: o.Authz}
 	serve("/validate-notification", response.Validate, "Notification", ntf.Validate).Ready = always // it needs no other objects

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"shipper.dev/shipper/apis/rules/check"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/certs"
 	"shipper.dev/shipper/outward"
@@ -51,9 +52,13 @@ type options struct {
 
 	chartCacheDir string
 	shutdownDelay time.Duration
-	// repositories is the parsed chartRepositories.
+	// repositories is the parsed chartRepositories, outgoing the parsed outgoingURLs: nil when they are empty.
 	repositories      outward.Policy
+	outgoing          *outward.Policy
 	chartRepositories string
+	outgoingURLs      string
+
+	sharedChecksNamespace string
 
 	logLevel  int
 	logFormat string
@@ -94,8 +99,7 @@ func parse(args []string) (*options, error) {
 	set.DurationVar(&o.shutdownDelay, "shutdown-delay", 6*time.Second,
 		"`time` between failing /readyz and taking no more requests; in its second half "+
 			"connections are asked to go elsewhere")
-	set.StringVar(&o.chartRepositories, "chart-repositories", outward.AnyHTTPS,
-		"comma-separated `URLs` that charts may be fetched from, with all below them; a host may be * or begin with *., a port be *")
+	o.addURLs(set)
 	set.IntVar(&o.logLevel, "log-level", 0, "0: refusals and what people want to know; 1: every request; 2: more")
 	set.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	if err := set.Parse(args); err != nil {
@@ -105,6 +109,34 @@ func parse(args []string) (*options, error) {
 		return nil, fmt.Errorf("unexpected arguments: %s", strings.Join(set.Args(), " "))
 	}
 	return o, o.complete()
+}
+
+// addURLs adds the flags about servers that users name, and about Checks.
+func (o *options) addURLs(set *flag.FlagSet) {
+	set.StringVar(&o.chartRepositories, "chart-repositories", outward.AnyHTTPS,
+		"comma-separated `URLs` that charts may be fetched from, with all below them; a host may be * or begin with *., a port be *")
+	set.StringVar(&o.outgoingURLs, "outgoing-urls", "",
+		"comma-separated `URLs` that Checks and Clusters may name, with all below them, as for --chart-repositories; empty: none. "+
+			"The reconciler needs the same list")
+	set.StringVar(&o.sharedChecksNamespace, "shared-checks-namespace", check.SharedNamespace,
+		"`namespace` whose Checks may be named in all namespaces; empty: none")
+}
+
+// policies parses the lists of URLs.
+func (o *options) policies() error {
+	var err error
+	if o.repositories, err = outward.ParsePolicy(o.chartRepositories); err != nil {
+		return fmt.Errorf("--chart-repositories: %w", err)
+	}
+	if o.outgoingURLs == "" {
+		return nil
+	}
+	policy, err := outward.ParsePolicy(o.outgoingURLs)
+	if err != nil {
+		return fmt.Errorf("--outgoing-urls: %w", err)
+	}
+	o.outgoing = &policy
+	return nil
 }
 
 // complete sets the defaults that depend on other flags, and validates.
@@ -117,8 +149,7 @@ func (o *options) complete() error {
 		o.dnsNames = service + "," + service + ".cluster.local"
 	}
 	_, _, addrErr := o.listen()
-	var policyErr error
-	o.repositories, policyErr = outward.ParsePolicy(o.chartRepositories)
+	policyErr := o.policies()
 	lifetimesErr := o.lifetimes.Validate()
 	switch mode := certs.Mode(o.certs); {
 	case addrErr != nil:
@@ -130,7 +161,7 @@ func (o *options) complete() error {
 	case mode == certs.Files && o.certDir == "":
 		return errors.New("--certs=files needs --cert-dir")
 	case policyErr != nil:
-		return fmt.Errorf("--chart-repositories: %w", policyErr)
+		return policyErr
 	case lifetimesErr != nil:
 		return fmt.Errorf("--certificate-lifetime and --authority-lifetime: %w", lifetimesErr)
 	case o.pprofPort < 0 || o.pprofPort > 65535:

@@ -37,6 +37,11 @@ func (w *Webhook) validateWrite(
 		errs = append(errs, validateName(app.Name)...)
 		errs = append(errs, w.validateTemplate(&app.Spec.Template)...)
 		errs = append(errs, validateFailed(app, old, w.BlockCheck.Clock.Now())...)
+		more, err := w.validateChecks(ctx, a, app, old)
+		if err != nil {
+			return err
+		}
+		errs = append(errs, more...)
 	}
 	errs = append(errs, w.validateRepository(app, old)...)
 	errs = append(errs, validateLabels(app.Labels, metaOf(old).Labels)...)

@@ -17,6 +17,7 @@ import (
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/webhook/blockcheck"
+	"shipper.dev/shipper/webhook/check"
 	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/response"
 )
@@ -58,6 +59,8 @@ type Webhook struct {
 	Charts     Resolver
 	// Sources reads valuesFrom. Nil: Applications with valuesFrom are refused.
 	Sources Sources
+	// Checks validates the checks that strategies name.
+	Checks *check.Uses
 }
 
 // Default checks and completes a user's write.

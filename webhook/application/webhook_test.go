@@ -15,6 +15,7 @@ import (
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/webhook/application"
+	"shipper.dev/shipper/webhook/check"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -22,7 +23,9 @@ func webhookOf(t testing.TB, rights *ask.Rights, charts application.Resolver, kn
 	t.Helper()
 	known = append(known, &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "here"}, Spec: shipper.ClusterSpec{Region: "local"}})
 	w := ask.Know(t, rights, known...)
-	return &application.Webhook{BlockCheck: w.BlockCheck, Guard: w.Guard, State: w.State, Charts: charts}
+	return &application.Webhook{
+		BlockCheck: w.BlockCheck, Guard: w.Guard, State: w.State, Charts: charts, Checks: check.NewUses(w.State, "shipper-checks"),
+	}
 }
 
 func exact() *catalog { return &catalog{found: repository.Resolution{Version: "0.0.1"}} }

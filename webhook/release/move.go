@@ -5,6 +5,7 @@ package release
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -138,7 +139,7 @@ func closedGate(old *shipper.Release, to int32) int32 {
 		return -1
 	}
 	for i := old.Spec.TargetStep; i < to && int(i) < len(s.Steps); i++ {
-		if s.Steps[i].Gate != nil && !progress.Achieved(old, i) {
+		if s.Gated(i) && !progress.Achieved(old, i) {
 			return i
 		}
 	}
@@ -148,9 +149,8 @@ func closedGate(old *shipper.Release, to int32) int32 {
 func refusalOfGate(rel *shipper.Release, step int32) string {
 	name := rel.Spec.Environment.Strategy.Steps[step].Name
 	text := fmt.Sprintf("step %d (%s) is a gate and is not achieved", step, name)
-	c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing)
-	if rel.Spec.TargetStep == step && c != nil && c.Message != "" {
-		text += ": " + c.Message
+	if rel.Spec.TargetStep == step {
+		text += awaited(rel, step)
 	}
 	if rel.Spec.TargetStep < step {
 		text += fmt.Sprintf(". Go to step %d first: kubectl patch rel %s -n %s --type=merge -p '{\"spec\":{\"targetStep\":%d}}'",
@@ -158,6 +158,42 @@ func refusalOfGate(rel *shipper.Release, step int32) string {
 	}
 	return text + fmt.Sprintf(". To pass it all the same, ask a user with the verb skip on releases "+
 		"(kubectl auth can-i skip releases.%s/%s -n %s)", shipper.GroupName, rel.Name, rel.Namespace)
+}
+
+// awaited says why a step is not achieved: checks that have failed or are undecided, or else what status says.
+func awaited(rel *shipper.Release, step int32) string {
+	var wrong []string
+	if p := rel.Status.Progress; p != nil && p.Step == step {
+		for _, c := range p.Checks {
+			if text := phaseOf(c); text != "" && !c.DryRun {
+				wrong = append(wrong, text)
+			}
+		}
+	}
+	if len(wrong) > 0 {
+		return ": " + strings.Join(wrong, ", ")
+	}
+	if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing); c != nil && c.Message != "" {
+		return ": " + c.Message
+	}
+	return ""
+}
+
+// phaseOf describes a check that does not pass; empty for one that has passed or goes on.
+func phaseOf(c shipper.ReleaseCheck) string {
+	text := ""
+	switch c.Phase {
+	case shipper.CheckHasFailed:
+		text = fmt.Sprintf("check %s failed", c.Name)
+	case shipper.CheckUndecided:
+		text = fmt.Sprintf("check %s is undecided", c.Name)
+	default:
+		return ""
+	}
+	if c.Cluster != "" {
+		text += " in " + c.Cluster
+	}
+	return text
 }
 
 // warnOfProgress says what Shipper will do by itself after a move.

@@ -56,6 +56,24 @@ func approvedBy(rejected string, users ...string) func(*shipper.Release) {
 	}
 }
 
+// checking has the first step checked, in place of a gate of its own.
+func checking(results ...shipper.ReleaseCheck) func(*shipper.Release) {
+	return func(r *shipper.Release) {
+		s := r.Spec.Environment.Strategy.DeepCopy()
+		s.Steps[0].Gate, s.Steps[0].Checks = nil, []shipper.StepCheck{{Check: "smoke"}}
+		r.Spec.Environment.Strategy, r.Status.Progress.Checks = s, results
+	}
+}
+
+func dryRun(r *shipper.Release) { r.Spec.Environment.Strategy.Steps[0].Checks[0].DryRun = true }
+
+// checkingAll has the strategy checked.
+func checkingAll(r *shipper.Release) {
+	checking()(r)
+	s := r.Spec.Environment.Strategy
+	s.Checks, s.Steps[0].Checks = s.Steps[0].Checks, nil
+}
+
 func holding(reason string) func(*shipper.Release) {
 	return func(r *shipper.Release) { r.Spec.Hold = reason }
 }
@@ -93,6 +111,28 @@ func TestGatesHold(t *testing.T) {
 			req: ask.Update("dev", gated(ask.TargetStep(1)), gated(func(r *shipper.Release) {
 				r.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseAdvancing, Message: "capacity is awaited"}}
 			})), decision: response.Forbidden, message: "step 0 (preview) is a gate and is not achieved: capacity is awaited" + ask403,
+		},
+		"while a check of the step is made": {
+			req: ask.Update("dev", gated(ask.TargetStep(1), checking()), gated(checking())), decision: response.Forbidden, message: closed,
+		},
+		"and name the checks that have not passed": {
+			req: ask.Update("dev", gated(ask.TargetStep(1), checking()), gated(checking(
+				shipper.ReleaseCheck{Name: "smoke", Phase: shipper.CheckHasFailed, Cluster: "us-east-1"},
+				shipper.ReleaseCheck{Name: "latency", Phase: shipper.CheckHasFailed, DryRun: true},
+				shipper.ReleaseCheck{Name: "load", Phase: shipper.CheckPassed, Cluster: "us-east-1"},
+				shipper.ReleaseCheck{Name: "errors", Phase: shipper.CheckUndecided},
+			))), decision: response.Forbidden, message: "step 0 (preview) is a gate and is not achieved: check smoke failed in us-east-1, " +
+				"check errors is undecided" + ask403,
+		},
+		"not for a check that does not count": {
+			req: ask.Update("dev", gated(ask.TargetStep(1), checking(), dryRun), gated(checking(), dryRun)), warned: goesOn,
+		},
+		"not for a check of the strategy where the contender has no traffic": {
+			req: ask.Update("dev", gated(ask.TargetStep(1), checkingAll), gated(checkingAll)), warned: goesOn,
+		},
+		"for a check of the strategy where it has": {
+			req:      ask.Update("dev", gated(ask.TargetStep(2), checkingAll), gated(ask.TargetStep(1), checkingAll)),
+			decision: response.Forbidden, message: strings.Replace(closed, "0 (preview)", "1 (switched)", 1),
 		},
 		"not once it is achieved": {req: ask.Update("dev", gated(ask.TargetStep(1)), gated(achieving(0))), warned: goesOn},
 		"when it lacks something again": {

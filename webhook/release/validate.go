@@ -38,6 +38,9 @@ func (w *Webhook) validateCreate(
 	errs := validateStamp(rel, app)
 	errs = append(errs, templatecheck.Validate(&rel.Spec.Environment, specPath.Child("environment"))...)
 	errs = append(errs, validateTargetStep(rel)...)
+	if err := w.warnOfChecks(ctx, req, a, rel); err != nil {
+		return err
+	}
 	overrides, more := w.BlockCheck.Check(ctx, rel.Namespace, rel.Annotations, nil)
 	if err := response.Invalidate(kind, rel.Name, append(errs, more...)); err != nil {
 		return err
@@ -117,6 +120,19 @@ func (w *Webhook) validateUpdate(
 	warnWithoutEffect(a, rel, app.Newest())
 	warnOfProgress(a, rel, old)
 	return nil
+}
+
+// warnOfChecks warns of checks that cannot run. Users create Releases from a backup, whose history may name Checks that are gone.
+func (w *Webhook) warnOfChecks(ctx context.Context, req *admission.Request, a *response.Response, rel *shipper.Release) error {
+	if w.reconciler(req) {
+		return nil
+	}
+	path := specPath.Child("environment", "strategy")
+	wrong, err := w.Checks.Validate(ctx, rel.Spec.Environment.Strategy, rel.Namespace, path)
+	if err == nil && len(wrong) > 0 {
+		a.Warn("its checks cannot run: %v", wrong[0])
+	}
+	return err
 }
 
 // validateDelete admits the deletion of a Release with its Application or namespace for all users: the garbage collector must

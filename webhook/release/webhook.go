@@ -15,6 +15,7 @@ import (
 	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/blockcheck"
+	"shipper.dev/shipper/webhook/check"
 	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/response"
 )
@@ -41,6 +42,8 @@ type Webhook struct {
 	BlockCheck *blockcheck.Checker
 	Guard      *protected.Guard
 	State      State
+	// Checks validates the checks that strategies name.
+	Checks *check.Uses
 }
 
 // Default checks and completes a write.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package state holds the objects that the webhook reads without a request to the API server: RolloutBlocks, Releases,
-// Clusters, and the metadata of Applications and namespaces, cached by watches and indexed so that no review scans them.
+// Clusters, Checks, and the metadata of Applications and namespaces, cached by watches and indexed so that no review scans them.
 package state
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -25,9 +26,10 @@ import (
 // Indexers hold the cached objects. They belong to the cache and must not be changed.
 type Indexers struct {
 	Blocks       cache.Indexer // RolloutBlocks, by namespace
-	Releases     cache.Indexer // Releases as Strip leaves them, by application and by cluster
+	Releases     cache.Indexer // Releases as Strip leaves them, by application, by cluster and by check
 	Applications cache.Indexer // metadata
 	Clusters     cache.Indexer
+	Checks       cache.Indexer // by namespace
 	Namespaces   cache.Indexer // metadata
 }
 
@@ -35,10 +37,11 @@ type Indexers struct {
 const (
 	byApplication = "application" // namespace/name of the Application, from the Release's label
 	byCluster     = "cluster"     // names of the clusters in the Release's annotation
+	byCheck       = "check"       // namespace/name of the Checks that the Release's strategy names
 )
 
 // releaseIndices are the indices of Releases besides that by namespace.
-var releaseIndices = cache.Indexers{byApplication: applicationOf, byCluster: clustersOf}
+var releaseIndices = cache.Indexers{byApplication: applicationOf, byCluster: clustersOf, byCheck: checksOf}
 
 // NewIndexers returns empty indexers with the indices that Reader uses.
 func NewIndexers() Indexers {
@@ -46,7 +49,9 @@ func NewIndexers() Indexers {
 		byNamespace := cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
 		return cache.NewIndexer(cache.MetaNamespaceKeyFunc, byNamespace)
 	}
-	i := Indexers{Blocks: empty(), Releases: empty(), Applications: empty(), Clusters: empty(), Namespaces: empty()}
+	i := Indexers{
+		Blocks: empty(), Releases: empty(), Applications: empty(), Clusters: empty(), Checks: empty(), Namespaces: empty(),
+	}
 	for name, f := range releaseIndices {
 		_ = i.Releases.AddIndexers(cache.Indexers{name: f}) // fails only when the name is taken
 	}
@@ -179,6 +184,36 @@ func (f *Reader) PlacedOn(cluster string) ([]string, error) {
 	return names, err
 }
 
+// Check is the Check; nil when there is none.
+func (f *Reader) Check(ctx context.Context, key types.NamespacedName) (*shipper.Check, error) {
+	return get(ctx, f, f.cached.Checks, key, &shipper.Check{})
+}
+
+// Checks are the Checks in namespace, in no order.
+func (f *Reader) Checks(namespace string) ([]*shipper.Check, error) {
+	return list[*shipper.Check](f.cached.Checks, cache.NamespaceIndex, namespace)
+}
+
+// NamingCheck are the Applications whose newest Release names the Check, as namespace/name, sorted.
+func (f *Reader) NamingCheck(key types.NamespacedName) ([]string, error) {
+	rels, err := list[*shipper.Release](f.cached.Releases, byCheck, key.String())
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, rel := range rels {
+		app, err := f.App(rel)
+		if err != nil {
+			return nil, err
+		}
+		if newest := app.Newest(); newest != nil && newest.Name == rel.Name {
+			out = append(out, rel.Namespace+"/"+app.Name)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
 // Clusters are all Clusters, in no order.
 func (f *Reader) Clusters() []shipper.Cluster {
 	known := f.cached.Clusters.List()
@@ -269,4 +304,27 @@ func clustersOf(o any) ([]string, error) {
 		return nil, nil
 	}
 	return strings.Split(rel.Annotations[shipper.ReleaseClustersAnnotation], ","), nil
+}
+
+// checksOf are the keys of the Checks that a Release names. A name with a namespace is the key of a shared one.
+func checksOf(o any) ([]string, error) {
+	rel, ok := o.(*shipper.Release)
+	if !ok || rel.Spec.Environment.Strategy == nil {
+		return nil, nil
+	}
+	named := map[string]bool{}
+	add := func(checks []shipper.StepCheck) {
+		for _, c := range checks {
+			if strings.Contains(c.Check, "/") {
+				named[c.Check] = true
+			} else {
+				named[rel.Namespace+"/"+c.Check] = true
+			}
+		}
+	}
+	add(rel.Spec.Environment.Strategy.Checks)
+	for i := range rel.Spec.Environment.Strategy.Steps {
+		add(rel.Spec.Environment.Strategy.Steps[i].Checks)
+	}
+	return slices.Sorted(maps.Keys(named)), nil
 }

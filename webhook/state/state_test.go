@@ -87,6 +87,41 @@ func TestReleasesAreFound(t *testing.T) {
 	}
 }
 
+func TestOnlyNewestReleasesNameChecks(t *testing.T) {
+	naming := func(name string, checks ...string) func(*shipper.Application) {
+		return func(a *shipper.Application) {
+			a.Name, a.UID = name, types.UID(name)
+			for _, check := range checks {
+				steps := a.Spec.Template.Strategy.Steps
+				steps[0].Checks = append(steps[0].Checks, shipper.StepCheck{Check: check})
+			}
+		}
+	}
+	everywhere := func(a *shipper.Application) {
+		naming("strategy")(a)
+		a.Spec.Template.Strategy.Checks = []shipper.StepCheck{{Check: "errors"}, {Check: "shipper-checks/errors"}}
+	}
+	before := ask.Release(ask.Application(naming("web", "errors", "smoke")), nil)
+	now := ask.Release(ask.Application(naming("web", "errors", "errors")), []*shipper.Release{before})
+	other := ask.Release(ask.Application(everywhere), nil)
+	shared := ask.Release(ask.Application(naming("api", "shipper-checks/errors")), nil, func(r *shipper.Release) { r.Namespace = "shop" })
+	f := ask.Know(t, ask.Grant(), before, now, other, shared).State
+	for key, want := range map[types.NamespacedName][]string{
+		{Namespace: "default", Name: "errors"}:        {"default/strategy", "default/web"},
+		{Namespace: "default", Name: "smoke"}:         nil,
+		{Namespace: "shop", Name: "errors"}:           nil,
+		{Namespace: "shipper-checks", Name: "errors"}: {"default/strategy", "shop/api"},
+	} {
+		got, err := f.NamingCheck(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("Applications that name %s (-want +got):\n%s", key, diff)
+		}
+	}
+}
+
 func TestClustersAndNamespaces(t *testing.T) {
 	eu := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu-1"}}
 	there := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "there"}}

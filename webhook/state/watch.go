@@ -64,6 +64,7 @@ func Watch(
 		Releases:     w.indexer(&shipper.Release{}, releaseIndices),
 		Applications: w.indexer(metadata(shipper.GroupVersion.String(), "Application"), nil),
 		Clusters:     w.indexer(&shipper.Cluster{}, nil),
+		Checks:       w.indexer(&shipper.Check{}, nil),
 		Namespaces:   w.indexer(metadata(corev1.SchemeGroupVersion.String(), "Namespace"), nil),
 	}
 	if w.err != nil {

@@ -227,6 +227,46 @@ func TestTargetsAreJudged(t *testing.T) {
 	}
 }
 
+// Checks change no workload: blocks do not stop them, and what users do to them is refused all the same.
+func TestCheckTargetsAreNotBlocked(t *testing.T) {
+	run := func(n int64) *shipper.CheckTarget {
+		return &shipper.CheckTarget{ObjectMeta: capacity(0).ObjectMeta, Spec: shipper.CheckTargetSpec{Run: n}}
+	}
+	orphan := run(1)
+	orphan.OwnerReferences = nil
+	const others = "spec of CheckTargets is written by Shipper only, and would be written again: change the Check or the strategy of the " +
+		"Application, or annotate the Release with shipper.booking.com/release.checks.retry instead"
+	for sentence, tc := range map[string]struct {
+		req      *admission.Request
+		decision response.Decision
+		message  string
+		warned   []string
+	}{
+		"the reconciler begins a run":  {req: ask.Create(ask.Reconciler, run(1))},
+		"the reconciler begins others": {req: ask.Update(ask.Reconciler, run(2), run(1))},
+		"others begin none":            {req: ask.Create("dev", run(1)), decision: response.Forbidden, message: others},
+		"others change none":           {req: ask.Update("dev", run(2), run(1)), decision: response.Forbidden, message: others},
+		"who may stamp restores one":   {req: ask.Create("ann", run(1))},
+		"one that its Release does not own": {
+			req: ask.Create(ask.Reconciler, orphan), decision: response.Invalid, message: `CheckTarget.shipper.booking.com "` + name +
+				`" is invalid: metadata.ownerReferences: Required value: must refer to Release ` + name + ` with uid ` + name + `-uid`,
+		},
+		"others delete, with a warning": {
+			req: ask.Delete("dev", run(1)), warned: []string{"Release " + name + " still exists: Shipper makes this CheckTarget again"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			w := ask.Know(t, ask.Grant("ann stamp checktargets default/"+name), rel(), ask.Block("global/dns"))
+			hook := &target.Webhook{Kind: target.Check, BlockCheck: w.BlockCheck, State: w.State, Guard: w.Guard}
+			a := &response.Response{}
+			ask.CheckRefusal(t, hook.Validate(t.Context(), tc.req, a), tc.decision, tc.message)
+			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestRightsThatCannotBeAsked(t *testing.T) {
 	rights := ask.Grant()
 	rights.Err = errors.New("API server is away")

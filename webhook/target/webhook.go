@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package target validates InstallationTargets, CapacityTargets and TrafficTargets: only Shipper writes their spec, for an
-// existing Release, and not while a RolloutBlock stops that Release.
+// Package target validates InstallationTargets, CapacityTargets, TrafficTargets and CheckTargets: only Shipper writes their spec, for an
+// existing Release, and not while a RolloutBlock stops that Release. Blocks do not stop checks, which change no workload.
 package target
 
 import (
@@ -28,12 +28,14 @@ type State interface {
 	NamespaceTerminating(namespace string) bool
 }
 
-// Kind is one of the three kinds of targets.
+// Kind is one of the kinds of targets.
 type Kind struct {
 	// Name and Resource are the kind and its plural.
 	Name, Resource string
 	// Instead is the edit to suggest to a user.
 	Instead string
+	// Unblocked is true where RolloutBlocks do not stop a change.
+	Unblocked bool
 }
 
 // byStrategy says how to change capacity and traffic.
@@ -41,9 +43,13 @@ const byStrategy = "change targetStep of the Release, or the strategy of the App
 
 // The kinds of targets.
 var (
-	Installation = Kind{"InstallationTarget", "installationtargets", "edit spec.template of the Application"}
-	Capacity     = Kind{"CapacityTarget", "capacitytargets", byStrategy}
-	Traffic      = Kind{"TrafficTarget", "traffictargets", byStrategy}
+	Installation = Kind{Name: "InstallationTarget", Resource: "installationtargets", Instead: "edit spec.template of the Application"}
+	Capacity     = Kind{Name: "CapacityTarget", Resource: "capacitytargets", Instead: byStrategy}
+	Traffic      = Kind{Name: "TrafficTarget", Resource: "traffictargets", Instead: byStrategy}
+	Check        = Kind{
+		Name: "CheckTarget", Resource: "checktargets", Unblocked: true,
+		Instead: "change the Check or the strategy of the Application, or annotate the Release with " + shipper.ReleaseChecksRetryAnnotation,
+	}
 )
 
 // Webhook validates targets of one kind.
@@ -55,7 +61,7 @@ type Webhook struct {
 	Guard *protected.Guard
 }
 
-// object has the fields that the three kinds share.
+// object has the fields that the kinds share.
 type object struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              any `json:"spec"`

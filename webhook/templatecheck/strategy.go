@@ -36,6 +36,7 @@ func validateStrategy(s *shipper.RolloutStrategy, path *field.Path) field.ErrorL
 		errs = append(errs, validateGates(step.ReadinessGates, steps.Index(i).Child("readinessGates"))...)
 		errs = append(errs, validateAfter(s, i, steps.Index(i))...)
 	}
+	errs = append(errs, validateChecks(s, path)...)
 	return append(errs, validateFailure(s, path)...)
 }
 

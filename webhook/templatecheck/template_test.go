@@ -37,6 +37,19 @@ func gated(gates ...string) shipper.RolloutStrategyStep {
 	return step
 }
 
+// checked is a step with checks of that name.
+func checked(name string, checks ...string) shipper.RolloutStrategyStep {
+	step := ask.Step("canary", 100, 1, 100, 0)
+	for _, check := range checks {
+		step.Checks = append(step.Checks, shipper.StepCheck{Check: check, Name: name})
+	}
+	return step
+}
+
+func strategyChecks(checks ...string) edit {
+	return func(e *shipper.ReleaseEnvironment) { e.Strategy.Checks = checked("", checks...).Checks }
+}
+
 func regions(r ...shipper.RegionRequirement) edit {
 	return func(e *shipper.ReleaseEnvironment) { e.ClusterRequirements.Regions = r }
 }
@@ -255,6 +268,44 @@ func TestValidate(t *testing.T) {
 				field.Duplicate(strategy.Index(0).Child("readinessGates").Index(4), "example.com/Verified"),
 			},
 		},
+		"checks of one name": {
+			env: env(steps(checked("", "errors", "smoke", "other/errors")), strategyChecks("smoke")),
+			want: field.ErrorList{
+				field.Invalid(strategy.Index(0).Child("checks").Index(1).Child("name"), "smoke", ""),
+				field.Invalid(strategy.Index(0).Child("checks").Index(2).Child("name"), "errors", ""),
+			},
+		},
+		"checks that are told apart": {env: env(steps(checked("first", "errors"), checked("", "errors")), strategyChecks("smoke"))},
+		"a check without a Check": {
+			env:  env(steps(checked("", ""))),
+			want: field.ErrorList{field.Required(strategy.Index(0).Child("checks").Index(0).Child("check"), "")},
+		},
+		"a check of no name": {
+			env:  env(steps(checked("A b", "errors"))),
+			want: field.ErrorList{field.Invalid(strategy.Index(0).Child("checks").Index(0).Child("name"), "A b", "")},
+		},
+		"a check of a long name": {
+			env:  env(steps(checked(strings.Repeat("a", 64), "errors"))),
+			want: field.ErrorList{field.Invalid(strategy.Index(0).Child("checks").Index(0).Child("name"), strings.Repeat("a", 64), "")},
+		},
+		"too many checks": {
+			env:  env(steps(checked("", make([]string, 11)...))),
+			want: field.ErrorList{field.TooMany(strategy.Index(0).Child("checks"), 11, 10)},
+		},
+		"too many checks of the strategy": {
+			env:  env(strategyChecks(make([]string, 11)...)),
+			want: field.ErrorList{field.TooMany(path.Child("strategy", "checks"), 11, 10)},
+		},
+		"too many arguments of a check": {
+			env: env(steps(checked("", "errors")), func(e *shipper.ReleaseEnvironment) {
+				args := map[string]string{}
+				for i := range 21 {
+					args[fmt.Sprint("a", i)] = ""
+				}
+				e.Strategy.Steps[0].Checks[0].Args = args
+			}),
+			want: field.ErrorList{field.TooMany(strategy.Index(0).Child("checks").Index(0).Child("args"), 21, 20)},
+		},
 		"too many gates": {
 			env:  env(steps(gated(make([]string, 11)...))),
 			want: field.ErrorList{field.TooMany(strategy.Index(0).Child("readinessGates"), 11, 10)},
@@ -303,6 +354,17 @@ func TestWarnings(t *testing.T) {
 			}),
 			want: []string{"onFailure is Abort and has no effect: nothing fails without progressDeadline"},
 		},
+		"a failure policy where a check fails": {
+			env: env(steps(checked("", "errors"), last), func(e *shipper.ReleaseEnvironment) { e.Strategy.OnFailure = shipper.OnFailureAbort }),
+		},
+		"a failure policy where no check counts": {
+			env: env(steps(checked("", "errors"), last), func(e *shipper.ReleaseEnvironment) {
+				e.Strategy.OnFailure, e.Strategy.Steps[0].Checks[0].DryRun = shipper.OnFailureAbort, true
+			}),
+			want: []string{"onFailure is Abort and has no effect: nothing fails without progressDeadline"},
+		},
+		"a check when the incumbent is gone": {env: env(strategyChecks("errors")), want: []string{
+			"step 1 (full on): its checks run when the incumbent is gone; put them in a step that leaves it its capacity"}},
 		"no cluster in any region": {
 			env:  env(regions(shipper.RegionRequirement{Name: "eu", Replicas: count(0)})),
 			want: []string{"clusterRequirements ask for no cluster in any region: nothing will run"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"shipper.dev/shipper/apis/rules/check"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -31,7 +32,10 @@ func Warnings(env *shipper.ReleaseEnvironment) []string {
 			"100 and 0 are usual",
 			last.Name, last.Capacity.Contender, last.Capacity.Incumbent)
 	}
-	if env.Strategy.OnFailure != "" && env.Strategy.ProgressDeadline == "" {
+	if at := len(steps) - 1; last.Capacity.Incumbent == 0 && len(env.Strategy.ChecksAt(int32(at))) > 0 {
+		warn("step %d (%s): its checks run when the incumbent is gone; put them in a step that leaves it its capacity", at, last.Name)
+	}
+	if env.Strategy.OnFailure != "" && env.Strategy.ProgressDeadline == "" && !check.Counts(env.Strategy) {
 		warn("onFailure is %s and has no effect: nothing fails without progressDeadline", env.Strategy.OnFailure)
 	}
 	if Wanted(env.ClusterRequirements) == 0 {

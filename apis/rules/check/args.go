@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -63,13 +64,19 @@ func Resolve(declared []shipper.CheckArgument, given map[string]string) (map[str
 	return values, errs
 }
 
+// byDefault is DefaultPattern, compiled once: its repetition makes that slow.
+var byDefault = sync.OnceValues(func() (*regexp.Regexp, error) { return wholly(DefaultPattern) })
+
+// wholly matches what matches a pattern as a whole.
+func wholly(pattern string) (*regexp.Regexp, error) { return regexp.Compile(`\A(?:` + pattern + `)\z`) }
+
 // Matches returns an error if a value does not match the pattern of an argument as a whole.
 func Matches(arg shipper.CheckArgument, value string) error {
-	pattern := DefaultPattern
+	pattern, compile := DefaultPattern, byDefault
 	if arg.Pattern != "" {
-		pattern = arg.Pattern
+		pattern, compile = arg.Pattern, func() (*regexp.Regexp, error) { return wholly(arg.Pattern) }
 	}
-	whole, err := regexp.Compile(`\A(?:` + pattern + `)\z`)
+	whole, err := compile()
 	if err != nil {
 		return fmt.Errorf("the argument's pattern is no RE2 expression: %w", err)
 	}

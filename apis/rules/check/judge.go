@@ -99,9 +99,7 @@ func phase(run *shipper.CheckRun, r *shipper.CheckResult, m Measurement) (shippe
 		return shipper.CheckUndecided, say("no verdict after %s, the last: %s", times(r.Inconclusive), why)
 	case r.ConsecutiveErrors > errorLimit:
 		return shipper.CheckUndecided, say("no value in %s one after another, the last: %s", times(r.ConsecutiveErrors), why)
-	case Measured(r) >= run.Count && r.Passed == 0:
-		return shipper.CheckUndecided, say("none of %s passed, the last: %s", times(Measured(r)), why)
-	case Measured(r) >= run.Count:
+	case Measured(r) >= run.Count && r.Passed > 0:
 		return shipper.CheckPassed, ""
 	}
 	return shipper.CheckRunning, bounded(m.Message, maxText)

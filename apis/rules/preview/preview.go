@@ -7,7 +7,9 @@ package preview
 import (
 	"fmt"
 	"strings"
+	"time"
 
+	"shipper.dev/shipper/apis/rules/check"
 	"shipper.dev/shipper/apis/rules/strategy"
 	"shipper.dev/shipper/apis/rules/traffic"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -36,6 +38,8 @@ type Step struct {
 	After shipper.Duration
 	// Approvals is how many users have to approve the step before it is achieved.
 	Approvals int32
+	// Checks describes the checks of the step, as Check does.
+	Checks []string
 }
 
 // Steps are the steps of a strategy, for a contender and an incumbent of that many Pods at full capacity; incumbent is nil when
@@ -49,7 +53,7 @@ func Steps(s *shipper.RolloutStrategy, contender int32, incumbent *int32) []Step
 		out[i] = Step{Index: i, Name: step.Name, Contender: Side{
 			Pods:    strategy.Pods(contender, step.Capacity.Contender),
 			Percent: step.Capacity.Contender, Weight: step.Traffic.Contender,
-		}, Gates: step.ReadinessGates, Gated: step.Gate != nil, After: step.After, Approvals: step.RequiredApprovals()}
+		}, Gates: step.ReadinessGates, Gated: s.Gated(int32(i)), After: step.After, Approvals: step.RequiredApprovals()}
 		if incumbent != nil {
 			out[i].Incumbent = &Side{
 				Pods:    strategy.Pods(*incumbent, step.Capacity.Incumbent),
@@ -90,6 +94,9 @@ func (s Step) Awaited() string {
 	if len(s.Gates) > 0 {
 		out += "; it waits for " + strings.Join(s.Gates, ", ")
 	}
+	if len(s.Checks) > 0 {
+		out += "; it is checked by " + strings.Join(s.Checks, ", ")
+	}
 	if s.Gated {
 		out += "; it is a gate"
 	}
@@ -102,10 +109,58 @@ func (s Step) Awaited() string {
 	return out
 }
 
-// Failure says, for a user, when a rollout has failed and what is done then; empty where nothing fails by time. first is true of the first
-// Release, with nothing before it to go back to.
+// Check describes, for a user, the check of a step that goes on by itself after such a time. spec is nil where there is no such Check.
+func Check(c shipper.StepCheck, spec *shipper.CheckSpec, after shipper.Duration) string {
+	var how []string
+	switch {
+	case spec == nil:
+		how = append(how, "there is no Check "+c.Check)
+	case check.Once(spec):
+		how = append(how, fmt.Sprintf("once in each cluster, within %s", duration(check.Timeout(spec))))
+	default:
+		n := check.Count(spec, after.Value())
+		measurements := "measurements"
+		if n == 1 {
+			measurements = "measurement"
+		}
+		last := spec.InitialDelay.Value() + time.Duration(n-1)*check.Interval(spec)
+		how = append(how, fmt.Sprintf("%d %s until %s after the step has what it wants", n, measurements, duration(last)))
+		if spec.Over == shipper.OverFleet {
+			how = append(how, "over all clusters")
+		}
+	}
+	if c.DryRun {
+		how = append(how, "it does not count")
+	}
+	return fmt.Sprintf("%s (%s)", c.NameInStep(), strings.Join(how, ", "))
+}
+
+// duration formats a duration without units that are 0.
+func duration(d time.Duration) string {
+	out := d.String()
+	if strings.HasSuffix(out, "m0s") {
+		out = strings.TrimSuffix(out, "0s")
+	}
+	if strings.HasSuffix(out, "h0m") {
+		out = strings.TrimSuffix(out, "0m")
+	}
+	return out
+}
+
+// Failure says, for a user, when a rollout has failed and what is done then; empty where nothing fails. first is true of the first Release,
+// with nothing before it to go back to.
 func Failure(s *shipper.RolloutStrategy, first bool) string {
-	if s == nil || s.ProgressDeadline == "" {
+	if s == nil {
+		return ""
+	}
+	var causes []string
+	if s.ProgressDeadline != "" {
+		causes = append(causes, fmt.Sprintf("without what it wants for %s", s.ProgressDeadline))
+	}
+	if check.Counts(s) {
+		causes = append(causes, "with a check that fails")
+	}
+	if len(causes) == 0 {
 		return ""
 	}
 	then := map[shipper.FailurePolicy]string{
@@ -115,7 +170,7 @@ func Failure(s *shipper.RolloutStrategy, first bool) string {
 	if then == "" || first {
 		then = "it waits for a person"
 	}
-	return fmt.Sprintf("a step without what it wants for %s has failed: %s", s.ProgressDeadline, then)
+	return fmt.Sprintf("a step %s has failed: %s", strings.Join(causes, " or "), then)
 }
 
 // String describes a side to a user.

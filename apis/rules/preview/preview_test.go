@@ -104,3 +104,53 @@ func TestStepsSayHowTheyEnd(t *testing.T) {
 		t.Errorf("nothing fails by time: %s", text)
 	}
 }
+
+func TestChecksAreDescribed(t *testing.T) {
+	prometheus := &shipper.PrometheusCheck{}
+	for want, tc := range map[string]struct {
+		check shipper.StepCheck
+		spec  *shipper.CheckSpec
+		after shipper.Duration
+	}{
+		"errors (there is no Check errors)": {check: shipper.StepCheck{Check: "errors"}},
+		"errors (10 measurements until 9m after the step has what it wants)": {
+			check: shipper.StepCheck{Check: "shipper-checks/errors"}, spec: &shipper.CheckSpec{Prometheus: prometheus}, after: "10m",
+		},
+		"fast (1 measurement until 1m10s after the step has what it wants, over all clusters, it does not count)": {
+			check: shipper.StepCheck{Check: "errors", Name: "fast", DryRun: true},
+			spec:  &shipper.CheckSpec{Prometheus: prometheus, InitialDelay: "70s", Over: shipper.OverFleet},
+		},
+		"long (3 measurements until 2h after the step has what it wants)": {
+			check: shipper.StepCheck{Check: "long"}, spec: &shipper.CheckSpec{Prometheus: prometheus, Interval: "1h", Count: 3},
+		},
+		"smoke (once in each cluster, within 10m)": {
+			check: shipper.StepCheck{Check: "smoke"}, spec: &shipper.CheckSpec{Tests: &shipper.TestsCheck{}},
+		},
+	} {
+		if got := Check(tc.check, tc.spec, tc.after); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+func TestStepsWithChecksAreGates(t *testing.T) {
+	s := &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{{}, {}, {}}, OnFailure: shipper.OnFailureAbort}
+	s.Steps[0].Checks = []shipper.StepCheck{{Check: "smoke"}}
+	s.Steps[1].Checks = []shipper.StepCheck{{Check: "smoke", DryRun: true}}
+	steps := Steps(s, 1, nil)
+	steps[0].Checks, steps[1].Checks = []string{"a", "b"}, []string{"c"}
+	var got []string
+	for _, step := range steps {
+		got = append(got, step.Awaited())
+	}
+	got = append(got, Failure(s, false))
+	s.ProgressDeadline = "5m"
+	got = append(got, Failure(s, false))
+	want := []string{
+		"; it is checked by a, b; it is a gate", "; it is checked by c", "", "a step with a check that fails has failed: it is aborted",
+		"a step without what it wants for 5m or with a check that fails has failed: it is aborted",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

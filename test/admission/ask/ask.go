@@ -142,6 +142,8 @@ func (w *World) Add(o client.Object) error {
 		return w.Indexers.Blocks.Add(o)
 	case *shipper.Release:
 		return w.Indexers.Releases.Add(o)
+	case *shipper.Check:
+		return w.Indexers.Checks.Add(o)
 	case *shipper.Cluster:
 		return w.Indexers.Clusters.Add(o)
 	case *shipper.Application:

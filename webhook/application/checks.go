@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"shipper.dev/shipper/apis/rules/preview"
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/response"
+)
+
+var strategyPath = field.NewPath("spec", "template", "strategy")
+
+// validateChecks returns the errors of the checks that a new template names. The environment of an earlier Release, and an Application from
+// a backup, come back although a Check is gone: the user is warned.
+func (w *Webhook) validateChecks(
+	ctx context.Context, a *response.Response, app, old *shipper.Application,
+) (field.ErrorList, error) {
+	if old != nil && stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) {
+		return nil, nil
+	}
+	errs, err := w.Checks.Validate(ctx, app.Spec.Template.Strategy, app.Namespace, strategyPath)
+	if err != nil || len(errs) == 0 {
+		return nil, err
+	}
+	back := old == nil && app.Annotations[shipper.AppHighestObservedGenerationAnnotation] != ""
+	if !back {
+		rels, err := w.releases(app)
+		if err != nil {
+			return nil, err
+		}
+		back = slices.ContainsFunc(rels, func(rel *shipper.Release) bool {
+			return stamp.SameEnvironment(&app.Spec.Template, &rel.Spec.Environment)
+		})
+	}
+	if !back {
+		return errs, nil
+	}
+	a.Warn("this was admitted before, and its checks cannot run now: %v", errs[0])
+	return nil, nil
+}
+
+// describeChecks describes the checks of each step of a plan.
+func (w *Webhook) describeChecks(ctx context.Context, s *shipper.RolloutStrategy, namespace string, steps []preview.Step) {
+	for i := range steps {
+		for _, c := range s.ChecksAt(int32(steps[i].Index)) {
+			steps[i].Checks = append(steps[i].Checks,
+				preview.Check(c, w.Checks.Find(ctx, c.Check, namespace), s.Steps[steps[i].Index].After))
+		}
+	}
+}

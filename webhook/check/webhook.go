@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package check validates Checks, and the checks that strategies name: queries parse, expressions compile, servers are listed, and the
+// author may get the Secret that is named. It requests nothing from these servers.
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/outward"
+	"shipper.dev/shipper/outward/expression"
+	"shipper.dev/shipper/webhook/authz"
+	"shipper.dev/shipper/webhook/response"
+)
+
+const (
+	kind     = "Check"
+	resource = "checks"
+	// maxListed bounds the Applications that a message lists.
+	maxListed = 5
+)
+
+var specPath = field.NewPath("spec")
+
+// State has the objects related to a Check.
+type State interface {
+	// NamingCheck are the Applications whose newest Release names the Check, as namespace/name, sorted.
+	NamingCheck(key types.NamespacedName) ([]string, error)
+	NamespaceTerminating(namespace string) bool
+}
+
+// Webhook validates Checks.
+type Webhook struct {
+	State State
+	Authz authz.Authorizer
+	// Outgoing is the policy for servers that Checks name. Nil: they may name none.
+	Outgoing *outward.Policy
+}
+
+// Validate validates an object before it is stored or deleted.
+func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *response.Response) error {
+	now, old, err := response.Decode[shipper.Check](req)
+	if err != nil {
+		return err
+	}
+	if req.Operation == admissionv1.Delete {
+		return w.validateDelete(old)
+	}
+	if old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec) {
+		return nil
+	}
+	if err := response.Invalidate(kind, now.Name, w.validate(&now.Spec)); err != nil {
+		return err
+	}
+	// Compiling an expression takes memory: a user without a right to the Secret does not cause it.
+	if err := w.permitSecret(ctx, req, now, old); err != nil {
+		return err
+	}
+	compile := func(text string) error {
+		return expression.Check(ctx, text, inputsOf(&now.Spec), environment.NewExpressions)
+	}
+	errs, err := expressions(&now.Spec, specPath, compile)
+	if err != nil {
+		return err
+	}
+	if err := response.Invalidate(kind, now.Name, errs); err != nil || old == nil {
+		return err
+	}
+	return w.warnOfUse(a, now)
+}
+
+// validateDelete refuses the deletion of a Check that Applications name: their rollouts would not go on.
+func (w *Webhook) validateDelete(old *shipper.Check) error {
+	if w.State.NamespaceTerminating(old.Namespace) {
+		return nil
+	}
+	naming, err := w.State.NamingCheck(keyOf(old))
+	if err != nil || len(naming) == 0 {
+		return err
+	}
+	return response.Forbid(resource, old.Name, subject(naming)+": take it out of their strategies first")
+}
+
+// warnOfUse warns of the Applications that name a Check.
+func (w *Webhook) warnOfUse(a *response.Response, now *shipper.Check) error {
+	naming, err := w.State.NamingCheck(keyOf(now))
+	if err != nil || len(naming) == 0 {
+		return err
+	}
+	a.Warn("%s: their next runs use the new definition", subject(naming))
+	return nil
+}
+
+func keyOf(c *shipper.Check) types.NamespacedName {
+	return types.NamespacedName{Namespace: c.Namespace, Name: c.Name}
+}
+
+// subject says that Applications name a Check.
+func subject(naming []string) string {
+	if len(naming) == 1 {
+		return fmt.Sprintf("Application %s names it", naming[0])
+	}
+	if len(naming) > maxListed {
+		return fmt.Sprintf("Applications %s and %d more name it", strings.Join(naming[:maxListed], ", "), len(naming)-maxListed)
+	}
+	return fmt.Sprintf("Applications %s name it", strings.Join(naming, ", "))
+}
+
+// secretOf is the Secret that a Check names, and its path; empty when it names none.
+func secretOf(spec *shipper.CheckSpec) (string, *field.Path) {
+	switch {
+	case spec.Prometheus != nil:
+		return spec.Prometheus.SecretName, specPath.Child("prometheus", "secretName")
+	case spec.HTTP != nil:
+		return spec.HTTP.SecretName, specPath.Child("http", "secretName")
+	}
+	return "", nil
+}
+
+// sendsTheSame reports whether two Checks send the same Secret in the same request to the same server. The queries of a Check may differ.
+func sendsTheSame(a, b *shipper.CheckSpec) bool {
+	if a.Prometheus != nil && b.Prometheus != nil {
+		return a.Prometheus.SecretName == b.Prometheus.SecretName && a.Prometheus.Address == b.Prometheus.Address
+	}
+	return a.HTTP != nil && equality.Semantic.DeepEqual(a.HTTP, b.HTTP)
+}
+
+// permitSecret refuses a Secret that the user may not get: otherwise the user could have it sent to a server. It checks again when the
+// Secret or the request changes.
+func (w *Webhook) permitSecret(ctx context.Context, req *admission.Request, now, old *shipper.Check) error {
+	name, path := secretOf(&now.Spec)
+	if name == "" || old != nil && sendsTheSame(&now.Spec, &old.Spec) {
+		return nil
+	}
+	secret := types.NamespacedName{Namespace: now.Namespace, Name: name}
+	allowed, err := w.Authz.MayGet(ctx, req.UserInfo, "secrets", secret)
+	if err != nil {
+		return response.Later(err.Error(), authz.RetryAfter)
+	}
+	if allowed {
+		return nil
+	}
+	return response.Invalidate(kind, now.Name, field.ErrorList{field.Forbidden(path, fmt.Sprintf(
+		"user %q may not get secrets/%s in %s: the author must be allowed to get a Secret that the object names; %s",
+		req.UserInfo.Username, name, now.Namespace, authz.SecretRemedy(secret)))})
+}
+
+// expressions returns the errors of pass and fail. The other error is temporary.
+func expressions(spec *shipper.CheckSpec, path *field.Path, compile func(text string) error) (field.ErrorList, error) {
+	var errs field.ErrorList
+	for _, one := range []struct{ name, text string }{{"pass", spec.Pass}, {"fail", spec.Fail}} {
+		if one.text == "" {
+			continue
+		}
+		switch err := compile(one.text); {
+		case errors.Is(err, expression.ErrBusy):
+			return nil, response.Later(err.Error(), time.Second)
+		case err != nil:
+			errs = append(errs, field.Invalid(path.Child(one.name), one.text, err.Error()))
+		}
+	}
+	return errs, nil
+}
