@@ -26,8 +26,8 @@ import (
 	"shipper.dev/shipper/test/promserver"
 )
 
-// smokeJob succeeds, and looks like a Pod that serves.
-const smokeJob = `{"template": {"metadata": {"labels": {"shipper-app": "my-test-app", "shipper-release": "$(release)", "app": "job"}},
+// smokeJob succeeds.
+const smokeJob = `{"template": {"metadata": {"labels": {"app": "job"}},
 	"spec": {"containers": [{"name": "it", "image": "nginx:stable", "args": ["$(release)", "$(cluster)"]}]}}}`
 
 // TestTestsAndJobsDecideBeforeAnyTraffic has a first step without traffic whose checks are the chart's tests and a Job.
@@ -157,7 +157,7 @@ func TestWithoutPrometheusNothingGoesOnOrBack(t *testing.T) {
 	changed.Spec.Pass = "new > 1.0"
 	s.Must("changing the Check", s.User.Update(s.Ctx, changed))
 	s.Completes(contender)
-	s.forbidden("deleting a Check in use", s.User.Delete(s.Ctx, changed), s.Namespace+"/"+appName, "name it")
+	s.forbidden("deleting a Check in use", s.User.Delete(s.Ctx, changed), s.Namespace+"/"+appName+" names it")
 }
 
 // answering is a server whose answer a test sets.

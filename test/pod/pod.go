@@ -77,6 +77,7 @@ func (p *Pod) StartWebhook(ctx context.Context) error {
 	p.Webhook, err = p.startContainer(ctx, "shipper-webhook", append([]string{
 		"--addr", fmt.Sprintf("127.0.0.1:%d", p.options.WebhookPort), "--extra-dns-names", "localhost",
 		"--shutdown-delay", "100ms", // no other replica takes over
+		"--outgoing-urls", "http://127.0.0.1:*",
 	}, p.options.WebhookFlags...)...)
 	return err
 }
