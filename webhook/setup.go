@@ -102,7 +102,7 @@ func Setup(server Server, o Options) error {
 	serve("/mutate-approval", response.Mutate, "Approval", ap.Default)
 	serve("/validate-approval", response.Validate, "Approval", ap.Validate)
 
-	cl := &cluster.Webhook{State: o.State}
+	cl := &cluster.Webhook{State: o.State, Outgoing: o.Outgoing}
 	serve("/validate-cluster", response.Validate, "Cluster", cl.Validate)
 
 	ns := &namespace.Webhook{BlockCheck: blocks, State: o.State, Ready: o.Ready}

@@ -73,7 +73,7 @@ func granted(t *testing.T, user, namespace string) map[string][]string {
 	for resource, where := range map[string]string{
 		"applications": namespace, "releases": namespace, "installationtargets": namespace, "capacitytargets": namespace,
 		"traffictargets": namespace, "clusters": "", "rolloutblocks": namespace, "chartsnapshots": namespace, "approvals": namespace,
-		"notifications": namespace,
+		"notifications": namespace, "checks": namespace, "checktargets": namespace,
 	} {
 		for _, sub := range []string{"", "status"} {
 			key := resource
@@ -142,18 +142,20 @@ func TestRolesAllowThisAndNothingElse(t *testing.T) {
 		return out
 	}
 	// Readers may read ChartSnapshots; no user may write them.
-	views := map[string][]string{"chartsnapshots": nil, "approvals": nil, "notifications": nil}
+	views := map[string][]string{"chartsnapshots": nil, "approvals": nil, "notifications": nil, "checks": nil, "checktargets": nil}
 	edits := map[string][]string{
 		"applications": {"create", "update", "patch", "delete", "deletecollection"}, "releases": {"update", "patch", "delete"},
 		"chartsnapshots": nil, "approvals": nil,
 		"notifications": {"create", "update", "patch", "delete", "deletecollection"},
+		"checks":        {"create", "update", "patch", "delete", "deletecollection"}, "checktargets": nil,
 	}
 	for role, more := range map[string]map[string][]string{
 		viewRole: views, editRole: edits, adminRole: edits,
 		sreRole: {
 			"rolloutblocks": {"create", "update", "patch", "delete", "override"}, "releases": {"skip"}, "approvals": nil, "notifications": nil,
+			"checks": nil, "checktargets": nil,
 		},
-		approverRole: {"releases": {"approve"}, "approvals": {"create", "delete"}},
+		approverRole: {"releases": {"approve"}, "approvals": {"create", "delete"}, "checks": nil, "checktargets": nil},
 	} {
 		t.Run(role, func(t *testing.T) {
 			local, global := "local-"+role, "global-"+role

@@ -46,6 +46,7 @@ func (w *webhook) start(ctx context.Context) error {
 	defer log.Close()
 	w.process = exec.Command(filepath.Join(w.bin, "shipper-webhook"), append([]string{
 		"--kubeconfig", w.kubeconfig, "--extra-dns-names", "localhost", "--shutdown-delay", "100ms", "--log-level", "1",
+		"--outgoing-urls", "https://judge.example.com, http://*:80",
 		"--addr", fmt.Sprintf("127.0.0.1:%d", w.port), "--health-addr", fmt.Sprintf("127.0.0.1:%d", w.healthPort),
 		"--metrics-addr", fmt.Sprintf("127.0.0.1:%d", w.metricsPort),
 		charts.Flag,

@@ -124,6 +124,9 @@ func validateJudgement(spec *shipper.CheckSpec) field.ErrorList {
 		}
 		return errs
 	}
+	if spec.HTTP != nil && spec.Over == shipper.OverFleet {
+		return field.ErrorList{field.Forbidden(specPath.Child("over"), "Fleet is for queries, which give a list: leave over out")}
+	}
 	if spec.Prometheus != nil && spec.Pass == "" && spec.Fail == "" {
 		return field.ErrorList{field.Required(specPath.Child("pass"), "say which values are good, by pass or by fail")}
 	}
@@ -146,9 +149,9 @@ func validateName(name string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// inputsOf are the variables of pass and fail.
+// inputsOf are the variables of pass and fail, as the reconciler declares them.
 func inputsOf(spec *shipper.CheckSpec) expression.Inputs {
-	in := expression.Inputs{List: spec.Over == shipper.OverFleet, HTTP: spec.HTTP != nil, Args: rules.Predefined()}
+	in := expression.Inputs{List: spec.Over == shipper.OverFleet, HTTP: spec.HTTP != nil}
 	for _, arg := range spec.Args {
 		in.Args = append(in.Args, arg.Name)
 	}

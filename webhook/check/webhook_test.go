@@ -216,6 +216,9 @@ func TestBadDefinitions(t *testing.T) {
 			tested(pass("true")),
 			`spec.pass: Forbidden: tests and job run once in each cluster, and pass when they succeed: leave pass out`,
 		},
+		"a request over the fleet": {
+			requested(fleet), `spec.over: Forbidden: Fleet is for queries, which give a list: leave over out`,
+		},
 		"tests of no name": {tested(func(s *shipper.CheckSpec) { s.Tests.Names = []string{"A b"} }),
 			`spec.tests.names[0]: Invalid value: "A b": a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, ` +
 				`'-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is ` +

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/webhook/cluster"
 	"shipper.dev/shipper/webhook/response"
@@ -125,6 +126,73 @@ func TestClustersAreJudged(t *testing.T) {
 				decision = response.Invalid
 			}
 			ask.CheckRefusal(t, hook.Validate(t.Context(), tc.req, a), decision, tc.message)
+			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestMetricsAreJudged(t *testing.T) {
+	const invalid = `Cluster.shipper.booking.com "eu-1" is invalid: spec.metrics.`
+	metrics := func(address, secret, label string) *shipper.Cluster {
+		return eu(func(s *shipper.ClusterSpec) {
+			s.Metrics = &shipper.ClusterMetrics{Address: address, SecretName: secret, TenantLabel: label}
+		})
+	}
+	const noURL = `address: Invalid value: "(URL)": must be an http or https URL, such as https://prometheus.example.com`
+	const parts = `must have neither credentials, query nor fragment: credentials belong into the Secret that secretName names`
+	policy, err := outward.ParsePolicy("http://prometheus.example.com:9090, https://127.0.0.1:9443")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sentence, tc := range map[string]struct {
+		cluster *shipper.Cluster
+		message string
+		warned  []string
+	}{
+		"by https":               {cluster: metrics("https://prometheus.example.com/eu", "metrics-eu", "namespace")},
+		"by http that is listed": {cluster: metrics("http://prometheus.example.com:9090/eu", "", "namespace")},
+		"by http": {
+			cluster: metrics("http://10.0.0.1:9090", "", "namespace"), message: `address: Invalid value: "http://10.0.0.1:9090": must be ` +
+				`https: credentials and values are sent there; --outgoing-urls may list others`,
+		},
+		"on this machine, as is listed": {cluster: metrics("https://127.0.0.1:9443", "", "namespace")},
+		"on this machine": {
+			cluster: metrics("https://localhost", "", "namespace"), message: `address: Invalid value: "https://localhost": localhost is a ` +
+				`name of the machine itself, which is not connected to; --outgoing-urls may list it`,
+		},
+		"by no URL":         {cluster: metrics("prometheus:9090", "", "namespace"), message: noURL},
+		"by another scheme": {cluster: metrics("ftp://prometheus", "", "namespace"), message: noURL},
+		"with a password": {
+			cluster: metrics("https://me:secret@a.example.com", "", "namespace"),
+			message: `address: Invalid value: "https://a.example.com": ` + parts,
+		},
+		"with a query": {
+			cluster: metrics("https://a.example.com?a=b", "", "namespace"),
+			message: `address: Invalid value: "https://a.example.com?…": ` + parts,
+		},
+		"with a Secret of no name": {
+			cluster: metrics("https://a.example.com", "A", "namespace"), message: `secretName: Invalid value: "A": a lowercase RFC 1123 ` +
+				`subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric ` +
+				`character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')`,
+		},
+		"by a label of Prometheus": {
+			cluster: metrics("https://a.example.com", "", "__name__"), message: `tenantLabel: Invalid value: "__name__": must be the name of ` +
+				`a label: letters, digits and _, not with a digit or __ at its beginning`,
+		},
+		"for all namespaces": {
+			cluster: metrics("https://a.example.com", "", ""),
+			warned:  []string{"spec.metrics has no tenantLabel: every Application reads the series of all namespaces"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			hook, a := &cluster.Webhook{State: ask.Know(t, ask.Grant()).State, Outgoing: &policy}, &response.Response{}
+			decision, message := response.Decision(""), tc.message
+			if message != "" {
+				decision, message = response.Invalid, invalid+message
+			}
+			ask.CheckRefusal(t, hook.Validate(t.Context(), ask.Create("ann", tc.cluster), a), decision, message)
 			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}

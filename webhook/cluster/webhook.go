@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -25,6 +26,8 @@ type State interface {
 // Webhook validates Clusters.
 type Webhook struct {
 	State State
+	// Outgoing is the policy for servers of metrics besides those by https. Nil: there are none besides.
+	Outgoing *outward.Policy
 }
 
 // Validate validates an object before it is stored or deleted.
@@ -39,8 +42,12 @@ func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *respons
 	if old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec) {
 		return nil
 	}
-	if err := response.Invalidate(kind, now.Name, validate(&now.Spec)); err != nil {
+	errs := append(validate(&now.Spec), w.validateMetrics(now.Spec.Metrics)...)
+	if err := response.Invalidate(kind, now.Name, errs); err != nil {
 		return err
+	}
+	if m := now.Spec.Metrics; m != nil && m.TenantLabel == "" {
+		a.Warn("spec.metrics has no tenantLabel: every Application reads the series of all namespaces")
 	}
 	return w.warnOfStaying(a, now, old)
 }

@@ -3,6 +3,7 @@
 package release_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +13,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/check"
 	"shipper.dev/shipper/webhook/release"
 	"shipper.dev/shipper/webhook/response"
 )
@@ -26,7 +28,9 @@ const (
 func webhookOf(t *testing.T, rights *ask.Rights, known ...client.Object) *release.Webhook {
 	t.Helper()
 	w := ask.Know(t, rights, known...)
-	return &release.Webhook{BlockCheck: w.BlockCheck, Guard: w.Guard, State: w.State}
+	return &release.Webhook{
+		BlockCheck: w.BlockCheck, Guard: w.Guard, State: w.State, Checks: check.NewUses(w.State, "shipper-checks"),
+	}
 }
 
 // rel is the valid first Release of the Application of package ask.
@@ -60,6 +64,10 @@ func (r row) check(t *testing.T) {
 func TestReleasesAreMadeByShipper(t *testing.T) {
 	app, dns := ask.Application(), ask.Block("global/dns")
 	stamper := "ann stamp releases default/" + name
+	checking := func(app *shipper.Application) {
+		app.Spec.Template.Strategy.Steps[0].Checks = []shipper.StepCheck{{Check: "smoke"}}
+	}
+	checked := ask.Release(ask.Application(checking), nil)
 	for sentence, tc := range map[string]row{
 		"the reconciler makes one": {req: ask.Create(ask.Reconciler, rel()), known: []client.Object{app}},
 		"a user makes none": {
@@ -68,6 +76,15 @@ func TestReleasesAreMadeByShipper(t *testing.T) {
 				`(user "dev" does not have the verb stamp on releases.shipper.booking.com)`,
 		},
 		"who may stamp makes one": {req: ask.Create("ann", rel()), known: []client.Object{app}, rights: []string{stamper}},
+		"who restores one whose Check is gone is warned": {
+			req: ask.Create("ann", checked), known: []client.Object{ask.Application(checking)}, rights: []string{
+				"ann stamp releases default/" + checked.Name},
+			warned: []string{`its checks cannot run: spec.environment.strategy.steps[0].checks[0].check: Invalid value: "smoke": there is no ` +
+				`Check smoke in default; there are none; shared ones are named shipper-checks/NAME`},
+		},
+		"the reconciler makes one whose Check is gone": {
+			req: ask.Create(ask.Reconciler, checked), known: []client.Object{ask.Application(checking)},
+		},
 		"of an Application that does not exist": {
 			req: ask.Create(ask.Reconciler, rel()), decision: response.Invalid,
 			message: invalid + `metadata.labels[shipper-app]: Not found: "super-server"`,
@@ -156,6 +173,14 @@ func TestReleasesMove(t *testing.T) {
 		"but not under a block": {
 			req: ask.Update("dev", rel(ask.TargetStep(1)), rel()), known: []client.Object{dns}, decision: response.Blocked,
 			message: story + command + needed,
+		},
+		"and users have checks made again": {
+			req: ask.Update("dev", rel(ask.ReleaseAnnotated(shipper.ReleaseChecksRetryAnnotation, strings.Repeat("1", 64))), rel()),
+		},
+		"but not by a long text": {
+			req:      ask.Update("dev", rel(ask.ReleaseAnnotated(shipper.ReleaseChecksRetryAnnotation, strings.Repeat("1", 65))), rel()),
+			decision: response.Invalid,
+			message:  invalid + `metadata.annotations[shipper.booking.com/release.checks.retry]: Too long: may not be more than 64 bytes`,
 		},
 		"and under a block, metadata still changes": {
 			req: ask.Update("dev", rel(ask.ReleaseAnnotated("a", "b")), rel()), known: []client.Object{dns},

@@ -81,6 +81,7 @@ func (w *Webhook) validateUpdate(
 		return err
 	}
 	errs = append(errs, more...)
+	errs = append(errs, validateRetry(rel, old)...)
 	moved := rel.Spec.TargetStep != old.Spec.TargetStep
 	if moved {
 		errs = append(errs, validateTargetStep(rel)...)
@@ -120,6 +121,17 @@ func (w *Webhook) validateUpdate(
 	warnWithoutEffect(a, rel, app.Newest())
 	warnOfProgress(a, rel, old)
 	return nil
+}
+
+// maxRetry bounds the annotation with which users have checks made again, in bytes: CheckTargets have copies.
+const maxRetry = 64
+
+func validateRetry(rel, old *shipper.Release) field.ErrorList {
+	is, was := rel.Annotations[shipper.ReleaseChecksRetryAnnotation], old.Annotations[shipper.ReleaseChecksRetryAnnotation]
+	if is == was || len(is) <= maxRetry {
+		return nil
+	}
+	return field.ErrorList{field.TooLong(annotationsPath.Key(shipper.ReleaseChecksRetryAnnotation), "", maxRetry)}
 }
 
 // warnOfChecks warns of checks that cannot run. Users create Releases from a backup, whose history may name Checks that are gone.
