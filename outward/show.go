@@ -4,8 +4,10 @@ package outward
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 )
@@ -29,6 +31,25 @@ func Tidy(err error) error {
 		return fmt.Errorf("%s %s: %w", met.Op, met.Addr, met.Err)
 	}
 	return err
+}
+
+// Show is the text of an error of a request, without parts that may be secret. Errors of other kinds may quote a header that was sent,
+// or the answer.
+func Show(err error) string {
+	_, denied := errors.AsType[*Denied](err)
+	_, lookup := errors.AsType[*net.DNSError](err)
+	_, network := errors.AsType[*net.OpError](err)
+	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
+	switch {
+	case denied, lookup, network, certificate, errors.Is(err, context.DeadlineExceeded), errors.Is(err, io.EOF):
+		return Tidy(err).Error()
+	case errors.Is(err, context.Canceled):
+		return context.Canceled.Error()
+	case errors.Is(err, ErrTooLong):
+		return ErrTooLong.Error()
+	default:
+		return "the request or the answer is no valid HTTP"
+	}
 }
 
 // Redact formats a URL without its secret parts.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
@@ -20,22 +19,22 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/outward"
 )
 
 // Keys of a Secret with credentials for a repository. All are optional.
 const (
 	// usernameKey and passwordKey are sent to the repository's server, and to tokenHostKey.
-	usernameKey = corev1.BasicAuthUsernameKey
-	passwordKey = corev1.BasicAuthPasswordKey
+	usernameKey = outward.UsernameKey
+	passwordKey = outward.PasswordKey
 	// tokenKey is sent as a bearer token, in place of user name and password.
-	tokenKey = "token"
+	tokenKey = outward.TokenKey
 	// tokenHostKey is the host, if it is another one, that issues a registry's tokens for a user name and password.
 	tokenHostKey = "tokenHost"
 	// caKey has PEM certificates of authorities to trust for the server besides the system's.
-	caKey = "ca.crt"
-	// certificateKey and privateKeyKey are the client certificate, if the server requests one.
-	certificateKey = corev1.TLSCertKey
-	privateKeyKey  = corev1.TLSPrivateKeyKey
+	caKey = outward.CAKey
+	// certificateKey is the client certificate, if the server requests one.
+	certificateKey = outward.CertificateKey
 )
 
 // Secrets reads a Secret. Its errors are those of the API server.
@@ -135,36 +134,19 @@ func accessOf(data map[string][]byte) (*access, error) {
 		username: string(data[usernameKey]), password: string(data[passwordKey]), token: string(data[tokenKey]),
 		tokenHost: string(data[tokenHostKey]),
 	}
-	if a.token != "" && a.username != "" {
-		return nil, fmt.Errorf("has both %s and %s: leave one of them out", tokenKey, usernameKey)
+	c := outward.Credentials{
+		CA: data[caKey], Certificate: data[certificateKey], Key: data[outward.PrivateKeyKey],
+		Username: a.username, Password: a.password, Token: a.token,
 	}
-	if a.username == "" && a.password != "" {
-		return nil, fmt.Errorf("has %s without %s", passwordKey, usernameKey)
+	err := c.Check()
+	if err != nil {
+		return nil, err
 	}
-	ca, certificate := data[caKey], data[certificateKey]
-	if len(ca) == 0 && len(certificate) == 0 {
-		if a.header() == "" {
-			return nil, fmt.Errorf("has neither %s and %s, %s, %s nor %s", usernameKey, passwordKey, tokenKey, caKey, certificateKey)
-		}
-		return a, nil
+	if a.tls, err = c.TLS(); err != nil {
+		return nil, err
 	}
-	a.tls = &tls.Config{MinVersion: tls.VersionTLS12}
-	if len(ca) > 0 {
-		pool, err := x509.SystemCertPool()
-		if err != nil {
-			pool = x509.NewCertPool()
-		}
-		if !pool.AppendCertsFromPEM(ca) {
-			return nil, fmt.Errorf("has no certificate in PEM under %s", caKey)
-		}
-		a.tls.RootCAs = pool
-	}
-	if len(certificate) > 0 {
-		pair, err := tls.X509KeyPair(certificate, data[privateKeyKey])
-		if err != nil {
-			return nil, fmt.Errorf("has no certificate and its key, in PEM, under %s and %s", certificateKey, privateKeyKey)
-		}
-		a.tls.Certificates = []tls.Certificate{pair}
+	if a.tls == nil && a.header() == "" {
+		return nil, fmt.Errorf("has neither %s and %s, %s, %s nor %s", usernameKey, passwordKey, tokenKey, caKey, certificateKey)
 	}
 	return a, nil
 }

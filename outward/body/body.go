@@ -1,47 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package body evaluates the CEL expressions that give the content of messages about Releases. The environment is that of the API
-// server's matchConditions, where the values of one map have one type, or are dyn(…), without the functions whose cost is not bounded.
+// Package body evaluates the CEL expressions that give the content of messages about Releases. The values of one map have one type,
+// or are dyn(…).
 package body
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/traits"
-	"golang.org/x/sync/semaphore"
-	"k8s.io/apimachinery/pkg/util/version"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 	"k8s.io/utils/lru"
+
+	"shipper.dev/shipper/outward/boundedcel"
 )
 
 const (
-	// budget bounds the cost of one evaluation: 2.5 MB of texts, or 250,000 calls.
-	budget = 250_000
-	// bytesPerCost is how many bytes of text a call reads or writes for a cost of 1.
-	bytesPerCost = 10
-	// timeout bounds one evaluation where the machine is slow.
-	timeout = time.Second
 	// maxBytes bounds the result as JSON.
-	maxBytes = 64 << 10
-	// maxValues bounds the elements of a list, and the values of a result.
-	maxValues = 4000
+	maxBytes = boundedcel.MaxBytes
+	// maxValues bounds the values of a result.
+	maxValues = boundedcel.MaxElements
 	// kept is how many compiled expressions are cached.
 	kept = 1024
-	// maxCompilations bounds the expressions that are compiled at the same time, each with some MB of memory.
-	maxCompilations = 2
 )
 
-var compiling = semaphore.NewWeighted(maxCompilations)
-
 // ErrBusy means that ctx ended while other expressions were compiled.
-var ErrBusy = errors.New("waited too long for other expressions to be compiled")
+var ErrBusy = boundedcel.ErrBusy
 
 // Event is what an expression sees as event. Absent values are empty.
 type Event struct {
@@ -61,8 +51,12 @@ func (e Event) fields() map[string]any {
 	}
 }
 
-// environments has the variable event, whose fields are those of Event.
-var environments = sync.OnceValues(func() (*environment.EnvSet, error) {
+// language has the variable event, whose fields are those of Event.
+var language = newLanguage()
+
+var environments = sync.OnceValues(language.Environment)
+
+func newLanguage() *boundedcel.Language {
 	fields := map[string]*apiservercel.DeclField{}
 	for name, value := range (Event{}).fields() {
 		kind := apiservercel.StringType
@@ -75,12 +69,15 @@ var environments = sync.OnceValues(func() (*environment.EnvSet, error) {
 		fields[name] = apiservercel.NewDeclField(name, kind, true, nil, nil)
 	}
 	event := apiservercel.NewObjectType("shipper.Event", fields)
-	return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).Extend(environment.VersionedOptions{
-		IntroducedVersion: version.MajorMinor(1, 0),
-		EnvOptions:        []cel.EnvOption{cel.Variable("event", event.CelType())},
-		DeclTypes:         []*apiservercel.DeclType{event},
-	}, environment.StrictCostOpt)
-})
+	return &boundedcel.Language{
+		Types:     []*apiservercel.DeclType{event},
+		Variables: []cel.EnvOption{cel.Variable("event", event.CelType())},
+		Functions: slices.Concat(
+			boundedcel.Operators, boundedcel.Conversions, boundedcel.Texts, boundedcel.Rewriting, boundedcel.Times),
+		Page:   "docs/notifications.md",
+		Accept: acceptMapOrText,
+	}
+}
 
 // Check returns an error if an expression does not compile to a map or a string. It refuses CEL features that only this version of
 // Shipper has: another version may have to evaluate the expression. The error is ErrBusy if the expression was not looked at.
@@ -90,41 +87,20 @@ func Check(ctx context.Context, expression string) error {
 }
 
 func compile(ctx context.Context, expression string, mode environment.Type) (cel.Program, error) {
-	if compiling.Acquire(ctx, 1) != nil {
-		return nil, ErrBusy
-	}
-	defer compiling.Release(1)
-	set, err := environments()
-	if err != nil {
-		return nil, fmt.Errorf("building the CEL environment: %w", err)
-	}
-	env, err := set.Env(mode)
-	if err != nil {
-		return nil, fmt.Errorf("building the CEL environment: %w", err)
-	}
-	tree, issues := env.Parse(expression)
-	if issues.Err() != nil {
-		return nil, fmt.Errorf("does not compile: %w", issues.Err())
-	}
-	if err := permit(tree); err != nil {
-		return nil, err
-	}
-	if tree, issues = env.Check(tree); issues.Err() != nil {
-		return nil, fmt.Errorf("does not compile: %w", issues.Err())
-	}
-	if err := permit(tree); err != nil {
-		return nil, err
-	}
-	switch out := tree.OutputType(); out.Kind() {
+	return language.Compile(ctx, expression, mode, environments)
+}
+
+func acceptMapOrText(out *cel.Type) error {
+	switch out.Kind() {
 	case types.StringKind, types.DynKind:
 	case types.MapKind:
 		if key := out.Parameters()[0].Kind(); key != types.StringKind && key != types.DynKind {
-			return nil, fmt.Errorf("must be a map with strings as keys or a text, is %s", out)
+			return fmt.Errorf("must be a map with strings as keys or a text, is %s", out)
 		}
 	default:
-		return nil, fmt.Errorf("must be a map or a text, is %s", out)
+		return fmt.Errorf("must be a map or a text, is %s", out)
 	}
-	return env.Program(tree, cel.CostLimit(budget), cel.CostTracking(costs{}), cel.InterruptCheckFrequency(1))
+	return nil
 }
 
 // Bodies evaluates expressions and caches the compiled ones. It is safe for concurrent use.
@@ -139,7 +115,7 @@ func (b *Bodies) Of(ctx context.Context, expression string, e Event) (any, error
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	ctx, cancel := context.WithTimeout(ctx, boundedcel.Timeout)
 	defer cancel()
 	out, _, err := program.ContextEval(ctx, map[string]any{"event": e.fields()})
 	if err != nil {

@@ -5,12 +5,8 @@ package notify
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -25,12 +21,8 @@ import (
 	"shipper.dev/shipper/outward"
 )
 
-// Keys of the Secret of a receiver.
-const (
-	urlKey   = "url"
-	tokenKey = "token"
-	caKey    = "ca.crt"
-)
+// urlKey is the key of a receiver's URL in its Secret, besides those of outward.Credentials.
+const urlKey = "url"
 
 // requestTimeout bounds one request.
 const requestTimeout = 10 * time.Second
@@ -67,8 +59,8 @@ func newFailure(reason, format string, args ...any) *failure {
 
 // receiver is the server of a Notification. It must not be shown.
 type receiver struct {
-	url, token string
-	client     *http.Client
+	url    string
+	client *http.Client
 }
 
 // receiver reads the Secret of a Notification, and checks its URL.
@@ -100,21 +92,13 @@ func (r *Reconciler) receiver(ctx context.Context, n *shipper.Notification) (*re
 	if err := policy.Check(u); err != nil {
 		return nil, newFailure(shipper.URLNotAllowed, "Secret %s: %s", key, err)
 	}
-	transport := outward.NewTransport(policy)
-	if ca := secret.Data[caKey]; len(ca) > 0 {
-		pool, err := x509.SystemCertPool()
-		if err != nil {
-			pool = x509.NewCertPool()
-		}
-		if !pool.AppendCertsFromPEM(ca) {
-			return nil, newFailure(shipper.SecretInvalid, "key %s of Secret %s has no certificate in PEM", caKey, key)
-		}
-		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
+	client, err := outward.NewClient(policy, outward.Credentials{
+		CA: secret.Data[outward.CAKey], Token: strings.TrimSpace(string(secret.Data[outward.TokenKey])),
+	})
+	if err != nil {
+		return nil, newFailure(shipper.SecretInvalid, "Secret %s %s", key, err)
 	}
-	return &receiver{
-		url: raw, token: strings.TrimSpace(string(secret.Data[tokenKey])),
-		client: &http.Client{Transport: transport, CheckRedirect: outward.NoRedirects},
-	}, nil
+	return &receiver{url: raw, client: client}, nil
 }
 
 // close ends its connections.
@@ -130,31 +114,16 @@ func (to *receiver) post(ctx context.Context, m message, timeout time.Duration, 
 	}
 	request.Header.Set("Content-Type", m.contentType)
 	request.Header.Set("User-Agent", "shipper")
-	if to.token != "" {
-		request.Header.Set("Authorization", "Bearer "+to.token)
-	}
 	response, err := to.client.Do(request)
 	if err != nil {
 		reason := shipper.DeliveryFailed
 		if _, denied := errors.AsType[*outward.Denied](err); denied {
 			reason = shipper.URLNotAllowed
 		}
-		return newFailure(reason, "the server cannot be reached: %s", shown(err))
+		return newFailure(reason, "the server cannot be reached: %s", outward.Show(err))
 	}
 	defer response.Body.Close()
 	return classifyResponse(response, now)
-}
-
-// shown is an error of a request without what may be secret. Other errors may quote the token, or what the server sent.
-func shown(err error) string {
-	_, denied := errors.AsType[*outward.Denied](err)
-	_, lookup := errors.AsType[*net.DNSError](err)
-	_, network := errors.AsType[*net.OpError](err)
-	_, certificate := errors.AsType[*tls.CertificateVerificationError](err)
-	if denied || lookup || network || certificate || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, io.EOF) {
-		return outward.Tidy(err).Error()
-	}
-	return "the request or the answer is no valid HTTP"
 }
 
 // classifyResponse returns nil if the server accepted the message.

@@ -64,7 +64,7 @@ func TestReceiversThatAreNotUsed(t *testing.T) {
 		"a Secret without a URL": {listed, with("url", ""), nil, "SecretInvalid Secret shop/slack has no key url"},
 		"a URL that is none":     {listed, with("url", "https://a b/hush"), nil, "SecretInvalid key url of Secret shop/slack is not a URL"},
 		"authorities of no PEM": {listed, with("ca.crt", "hush"), nil,
-			"SecretInvalid key ca.crt of Secret shop/slack has no certificate in PEM"},
+			"SecretInvalid Secret shop/slack has no certificate in PEM under ca.crt"},
 		"a Secret not to be read": {listed, nil, apierrors.NewForbidden(corev1.Resource("secrets"), "slack", errors.New("no")),
 			"SecretForbidden Shipper may not read Secret shop/slack; the owner of the namespace may let it read the Secrets there: " +
 				"kubectl create rolebinding shipper-namespace-reader -n shop --clusterrole=shipper-namespace-reader " +

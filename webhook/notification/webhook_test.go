@@ -70,10 +70,9 @@ func TestValidate(t *testing.T) {
 			message: invalid + `spec.body: Invalid value: "event.step": must be a map or a text, is int`,
 		},
 		"a body with a field that there is not": {
-			req:   ask.Create("ann", slack(body("event.mesage"))),
-			asked: []string{ann},
-			message: invalid + `spec.body: Invalid value: "event.mesage": does not compile: ERROR: <input>:1:6: undefined field 'mesage' ` +
-				`| event.mesage | .....^`,
+			req:     ask.Create("ann", slack(body("event.mesage"))),
+			asked:   []string{ann},
+			message: invalid + `spec.body: Invalid value: "event.mesage": does not compile: 1:6: undefined field 'mesage'`,
 		},
 		"a body is not compiled for a user who may not get the Secret": {
 			req: ask.Create("bob", slack(body("event.step"))), message: mayNot, asked: []string{"bob get secrets shop/slack"},
