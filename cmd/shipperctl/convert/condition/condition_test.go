@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"github.com/google/cel-go/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
 
 	"shipper.dev/shipper/cmd/shipperctl/convert/condition"
+	"shipper.dev/shipper/outward/expression"
 )
 
 // arguments has the values that arguments usually have.
@@ -23,8 +25,21 @@ var (
 	response = condition.Subject{CEL: "response.json", Argument: arguments}
 )
 
-// program compiles an expression as strictly as Kubernetes does: numbers of two types do not compare, and lists have one type.
-func program(t *testing.T, expression string) cel.Program {
+// program compiles a translation, in the language of Checks and as strictly as Kubernetes does: numbers of two types do not compare, and
+// lists have one type.
+func program(t *testing.T, translation string) cel.Program {
+	t.Helper()
+	in := expression.Inputs{Args: []string{"at_most", "most", "strict"}, HTTP: strings.Contains(translation, "response.")}
+	if !in.HTTP {
+		in.Queries = []string{"result"}
+	}
+	if err := expression.Check(t.Context(), translation, in, environment.NewExpressions); err != nil {
+		t.Errorf("%s: %v", translation, err)
+	}
+	return compiled(t, translation)
+}
+
+func compiled(t *testing.T, expression string) cel.Program {
 	t.Helper()
 	env, err := cel.NewEnv(cel.Variable("result", cel.DoubleType), cel.Variable("args", cel.MapType(cel.StringType, cel.StringType)),
 		cel.Variable("response", cel.MapType(cel.StringType, cel.DynType)), cel.HomogeneousAggregateLiterals())
@@ -99,12 +114,16 @@ func TestConditionsOfResponses(t *testing.T) {
 		{"(result.made * result.good / 100) >= 90", "double(response.json.made) * double(response.json.good) / 100.0 >= 90.0",
 			`{"made": 100, "good": 95}`},
 		{"result.state in ['up', 'ready'] and result.state startsWith 'u'",
-			`response.json.state in ["up", "ready"] && response.json.state.startsWith("u")`, `{"state": "up"}`},
-		{"result.state not in ['down']", `!(response.json.state in ["down"])`, `{"state": "up"}`},
+			`(response.json.state == "up" || response.json.state == "ready") && response.json.state.startsWith("u")`, `{"state": "up"}`},
+		{"result.state not in ['down']", `!(response.json.state == "down")`, `{"state": "up"}`},
 		{"all(result.values, {asFloat(.value) >= 9900})", "response.json.values.all(x, double(x.value) >= 9900.0)",
 			`{"values": [{"value": "9901"}, {"value": 9902}]}`},
 		{"any(result, .ok) && none(result, {#.bad})",
 			"response.json.exists(x, x.ok == true) && !response.json.exists(x, x.bad == true)", `[{"ok": true, "bad": false}]`},
+		{"result.a contains 'b' && result.a endsWith 'c'", `response.json.a.contains("b") && response.json.a.endsWith("c")`, `{"a": "abc"}`},
+		{"one(result, # == 1) && asInt(result[0]) == 1 && !isInf(result[0])", `response.json.exists_one(x, x == 1.0) && ` +
+			`double(int(response.json[0])) == 1.0 && !(double(response.json[0]) in [double("Infinity"), double("-Infinity")])`, `[1, 2]`},
+		{"'a' in result.tags", `"a" in response.json.tags`, `{"tags": ["a"]}`},
 		{"len(result.items) > 1", "double(size(response.json.items)) > 1.0", `{"items": [1, 2]}`},
 		{"default(result, 0) < 0.05", "(response.json == null ? 0.0 : response.json) < 0.05", `null`},
 		{"isNil(result) || result == nil", "response.json == null || response.json == null", `null`},
@@ -153,6 +172,7 @@ func TestConditionsThatAreRefused(t *testing.T) {
 		"result[0] in [1, 'a']":           "a list has a number and a text",
 		"!(result[0] + 1)":                "! is of a number",
 		"result[0] && 1 < result[0]":      "a side of && is a number",
+		"result[0] matches '^a'":          "a Check has no regular expressions: use contains, startsWith or endsWith",
 		"let x = 1; x < result[0]":        "= 1; x < result[0] is not an operator that a Check has",
 	} {
 		if got, err := condition.Parse(expr, sample); err == nil || err.Error() != want {
@@ -211,7 +231,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, expr string) {
 		for _, subject := range []condition.Subject{samples, responses} {
 			if got, err := condition.Parse(expr, subject); err == nil && len(got.CEL) < 500 {
-				program(t, got.CEL)
+				compiled(t, got.CEL)
 			}
 		}
 	})

@@ -41,7 +41,7 @@ var celPrecedences = map[operation]int{
 }
 
 // methods are operators of expr that are methods of a text in CEL.
-var methods = []operation{"contains", "startsWith", "endsWith", "matches"}
+var methods = []operation{"contains", "startsWith", "endsWith"}
 
 // part is a printed part.
 type part struct {
@@ -121,12 +121,32 @@ func (p *printer) print(n *node) (part, error) {
 		}
 	}
 	switch {
+	case n.op == "matches":
+		return part{}, errors.New("a Check has no regular expressions: use contains, startsWith or endsWith")
+	case n.op == in && args[0].kind == anything:
+		return p.among(n)
 	case slices.Contains(methods, n.op):
 		return method(n.op, args[0], args[1])
 	case celPrecedences[n.op] > 0:
 		return binary(n.op, args[0], args[1])
 	}
 	return other(n, args)
+}
+
+// among prints that a JSON value is in a list: as comparisons, since Checks search lists only for values of a type.
+func (p *printer) among(n *node) (part, error) {
+	if n.args[1].op != list {
+		return part{}, fmt.Errorf("in searches for %s", anything)
+	}
+	out := constant(false)
+	for i, item := range n.args[1].args {
+		same := &node{op: "==", args: []*node{n.args[0], item}}
+		if i > 0 {
+			same = &node{op: or, args: []*node{out, same}}
+		}
+		out = same
+	}
+	return p.print(out)
 }
 
 // double prints a number so that CEL takes it for a double.
