@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package convert has `shipperctl convert`, which makes Applications from the objects of other tools: Rollouts of Argo. It only reads
-// and writes text, and reaches no cluster.
+// Package convert has `shipperctl convert`, which makes Applications and Checks from the objects of other tools: Rollouts and templates
+// of analyses of Argo, and templates of metrics of Flagger. It only reads and writes text, and reaches no cluster.
 package convert
 
 import (
@@ -31,17 +31,18 @@ func NewCommand() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
 		Use:   "convert -f FILE",
-		Short: "Convert Argo Rollouts to Applications",
-		Long: "Convert Argo Rollouts to Applications. The file has Rollouts and, if possible, their Services. Each Rollout becomes an\n" +
-			"Application with a chart that has the Pod template and the Services. The Applications are printed; no cluster is asked.\n" +
+		Short: "Convert Argo Rollouts to Applications, and templates of analyses to Checks",
+		Long: "Convert Argo Rollouts to Applications. The file has Rollouts and, if possible, their Services and AnalysisTemplates. Each\n" +
+			"Rollout becomes an Application with a chart that has the Pod template and the Services. Each metric of an AnalysisTemplate or\n" +
+			"ClusterAnalysisTemplate, and each MetricTemplate of Flagger, becomes a Check. All are printed; no cluster is asked.\n" +
 			"\n" +
-			"Fields without a counterpart are listed in comments (`# review:`) above the Application, and on standard error. The exit code\n" +
+			"Fields without a counterpart are listed in comments (`# review:`) above the object, and on standard error. The exit code\n" +
 			"is 0 if there is nothing to review, 3 if a person has to review, and 1 if the input is wrong. `--accept` turns 3 into 0.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&o.file, "file", "f", "", "YAML with Rollouts and their Services, also as --filename; - is standard input")
+	flags.StringVarP(&o.file, "file", "f", "", "YAML with Rollouts, their Services, and templates, also as --filename; - is standard input")
 	flags.StringArrayVar(&o.regions, "region", nil, "a region to run in; give it again for more (default a placeholder to replace)")
 	flags.StringVar(&o.chartDir, "chart-dir", "", "write each chart to a folder below this one (default the Application has its chart)")
 	flags.StringVar(&o.repository, "repo-url", "", "URL of the repository that you push the charts of --chart-dir to")

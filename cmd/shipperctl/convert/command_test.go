@@ -4,7 +4,6 @@ package convert
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -77,27 +76,6 @@ func TestReviewsAreCommentsAndOnStandardError(t *testing.T) {
 	}
 }
 
-func TestABackgroundAnalysisIsReported(t *testing.T) {
-	in := withStrategy(`{canary: {analysis: {templates: [{templateName: errors}], startingStep: 1}, `+
-		`steps: [{setWeight: 20}, {pause: {duration: 1m}}]}}`, "")
-	for _, kind := range []string{"AnalysisTemplate", "ClusterAnalysisTemplate"} {
-		in = fmt.Appendf(in, "---\n{apiVersion: argoproj.io/v1alpha1, kind: %s, metadata: {name: errors}}\n", kind)
-	}
-	_, stderr, err := run(t, in, "-f", "-", "--region", "eu")
-	if code := cli.ExitCode(err); code != cli.ToReview {
-		t.Errorf("exit code %d, want %d", code, cli.ToReview)
-	}
-	const instead = "have a program do the analysis and write a condition to the Release, and name that in readinessGates of the steps\n"
-	want := "review: AnalysisTemplate errors: document 3: is left out: " + instead +
-		"review: ClusterAnalysisTemplate errors: document 4: is left out: " + instead +
-		"review: Rollout web: spec.strategy.canary.analysis: is left out, and the steps go on without it: have a program do its work and write " +
-		"a condition to the Release, and name that in readinessGates of the steps; if the work fails, it has to lower targetStep, as " +
-		"`shipperctl rollout retreat` does\n"
-	if diff := cmp.Diff(want, stderr); diff != "" {
-		t.Errorf("standard error (-want +got):\n%s", diff)
-	}
-}
-
 func TestOneServiceOfTwoRolloutsIsReported(t *testing.T) {
 	one := withStrategy(`{canary: {stableService: web}}`, "")
 	second := bytes.Replace(one, []byte("{name: web}"), []byte("{name: api}"), 1)
@@ -159,10 +137,12 @@ func TestRefusals(t *testing.T) {
 		return "{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: web}, spec: {" + spec + "}}"
 	}
 	canary := func(fields string) string { return rollout(pods + ", strategy: {canary: {" + fields + "}}") }
+	const wanted = "give Rollouts, AnalysisTemplates or ClusterAnalysisTemplates of argoproj.io/v1alpha1, or MetricTemplates of " +
+		"flagger.app/v1beta1"
 	const configMap = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n"
 	for sentence, c := range map[string]struct{ in, want string }{
-		"nothing":                {"# nothing\n---\n", "the input is empty: give Rollouts of argoproj.io/v1alpha1"},
-		"no Rollout":             {configMap, "there is no Rollout of argoproj.io/v1alpha1 in the input, only: ConfigMap"},
+		"nothing":                {"# nothing\n---\n", "the input is empty: " + wanted},
+		"no Rollout":             {configMap, "there is nothing to convert in the input, only: ConfigMap: " + wanted},
 		"a text":                 {configMap + "web", "document 2: it is not an object with apiVersion and kind"},
 		"an object without kind": {configMap + "{apiVersion: v1}", "document 2: kind is missing"},
 		"a key twice":            {"{kind: a, kind: b}", `document 1: yaml: unmarshal errors: line 1: key "kind" already set in map`},
@@ -206,8 +186,9 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestTextsAreOneSentence(t *testing.T) {
-	for _, text := range slices.Concat(slices.Collect(maps.Values(unconverted)),
-		slices.Collect(maps.Values(unconvertedCanary)), slices.Collect(maps.Values(leftOut))) {
+	for _, text := range slices.Concat(slices.Collect(maps.Values(unconverted)), slices.Collect(maps.Values(unconvertedAnalysis)),
+		slices.Collect(maps.Values(unconvertedProvider)), slices.Collect(maps.Values(vendors)), slices.Collect(maps.Values(leftOut)),
+		[]string{vendor, listAddress, listURL}) {
 		if strings.ContainsAny(text, "\n") || strings.Contains(text, ". ") || strings.HasSuffix(text, ".") {
 			t.Errorf("%q is not one sentence", text)
 		}

@@ -44,7 +44,8 @@ type converted struct {
 
 // result is what becomes of an input.
 type result struct {
-	all []converted
+	checks []convertedCheck
+	all    []converted
 	// leftOut are the objects of the input that no Application has.
 	leftOut []string
 }
@@ -52,28 +53,36 @@ type result struct {
 // reviews are all that a person has to review.
 func (r result) reviews() []string {
 	out := slices.Clone(r.leftOut)
+	for _, one := range r.checks {
+		out = append(out, one.reviews...)
+	}
 	for _, one := range r.all {
 		out = append(out, one.reviews...)
 	}
 	return out
 }
 
-// convert converts the Rollouts in YAML documents.
+// convert converts the objects in YAML documents.
 func convert(ctx context.Context, raw []byte, with settings) (result, error) {
 	all, err := read(raw)
 	if err != nil {
 		return result{}, err
 	}
+	used := map[int]bool{}
+	templates, rollouts, err := decodeAll(all, used)
+	if err != nil {
+		return result{}, err
+	}
 	var out result
-	used, owner := map[int]bool{}, map[int]string{}
-	var kinds []string
+	if out.checks, err = checksOf(all, templates, used); err != nil {
+		return result{}, err
+	}
+	owner := map[int]string{}
 	for i, d := range all {
-		kinds = append(kinds, d.GetKind())
-		if !d.is(argo, "Rollout") {
+		if rollouts[i] == nil {
 			continue
 		}
-		used[i] = true
-		one, from, err := convertOne(ctx, d, all, with)
+		one, from, err := convertOne(ctx, d, rollouts[i], all, templates, with)
 		if err != nil {
 			return result{}, err
 		}
@@ -86,12 +95,8 @@ func convert(ctx context.Context, raw []byte, with settings) (result, error) {
 		}
 		out.all = append(out.all, one)
 	}
-	switch {
-	case len(all) == 0:
-		return result{}, errors.New("the input is empty: give Rollouts of " + argo)
-	case len(out.all) == 0:
-		return result{}, fmt.Errorf("there is no Rollout of %s in the input, only: %s", argo,
-			strings.Join(slices.Compact(slices.Sorted(slices.Values(kinds))), ", "))
+	if len(out.all)+len(out.checks) == 0 {
+		return result{}, nothing(all)
 	}
 	for i, d := range all {
 		if !used[i] {
@@ -101,12 +106,82 @@ func convert(ctx context.Context, raw []byte, with settings) (result, error) {
 	return out, nil
 }
 
-// convertOne converts a Rollout, and returns the indexes of the documents that its chart was made from.
-func convertOne(ctx context.Context, d document, all []document, with settings) (converted, []int, error) {
-	r, err := decode(d)
-	if err != nil {
-		return converted{}, nil, err
+// nothing is the error for an input with nothing to convert.
+func nothing(all []document) error {
+	const wanted = "give Rollouts, AnalysisTemplates or ClusterAnalysisTemplates of " + argo + ", or MetricTemplates of " + flagger
+	if len(all) == 0 {
+		return errors.New("the input is empty: " + wanted)
 	}
+	var kinds []string
+	for _, d := range all {
+		kinds = append(kinds, d.GetKind())
+	}
+	return fmt.Errorf("there is nothing to convert in the input, only: %s: %s",
+		strings.Join(slices.Compact(slices.Sorted(slices.Values(kinds))), ", "), wanted)
+}
+
+// decodeAll decodes the templates of analyses, and the Rollouts by the index of their documents. Templates know how Rollouts use them.
+func decodeAll(all []document, used map[int]bool) (*index, map[int]*rollout, error) {
+	templates, rollouts := &index{}, map[int]*rollout{}
+	for i, d := range all {
+		switch {
+		case d.is(argo, "Rollout"):
+			r, err := decode(d)
+			if err != nil {
+				return nil, nil, err
+			}
+			rollouts[i], used[i] = r, true
+		case d.is(argo, namespacedTemplate), d.is(argo, clusterTemplate):
+			t, err := templateOfAnalyses(d)
+			if err != nil {
+				return nil, nil, err
+			}
+			templates.all, used[i] = append(templates.all, t), true
+		}
+	}
+	for i, d := range all {
+		if r := rollouts[i]; r != nil {
+			for _, a := range r.analyses() {
+				templates.note(d, a)
+			}
+		}
+	}
+	return templates, rollouts, nil
+}
+
+// checksOf makes the Checks of all templates. Two with the same name are an error.
+func checksOf(all []document, templates *index, used map[int]bool) ([]convertedCheck, error) {
+	var out []convertedCheck
+	for _, t := range templates.all {
+		checks, err := t.checks()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, checks...)
+	}
+	more, err := checksOfMetrics(all, used)
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, more...)
+	taken := map[string]bool{}
+	for _, one := range out {
+		if one.check == nil {
+			continue
+		}
+		name := one.check.Namespace + "/" + one.check.Name
+		if taken[name] {
+			return nil, fmt.Errorf("two metrics make the Check %s: rename a template or a metric", strings.TrimPrefix(name, "/"))
+		}
+		taken[name] = true
+	}
+	return out, nil
+}
+
+// convertOne converts a Rollout, and returns the indexes of the documents that its chart was made from.
+func convertOne(
+	ctx context.Context, d document, r *rollout, all []document, templates *index, with settings,
+) (converted, []int, error) {
 	source, template, selector, err := templateOf(d, r, all)
 	if err != nil {
 		return converted{}, nil, err
@@ -114,7 +189,7 @@ func convertOne(ctx context.Context, d document, all []document, with settings) 
 	report := &report{object: d.title()}
 	report.fields(d)
 	r.completeReplicas(all, source, report)
-	app, err := application(d, r, with.regions, report)
+	app, err := application(d, r, with, templates, report)
 	if err != nil {
 		return converted{}, nil, err
 	}
@@ -161,20 +236,40 @@ func reference(d document, archive []byte, with settings, report *report) shippe
 	return chart
 }
 
-// print is the Applications as YAML, each after comments with what a person has to review.
+// print is the Checks and the Applications as YAML, each after comments with what a person has to review.
 func (r result) print() (string, error) {
 	var out strings.Builder
 	comment(&out, r.leftOut)
-	for i, one := range r.all {
-		if i > 0 {
-			out.WriteString("---\n")
-		}
-		comment(&out, one.reviews)
-		text, err := manifest(one.app)
+	printed := 0
+	object := func(o any, kind, name string) error {
+		text, err := manifest(o)
 		if err != nil {
-			return "", fmt.Errorf("writing Application %s: %w", one.app.Name, err)
+			return fmt.Errorf("writing %s %s: %w", kind, name, err)
 		}
 		out.WriteString(text)
+		return nil
+	}
+	begin := func(reviews []string) {
+		if printed++; printed > 1 {
+			out.WriteString("---\n")
+		}
+		comment(&out, reviews)
+	}
+	for _, one := range r.checks {
+		if one.check == nil {
+			comment(&out, one.reviews)
+			continue
+		}
+		begin(one.reviews)
+		if err := object(one.check, "Check", one.check.Name); err != nil {
+			return "", err
+		}
+	}
+	for _, one := range r.all {
+		begin(one.reviews)
+		if err := object(one.app, "Application", one.app.Name); err != nil {
+			return "", err
+		}
 	}
 	return out.String(), nil
 }
@@ -185,15 +280,15 @@ func comment(out *strings.Builder, reviews []string) {
 	}
 }
 
-// manifest is an Application without its status and without fields that are empty.
-func manifest(app *shipper.Application) (string, error) {
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(app)
+// manifest is an object without its status and without fields that are empty.
+func manifest(from any) (string, error) {
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(from)
 	if err != nil {
 		return "", fmt.Errorf("encoding it: %w", err)
 	}
 	unstructured.RemoveNestedField(object, "status")
 	unstructured.RemoveNestedField(object, "metadata", "creationTimestamp")
-	if app.Spec.Template.Chart.RepoURL == "" {
+	if url, _, _ := unstructured.NestedString(object, "spec", "template", "chart", "repoUrl"); url == "" {
 		unstructured.RemoveNestedField(object, "spec", "template", "chart", "repoUrl")
 	}
 	text, err := yaml.Marshal(object)

@@ -35,15 +35,16 @@ func (r *report) put(object, field, message string) {
 	r.reviews = append(r.reviews, strings.Join(strings.Fields(text), " "))
 }
 
-// Fields that are converted. Analyses of blue/green are converted to steps that wait, and reported all the same.
+// Fields that are converted.
 var (
 	convertedSpec = []string{
 		"minReadySeconds", "progressDeadlineAbort", "progressDeadlineSeconds", "replicas", "revisionHistoryLimit", "selector", "strategy",
 		"template",
 	}
-	convertedCanary    = []string{"canaryService", "stableService", "steps", "trafficRouting"}
+	convertedCanary    = []string{"analysis", "canaryService", "stableService", "steps", "trafficRouting"}
 	convertedBlueGreen = []string{
-		"activeService", "autoPromotionEnabled", "autoPromotionSeconds", "previewReplicaCount", "previewService", "scaleDownDelaySeconds",
+		"activeService", "autoPromotionEnabled", "autoPromotionSeconds", "postPromotionAnalysis", "prePromotionAnalysis",
+		"previewReplicaCount", "previewService", "scaleDownDelaySeconds",
 	}
 	convertedRouting = []string{"maxTrafficWeight"}
 )
@@ -54,16 +55,13 @@ var skippableSteps = map[string]bool{"setHeaderRoute": true, "setMirrorRoute": t
 // Parts of several texts.
 const (
 	byProgram = "is left out: have a program do its work and write a condition to the Release, and name that in readinessGates of "
-	// byCondition is what to do instead of a template of analyses.
-	byCondition = "have a program do the analysis and write a condition to the Release, and name that in readinessGates of the steps"
-	byLabel     = "is left out: the Pods of each Release have the label shipper-release; write other metadata into the Pod template"
+	byLabel   = "is left out: the Pods of each Release have the label shipper-release; write other metadata into the Pod template"
 )
 
 // unconverted has what to do instead of a field that is not converted.
 var unconverted = map[string]string{
 	"abortScaleDownDelaySeconds":  "is left out: after `rollout retreat` the contender keeps the Pods of its step, and after an abort none",
 	"activeMetadata":              byLabel,
-	"analysis":                    byProgram + "the steps",
 	"antiAffinity":                "is left out: write podAntiAffinity into the Pod template",
 	"canaryMetadata":              byLabel,
 	"dynamicStableScale":          "is left out: lower capacity.incumbent in the steps where fewer Pods of the incumbent are enough",
@@ -74,8 +72,6 @@ var unconverted = map[string]string{
 	"paused":                      "is left out: an Application is not paused; hold its newest Release with `shipperctl rollout pause`",
 	"pingPong":                    "is left out: both Releases share the production Service, and need no second pair of Services",
 	"plugin":                      byProgram + "the step",
-	"postPromotionAnalysis":       byProgram + `the step "switched", which waits for a person instead`,
-	"prePromotionAnalysis":        byProgram + `the step "preview", which waits for a person instead`,
 	"previewMetadata":             byLabel,
 	"restartAt":                   "is left out: to restart Pods, change an annotation of the Pod template, which makes a Release",
 	"rollbackWindow":              "is left out: go back without steps with `shipperctl rollout rollback --immediate`",
@@ -92,16 +88,10 @@ var unconvertedSpec = map[string]string{
 	"analysis": "is left out: it limits how many AnalysisRuns are kept, of which there are none; delete it",
 }
 
-// unconvertedCanary has what to do instead of fields of a canary that have the name of a step.
-var unconvertedCanary = map[string]string{
-	"analysis": "is left out, and the steps go on without it: have a program do its work and write a condition to the Release, and name " +
-		"that in readinessGates of the steps; if the work fails, it has to lower targetStep, as `shipperctl rollout retreat` does",
-}
-
 // leftOut has what to do with other objects of the input, by kind.
 var leftOut = map[string]string{
-	"AnalysisTemplate":        byCondition,
-	"ClusterAnalysisTemplate": byCondition,
+	"AnalysisRun":             "delete it: CheckTargets have what checks measured",
+	"Canary":                  "write an Application with steps for its analysis; the Checks have the thresholds and intervals of its metrics",
 	"Experiment":              "run the experiment as a second Application with this chart",
 	"HorizontalPodAutoscaler": "set replicaCount in the Application: Shipper sets the replicas of the Deployment itself",
 }
@@ -117,7 +107,11 @@ func (r *report) fields(d document) {
 	r.below(d, convertedSpec, unconvertedSpec, "spec")
 	r.below(d, []string{"blueGreen", "canary"}, nil, "spec", "strategy")
 	r.below(d, convertedBlueGreen, nil, "spec", "strategy", "blueGreen")
-	r.below(d, convertedCanary, unconvertedCanary, "spec", "strategy", "canary")
+	for _, field := range []string{"prePromotionAnalysis", "postPromotionAnalysis"} {
+		r.below(d, convertedAnalysis, unconvertedAnalysis, "spec", "strategy", "blueGreen", field)
+	}
+	r.below(d, convertedCanary, nil, "spec", "strategy", "canary")
+	r.below(d, convertedAnalysis, unconvertedAnalysis, "spec", "strategy", "canary", "analysis")
 	const provider = "is left out: the production Service distributes requests over the Pods of both Releases, by their number; " +
 		"point the routes of your ingress to it"
 	routing, _, _ := unstructured.NestedMap(d.Object, "spec", "strategy", "canary", "trafficRouting")
@@ -146,9 +140,14 @@ func argoAnnotation(key string) bool {
 // below reports the fields of a map that are not converted. Fields that are null or false have no effect.
 func (r *report) below(d document, converted []string, advice map[string]string, path ...string) {
 	raw, _, _ := unstructured.NestedMap(d.Object, path...)
+	r.keys(raw, converted, advice, strings.Join(path, "."))
+}
+
+// keys reports the fields of a map at field that are not converted.
+func (r *report) keys(raw map[string]any, converted []string, advice map[string]string, field string) {
 	for _, key := range slices.Sorted(maps.Keys(present(raw))) {
 		if raw[key] != false && !slices.Contains(converted, key) {
-			r.add(strings.Join(path, ".")+"."+key, "%s", cmp.Or(advice[key], adviceFor(key)))
+			r.add(field+"."+key, "%s", cmp.Or(advice[key], adviceFor(key)))
 		}
 	}
 }

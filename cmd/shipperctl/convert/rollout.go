@@ -50,6 +50,7 @@ type rollout struct {
 }
 
 type canary struct {
+	Analysis       *analysis    `json:"analysis"`
 	StableService  string       `json:"stableService"`
 	CanaryService  string       `json:"canaryService"`
 	Steps          []canaryStep `json:"steps"`
@@ -59,6 +60,7 @@ type canary struct {
 }
 
 type canaryStep struct {
+	Analysis       *analysis    `json:"analysis"`
 	SetWeight      *int32       `json:"setWeight"`
 	SetCanaryScale *canaryScale `json:"setCanaryScale"`
 	Pause          *struct {
@@ -73,14 +75,14 @@ type canaryScale struct {
 }
 
 type blueGreen struct {
-	ActiveService         string         `json:"activeService"`
-	PreviewService        string         `json:"previewService"`
-	AutoPromotionEnabled  *bool          `json:"autoPromotionEnabled"`
-	AutoPromotionSeconds  int32          `json:"autoPromotionSeconds"`
-	PreviewReplicaCount   *int32         `json:"previewReplicaCount"`
-	ScaleDownDelaySeconds *int32         `json:"scaleDownDelaySeconds"`
-	PrePromotionAnalysis  map[string]any `json:"prePromotionAnalysis"`
-	PostPromotionAnalysis map[string]any `json:"postPromotionAnalysis"`
+	ActiveService         string    `json:"activeService"`
+	PreviewService        string    `json:"previewService"`
+	AutoPromotionEnabled  *bool     `json:"autoPromotionEnabled"`
+	AutoPromotionSeconds  int32     `json:"autoPromotionSeconds"`
+	PreviewReplicaCount   *int32    `json:"previewReplicaCount"`
+	ScaleDownDelaySeconds *int32    `json:"scaleDownDelaySeconds"`
+	PrePromotionAnalysis  *analysis `json:"prePromotionAnalysis"`
+	PostPromotionAnalysis *analysis `json:"postPromotionAnalysis"`
 }
 
 // completeReplicas reports that spec.replicas is absent, and replaces it by that of the Deployment in workloadRef, at. A Deployment
@@ -117,17 +119,9 @@ func decode(d document) (*rollout, error) {
 	if wrong := append(validation.IsDNS1123Subdomain(d.GetName()), validation.IsValidLabelValue(d.GetName())...); len(wrong) > 0 {
 		return nil, d.failed("metadata.name", "cannot be the name of an Application: %s", strings.Join(wrong, "; "))
 	}
-	raw, err := d.MarshalJSON()
-	if err != nil {
-		return nil, d.failed("spec", "cannot be read: %w", err)
-	}
 	r := &rollout{}
-	if err := utiljson.Unmarshal(raw, r); err != nil {
-		var wrong *json.UnmarshalTypeError
-		if errors.As(err, &wrong) {
-			return nil, d.failed(wrong.Field, "is a %s, and must be a %s", wrong.Value, typeName(wrong.Type.Kind().String()))
-		}
-		return nil, d.failed("spec", "cannot be read: %w", err)
+	if err := decodeInto(d, r); err != nil {
+		return nil, err
 	}
 	switch s := r.Spec.Strategy; {
 	case s.Canary == nil && s.BlueGreen == nil:
@@ -140,6 +134,22 @@ func decode(d document) (*rollout, error) {
 		return nil, d.failed("spec.replicas", "is less than 0")
 	}
 	return r, nil
+}
+
+// decodeInto reads the fields of a document that are converted.
+func decodeInto(d document, into any) error {
+	raw, err := d.MarshalJSON()
+	if err != nil {
+		return d.failed("spec", "cannot be read: %w", err)
+	}
+	if err := utiljson.Unmarshal(raw, into); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return d.failed(wrong.Field, "is a %s, and must be a %s", wrong.Value, typeName(wrong.Type.Kind().String()))
+		}
+		return d.failed("spec", "cannot be read: %w", err)
+	}
+	return nil
 }
 
 // typeName is the name of a Go kind for readers of YAML.
@@ -156,8 +166,8 @@ func typeName(kind string) string {
 }
 
 // application makes the Application, without its chart.
-func application(d document, r *rollout, regions []string, report *report) (*shipper.Application, error) {
-	strategy, err := strategyOf(d, r, report)
+func application(d document, r *rollout, with settings, templates *index, report *report) (*shipper.Application, error) {
+	strategy, err := strategyOf(d, r, templates, report)
 	if err != nil {
 		return nil, err
 	}
@@ -168,6 +178,7 @@ func application(d document, r *rollout, regions []string, report *report) (*shi
 	app.Spec.RevisionHistoryLimit = historyLimit(r.Spec.RevisionHistoryLimit, report)
 	app.Spec.Template.Values = &shipper.ChartValues{"replicaCount": int64(r.replicas())}
 	app.Spec.Template.Strategy = strategy
+	regions := with.regions
 	if len(regions) == 0 {
 		regions = []string{placeholderRegion}
 		report.add("spec", "names no regions: replace %s in the Application by a region of your clusters, or give --region", placeholderRegion)
@@ -193,7 +204,7 @@ func historyLimit(limit *int32, report *report) *int32 {
 }
 
 // strategyOf converts the strategy and the deadline.
-func strategyOf(d document, r *rollout, report *report) (*shipper.RolloutStrategy, error) {
+func strategyOf(d document, r *rollout, templates *index, report *report) (*shipper.RolloutStrategy, error) {
 	out := &shipper.RolloutStrategy{
 		// As in Argo, which skips the steps of the first deployment.
 		FirstRelease:     shipper.FirstReleaseImmediate,
@@ -204,14 +215,19 @@ func strategyOf(d document, r *rollout, report *report) (*shipper.RolloutStrateg
 	}
 	var err error
 	if r.Spec.Strategy.BlueGreen != nil {
-		out.Steps, err = blueGreenSteps(d, r, report)
+		out.Steps, err = blueGreenSteps(d, r, templates, report)
 	} else {
-		out.Steps, err = canarySteps(d, r, report)
+		err = canarySteps(d, r, out, templates, report)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if len(out.Steps) > maxSteps {
 		return nil, d.failed("spec.strategy.canary.steps", "become %d steps, and an Application has %d at most", len(out.Steps), maxSteps)
 	}
-	return out, err
+	failurePolicy(out, report)
+	unique(out)
+	return out, nil
 }
 
 // progressDeadline is Argo's deadline, and its default, within the bounds of a strategy.

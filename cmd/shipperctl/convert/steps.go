@@ -30,7 +30,7 @@ func pair(contender, incumbent int32) shipper.RolloutStrategyStepValue {
 func fullOn() shipper.RolloutStrategyStep { return at("full on", pair(100, 0), pair(100, 0), "") }
 
 // blueGreenSteps are those of a blue/green strategy: preview, switched, full on.
-func blueGreenSteps(d document, r *rollout, report *report) ([]shipper.RolloutStrategyStep, error) {
+func blueGreenSteps(d document, r *rollout, templates *index, report *report) ([]shipper.RolloutStrategyStep, error) {
 	const field = "spec.strategy.blueGreen."
 	from := r.Spec.Strategy.BlueGreen
 	for _, number := range []struct {
@@ -49,21 +49,41 @@ func blueGreenSteps(d document, r *rollout, report *report) ([]shipper.RolloutSt
 		contender = percentOf(*from.PreviewReplicaCount, r.replicas())
 	}
 	preview := at("preview", pair(contender, 100), pair(0, 100), "")
-	switch {
-	case from.AutoPromotionEnabled != nil && !*from.AutoPromotionEnabled:
+	if from.AutoPromotionEnabled != nil && !*from.AutoPromotionEnabled {
 		preview.Gate = &shipper.StepGate{}
-	case from.PrePromotionAnalysis == nil:
+	} else {
 		preview.After = bounded(time.Duration(from.AutoPromotionSeconds)*time.Second, field+"autoPromotionSeconds", report)
 	}
-	switched := at("switched", pair(100, 100), pair(100, 0), "")
-	if from.PostPromotionAnalysis == nil {
-		delay := int32(30) // Argo's default
-		if from.ScaleDownDelaySeconds != nil {
-			delay = *from.ScaleDownDelaySeconds
-		}
-		switched.After = bounded(time.Duration(delay)*time.Second, field+"scaleDownDelaySeconds", report)
+	delay := int32(30) // Argo's default
+	if from.ScaleDownDelaySeconds != nil {
+		delay = *from.ScaleDownDelaySeconds
+	}
+	after := bounded(time.Duration(delay)*time.Second, field+"scaleDownDelaySeconds", report)
+	switched := at("switched", pair(100, 100), pair(100, 0), after)
+	if err := analysed(&preview, d, from.PrePromotionAnalysis, field+"prePromotionAnalysis", templates, report); err != nil {
+		return nil, err
+	}
+	if err := analysed(&switched, d, from.PostPromotionAnalysis, field+"postPromotionAnalysis", templates, report); err != nil {
+		return nil, err
 	}
 	return []shipper.RolloutStrategyStep{preview, switched, fullOn()}, nil
+}
+
+// analysed gives a step the checks of an analysis. Without all of them, the step waits for a person.
+func analysed(step *shipper.RolloutStrategyStep, d document, by *analysis, field string, templates *index, report *report) error {
+	if by == nil {
+		return nil
+	}
+	checks, whole, err := templates.checks(d, by, field, report)
+	if err != nil {
+		return err
+	}
+	step.Checks = checks
+	if !whole {
+		step.After = ""
+		report.add(field, "the step %q waits for a person instead", step.Name)
+	}
+	return nil
 }
 
 // canaryWalk follows the steps of a canary. What changes up to a pause becomes one step.
@@ -81,12 +101,17 @@ type canaryWalk struct {
 	begun   string
 	weighed bool
 	steps   []shipper.RolloutStrategyStep
+	// taken is the index of the step of Argo's that is followed, and ends has those at which steps ended.
+	taken int
+	ends  []int
+
+	templates *index
 }
 
-// canarySteps are those of a canary strategy.
-func canarySteps(d document, r *rollout, report *report) ([]shipper.RolloutStrategyStep, error) {
+// canarySteps converts a canary strategy.
+func canarySteps(d document, r *rollout, out *shipper.RolloutStrategy, templates *index, report *report) error {
 	from := r.Spec.Strategy.Canary
-	walk := canaryWalk{replicas: r.replicas(), total: 100}
+	walk := canaryWalk{replicas: r.replicas(), total: 100, templates: templates}
 	if from.TrafficRouting != nil {
 		walk.routed = true
 		if heaviest := from.TrafficRouting.MaxTrafficWeight; heaviest != nil {
@@ -94,26 +119,64 @@ func canarySteps(d document, r *rollout, report *report) ([]shipper.RolloutStrat
 		}
 	}
 	if walk.total < 1 {
-		return nil, d.failed("spec.strategy.canary.trafficRouting.maxTrafficWeight", "is less than 1")
+		return d.failed("spec.strategy.canary.trafficRouting.maxTrafficWeight", "is less than 1")
 	}
 	raw, _, err := unstructured.NestedSlice(d.Object, "spec", "strategy", "canary", "steps")
 	if err != nil {
-		return nil, d.failed("spec.strategy.canary.steps", "is not a list")
+		return d.failed("spec.strategy.canary.steps", "is not a list")
 	}
 	for i, step := range from.Steps {
 		field := fmt.Sprintf("spec.strategy.canary.steps[%d]", i)
 		keys := slices.Sorted(maps.Keys(present(raw[i])))
 		if len(keys) != 1 {
-			return nil, d.failed(field, "has %d fields: exactly one of setWeight, setCanaryScale, pause and others must be there", len(keys))
+			return d.failed(field, "has %d fields: exactly one of setWeight, setCanaryScale, pause and others must be there", len(keys))
+		}
+		walk.taken = i
+		if step.Analysis != nil {
+			analysis, _ := present(raw[i])["analysis"].(map[string]any)
+			report.keys(analysis, convertedAnalysis, unconvertedAnalysis, field+".analysis")
 		}
 		if err := walk.take(d, step, keys[0], field, report); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if walk.begun != "" && walk.weight < walk.total {
 		walk.end("", "0s")
 	}
-	return append(walk.steps, fullOn()), nil
+	out.Steps = append(walk.steps, fullOn())
+	return walk.background(d, from.Analysis, out, report)
+}
+
+// background converts the analysis that Argo makes beside the steps from startingStep on.
+func (w *canaryWalk) background(d document, by *analysis, out *shipper.RolloutStrategy, report *report) error {
+	const field = "spec.strategy.canary.analysis"
+	if by == nil {
+		return nil
+	}
+	checks, _, err := w.templates.checks(d, by, field, report)
+	if err != nil {
+		return err
+	}
+	w.templates.counted(d, by, report, field)
+	early := slices.IndexFunc(w.ends, func(end int) bool { return end >= int(by.StartingStep) })
+	before := w.steps
+	if early >= 0 {
+		before = w.steps[:early]
+	}
+	if !slices.ContainsFunc(before, func(s shipper.RolloutStrategyStep) bool { return s.Traffic.Contender > 0 }) {
+		out.Checks = checks
+		return nil
+	}
+	for i := len(before); i < len(w.steps); i++ {
+		step := &out.Steps[i]
+		if step.Checks = append(step.Checks, checks...); len(step.Checks) > maxChecks {
+			return d.failed(field, "gives the step %q %d checks, and a step has %d at most", step.Name, len(step.Checks), maxChecks)
+		}
+	}
+	if len(before) == len(w.steps) {
+		report.add(field+".startingStep", "is after the last step: nothing is checked")
+	}
+	return nil
 }
 
 // take follows one step of Argo's, which is at field and has only key.
@@ -124,12 +187,12 @@ func (w *canaryWalk) take(d document, step canaryStep, key, field string, report
 			return d.failed(field+".setWeight", "must be from 0 to %d", w.total)
 		}
 		if w.weighed {
-			w.end("", "0s")
+			w.endBefore()
 		}
 		w.weight, w.weighed, w.begun = *step.SetWeight, true, fmt.Sprintf("weight %d", *step.SetWeight)
 	case step.SetCanaryScale != nil:
 		if w.begun != "" {
-			w.end("", "0s")
+			w.endBefore()
 		}
 		return w.rescale(d, *step.SetCanaryScale, field+".setCanaryScale")
 	case step.Pause != nil:
@@ -142,6 +205,9 @@ func (w *canaryWalk) take(d document, step canaryStep, key, field string, report
 		} else {
 			w.end("pause", bounded(*after, field+".pause.duration", report))
 		}
+	case step.Analysis != nil:
+		w.end("analysis", "0s")
+		return analysed(&w.steps[len(w.steps)-1], d, step.Analysis, field+".analysis", w.templates, report)
 	case skippableSteps[key]:
 		report.add(field+"."+key, "%s", adviceFor(key))
 	default: // Argo stops here until it has a result: without one, the step waits for a person.
@@ -168,6 +234,13 @@ func (w *canaryWalk) rescale(d document, scale canaryScale, field string) error 
 	return nil
 }
 
+// endBefore adds the step that was begun before the one that is followed.
+func (w *canaryWalk) endBefore() {
+	w.taken--
+	w.end("", "0s")
+	w.taken++
+}
+
 // end adds the step that was begun, or one of this name that only waits.
 func (w *canaryWalk) end(name string, after shipper.Duration) {
 	capacity := pair(ceil(w.weight, w.total), 100)
@@ -178,6 +251,7 @@ func (w *canaryWalk) end(name string, after shipper.Duration) {
 		capacity.Incumbent = 100 - capacity.Contender
 	}
 	w.steps = append(w.steps, at(cmp.Or(w.begun, name), capacity, pair(w.weight, w.total-w.weight), after))
+	w.ends = append(w.ends, w.taken)
 	w.begun, w.weighed = "", false
 }
 
