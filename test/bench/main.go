@@ -61,6 +61,9 @@ func main() {
 	flag.IntVar(&automatic.Releases, "soaking", 1000, "automatic: how many Releases go on by themselves")
 	flag.DurationVar(&automatic.After, "after", 4*time.Minute, "automatic: how `long` the first soaks before")
 	flag.DurationVar(&automatic.Spread, "spread", 4*time.Minute, "automatic: how much `longer` the last soaks")
+	checks := scale.Checks{}
+	flag.IntVar(&checks.Releases, "checked", 1000, "checks: how many Releases are checked")
+	flag.DurationVar(&checks.Window, "window", 2*time.Minute, "checks: how `long` they are watched")
 	profiles := flag.String("profiles", "", "growth, wide: a `folder` that is given profiles of Shipper, for go tool pprof")
 	c := charts.Charts{}
 	flag.IntVar(&c.Charts, "charts", 500, "charts: how many are in the index, of 20 versions each")
@@ -72,7 +75,7 @@ func main() {
 	flag.IntVar(&f.Applications, "edits", 1000, "fairness: how many Applications a team edits at once")
 	flag.IntVar(&f.Rounds, "crowds", 3, "fairness: how often it does")
 	flag.Parse()
-	if min(f.Applications, f.Rounds, *rounds, *replicas, *burst, *of, *across, automatic.Releases, c.Charts, c.Renders, a.Releases,
+	if min(f.Applications, f.Rounds, *rounds, *replicas, *burst, *of, *across, automatic.Releases, checks.Releases, c.Charts, c.Renders, a.Releases,
 		a.Pairs) < 1 {
 		fmt.Fprintln(os.Stderr, "bench: of nothing that is measured there can be less than 1")
 		os.Exit(2)
@@ -87,6 +90,7 @@ func main() {
 		}},
 		{"bluegreen", rollout.BlueGreen{Rounds: *rounds, Replicas: int32(*replicas)}.Run},
 		{"automatic", automatic.Run},
+		{"checks", checks.Run},
 		{"burst", func(ctx context.Context, out, _ io.Writer) ([]table.Line, error) { return b.Run(ctx, out) }},
 		{"growth", func(ctx context.Context, out, _ io.Writer) ([]table.Line, error) { return g.Run(ctx, out) }},
 		{"wide", func(ctx context.Context, _, samples io.Writer) ([]table.Line, error) { return wide.Run(ctx, samples) }},

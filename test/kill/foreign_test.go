@@ -93,7 +93,8 @@ func (s *fixture) othersVersions() map[string]map[string]string {
 	s.Helper()
 	out := map[string]map[string]string{}
 	others := func(o client.Object) bool {
-		return o.GetName() != appName && o.GetLabels()[shipper.AppLabel] != appName && o.GetName() != "kube-root-ca.crt"
+		_, ofJob := o.GetLabels()["batch.kubernetes.io/job-name"] // of a check, without Shipper's labels
+		return o.GetName() != appName && o.GetLabels()[shipper.AppLabel] != appName && o.GetName() != "kube-root-ca.crt" && !ofJob
 	}
 	var err error
 	out["management"], err = versions(s.Ctx, world.Management, s.Namespace, others, &shipper.ApplicationList{},

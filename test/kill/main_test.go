@@ -132,6 +132,7 @@ func start(ctx context.Context) error {
 	world.reconciler = &lives{
 		gate: world.gate, path: filepath.Join(world.Dir, "shipper-reconciler"), log: filepath.Join(world.Dir, "lives.log"),
 		args: []string{
+			"--outgoing-urls", "http://127.0.0.1:*",
 			"--kubeconfig", kubeconfig, "--leader-elect=false", "--metrics-addr", "0", "--health-addr", "0",
 			charts.Flag, "--chart-cache-dir", filepath.Join(world.Dir, "charts"),
 		}}

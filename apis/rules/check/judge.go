@@ -91,7 +91,7 @@ func phase(run *shipper.CheckRun, r *shipper.CheckResult, m Measurement) (shippe
 	}
 	say := func(format string, args ...any) string { return bounded(fmt.Sprintf(format, args...), maxText) }
 	switch {
-	case r.Failed > run.Check.FailureLimit && Once(&run.Check):
+	case r.Failed > 0 && Once(&run.Check):
 		return shipper.CheckHasFailed, say("%s", why)
 	case r.Failed > run.Check.FailureLimit:
 		return shipper.CheckHasFailed, say("%s (%d of %s failed)", why, r.Failed, times(Measured(r)))

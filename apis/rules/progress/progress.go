@@ -219,7 +219,13 @@ func Achieved(rel *shipper.Release, step int32) bool {
 	a, p := rel.Status.AchievedStep, rel.Status.Progress
 	return a != nil && a.Step == step && shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseStrategyExecuted) &&
 		rel.Spec.TargetStep == step && rel.Status.ObservedGeneration == rel.Generation &&
-		p != nil && p.Step == step && approved(rel, p.Approvals)
+		p != nil && p.Step == step && approved(rel, p.Approvals) && checked(rel, p)
+}
+
+// checked reports whether the reconciler that wrote the status made the checks of the step: one from before checks makes none. A step that
+// was gone back to needs none.
+func checked(rel *shipper.Release, p *shipper.ReleaseProgress) bool {
+	return p.MovedBack || len(p.Checks) > 0 || len(rel.Spec.Environment.Strategy.ChecksAt(rel.Spec.TargetStep)) == 0
 }
 
 // approved does not rely on StrategyExecuted: a reconciler from before approvals may have written the status, and such a one says of a step

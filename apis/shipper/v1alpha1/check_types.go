@@ -29,7 +29,8 @@ type Check struct {
 //
 // +kubebuilder:validation:XValidation:rule="(has(self.prometheus) ? 1 : 0) + (has(self.http) ? 1 : 0) + (has(self.tests) ? 1 : 0) + (has(self.job) ? 1 : 0) == 1",message="give one way to measure: prometheus, http, tests or job"
 // +kubebuilder:validation:XValidation:rule="!has(self.timeout) || has(self.tests) || has(self.job) || duration(self.timeout) <= duration('30s') && duration(self.timeout) <= (has(self.interval) ? duration(self.interval) : duration('1m'))",message="timeout must be at most interval, and at most 30s"
-// +kubebuilder:validation:XValidation:rule="!(has(self.tests) || has(self.job)) || !(has(self.pass) || has(self.fail) || has(self.count) || has(self.over) || has(self.noData))",message="tests and job run once in each cluster, and pass when they succeed: leave pass, fail, count, over and noData out"
+// +kubebuilder:validation:XValidation:rule="!(has(self.tests) || has(self.job)) || !(has(self.pass) || has(self.fail) || has(self.count) || has(self.over) || has(self.noData) || has(self.failureLimit))",message="tests and job run once in each cluster, and pass when they succeed: leave pass, fail, count, over, noData and failureLimit out"
+// +kubebuilder:validation:XValidation:rule="!has(self.http) || !has(self.over) || self.over == 'Cluster'",message="over Fleet is for prometheus: an http server is asked in each cluster"
 type CheckSpec struct {
 	// args are the values that a step gives to this Check. $(NAME) in queries, URLs, bodies and a Job is replaced by them; expressions read
 	// args.NAME. Predefined are app, namespace, release, incumbent, cluster, region, step and elapsed.

@@ -112,7 +112,7 @@ func respond(ctx context.Context, spec *shipper.HTTPCheck, at Place) (Values, er
 
 // Inputs are the variables of a Check's expressions.
 func Inputs(spec *shipper.CheckSpec) expression.Inputs {
-	in := expression.Inputs{HTTP: spec.HTTP != nil, List: spec.Over == shipper.OverFleet}
+	in := expression.Inputs{HTTP: spec.HTTP != nil, List: spec.HTTP == nil && spec.Over == shipper.OverFleet}
 	if spec.Prometheus != nil {
 		in.Queries = slices.Sorted(maps.Keys(spec.Prometheus.Queries))
 	}
@@ -135,11 +135,13 @@ func (m *Measurer) Judge(
 	}
 	if spec.HTTP != nil && spec.Pass == "" && spec.Fail == "" {
 		good := values[0].Status >= 200 && values[0].Status < 300
-		out.Verdict = check.Verdict(&good, nil)
+		if out.Verdict = check.Verdict(&good, nil); !good {
+			out.Message = out.Value + ", and pass is a status from 200 to 299"
+		}
 		return out
 	}
 	in := expression.Values{Args: args, Status: values[0].Status, JSON: values[0].JSON}
-	if spec.Over == shipper.OverFleet {
+	if Inputs(spec).List {
 		in.Lists = lists(spec, values)
 	} else {
 		in.Numbers = values[0].Numbers
