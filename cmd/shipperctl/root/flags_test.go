@@ -51,6 +51,7 @@ var reaching = map[string]string{
 	"rollout pause":                 "web --reason why",
 	"rollout resume":                "web",
 	"rollout retreat":               "web",
+	"rollout retry-checks":          "web",
 	"rollout rollback":              "web",
 	"rollout status":                "web",
 	"rollout test":                  "web-0",
