@@ -22,7 +22,7 @@ var shown = regexp.MustCompile("(?ms)(^<!-- screen: ([^\n]*) -->\n(?:<!--[^\n]*\
 // TestScreensOfDocuments compares the screens that documents show with what is drawn, on a terminal of 80 columns.
 func TestScreensOfDocuments(t *testing.T) {
 	time.Local = time.UTC
-	views := map[string]*View{"canary": canary()}
+	views := map[string]*View{"canary": canary(), "checks": soaking()}
 	documents, err := filepath.Glob("../../../docs/*.md")
 	if err != nil {
 		t.Fatal(err)

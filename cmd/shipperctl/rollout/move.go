@@ -98,8 +98,7 @@ func approvable(rel *shipper.Release) string {
 }
 
 func gated(rel *shipper.Release, i int) bool {
-	s := rel.Spec.Environment.Strategy
-	return s != nil && i >= 0 && i < len(s.Steps) && s.Steps[i].Gate != nil
+	return rel.Spec.Environment.Strategy.Gated(int32(i))
 }
 
 // retreat is the step to go back to; step is the one that was asked for, or -1.

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -28,6 +30,7 @@ type observed struct {
 	capacity  map[string]*shipper.CapacityTarget // by the name of their Release
 	traffic   map[string]*shipper.TrafficTarget
 	installed map[string]*shipper.InstallationTarget
+	checks    map[string]*shipper.CheckTarget
 	// blocks bear on the namespace, as far as they may be read.
 	blocks []*shipper.RolloutBlock
 	// unread is why some blocks could not be read; empty if all were.
@@ -39,6 +42,7 @@ type targets struct {
 	installed shipper.InstallationTargetList
 	capacity  shipper.CapacityTargetList
 	traffic   shipper.TrafficTargetList
+	checks    shipper.CheckTargetList
 }
 
 func readTargets(ctx context.Context, c client.Reader, of ...client.ListOption) (*targets, error) {
@@ -48,6 +52,10 @@ func readTargets(ctx context.Context, c client.Reader, of ...client.ListOption) 
 			return nil, fmt.Errorf("listing targets: %w", err)
 		}
 	}
+	// Neither an older management cluster nor an older role has this kind; the status of a Release says the most of it.
+	if err := c.List(ctx, &t.checks, of...); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("listing targets: %w", err)
+	}
 	return t, nil
 }
 
@@ -56,6 +64,7 @@ func (t *targets) of(app *shipper.Application, releases, deleting []*shipper.Rel
 	o := &observed{
 		app: app, releases: releases, deleting: deleting, capacity: map[string]*shipper.CapacityTarget{},
 		traffic: map[string]*shipper.TrafficTarget{}, installed: map[string]*shipper.InstallationTarget{},
+		checks: map[string]*shipper.CheckTarget{},
 	}
 	for i := range t.installed.Items {
 		if target := &t.installed.Items[i]; isOf(target, app) {
@@ -70,6 +79,11 @@ func (t *targets) of(app *shipper.Application, releases, deleting []*shipper.Rel
 	for i := range t.traffic.Items {
 		if target := &t.traffic.Items[i]; isOf(target, app) {
 			o.traffic[target.Name] = target
+		}
+	}
+	for i := range t.checks.Items {
+		if target := &t.checks.Items[i]; isOf(target, app) {
+			o.checks[target.Name] = target
 		}
 	}
 	return o

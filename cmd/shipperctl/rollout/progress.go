@@ -4,6 +4,8 @@ package rollout
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -18,8 +20,17 @@ func (s stepState) describe() string {
 	if s.Gate {
 		out += " ‖ gate"
 	}
+	var needs []string
 	if s.Approvals > 0 {
-		out += fmt.Sprintf(" (%d approvals)", s.Approvals)
+		needs = append(needs, fmt.Sprintf("%d approvals", s.Approvals))
+	}
+	if n := len(s.Checks); n == 1 {
+		needs = append(needs, "1 check")
+	} else if n > 1 {
+		needs = append(needs, fmt.Sprintf("%d checks", n))
+	}
+	if len(needs) > 0 {
+		out += " (" + strings.Join(needs, ", ") + ")"
 	}
 	if s.After != "" {
 		out += " " + s.After
@@ -46,9 +57,13 @@ func (p *progressView) next(steps []stepState, now time.Time) []string {
 }
 
 // failures says why the rollout has failed; none when it has not. p may be nil.
-func (p *progressView) failures(now time.Time) []string {
+func (p *progressView) failures(steps []stepState, now time.Time) []string {
 	if p == nil || p.Failed == "" {
 		return nil
+	}
+	target := int32(max(slices.IndexFunc(steps, func(s stepState) bool { return s.Target }), 0))
+	if text := p.checkFailure(steps, target, age(p.FailedAt, now)); text != "" {
+		return []string{text}
 	}
 	return []string{fmt.Sprintf("%s ago: %s", age(p.FailedAt, now), p.failure())}
 }
@@ -80,7 +95,11 @@ func abortedAfter(app *shipper.Application, rel *shipper.Release) string {
 	if f == nil || !f.Time.After(rel.CreationTimestamp.Time) {
 		return ""
 	}
-	return fmt.Sprintf("release %s has failed at %s (%s), and was aborted at %s", f.Release, stamp.FailedAt(f), f.Reason, clockOf(f.Time.Time))
+	why := f.Reason
+	if f.Check != "" {
+		why += ", check " + f.Check
+	}
+	return fmt.Sprintf("release %s has failed at %s (%s), and was aborted at %s", f.Release, stamp.FailedAt(f), why, clockOf(f.Time.Time))
 }
 
 // holds says who holds the rollout, and why; none when no user does. p may be nil.

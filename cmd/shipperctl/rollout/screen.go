@@ -44,13 +44,13 @@ func paragraphs(line func(string), width int, name string, texts []string) {
 	}
 }
 
-// flow puts parts behind a prefix, as many in a line as there is room for.
-func flow(line func(string), width int, prefix, between string, parts []string) {
+// flow puts parts behind a prefix, as many in a line as there is room for. Further lines begin with next.
+func flow(line func(string), width int, prefix, next, between string, parts []string) {
 	current := prefix + parts[0]
 	for _, part := range parts[1:] {
 		if utf8.RuneCountInString(current+between+part) > width {
 			line(current)
-			current = label("") + part
+			current = next + part
 			continue
 		}
 		current += between + part
@@ -69,7 +69,7 @@ func (p *View) head(line func(string), width int, now time.Time) {
 	if p.RequestedBy != "" {
 		asked = "by " + p.RequestedBy + ", " + asked
 	}
-	flow(line, width, "", "   ", append(title, asked))
+	flow(line, width, "", label(""), "   ", append(title, asked))
 	release, incumbent := label("release")+p.Release, label("incumbent")+p.Incumbent
 	if both := release + "   " + incumbent; p.Incumbent != "" && utf8.RuneCountInString(both) <= width {
 		line(both)
@@ -96,12 +96,13 @@ func (p *View) steps(line func(string), width int, now time.Time) {
 		names = append(names, mark+" "+s.describe())
 	}
 	if len(names) > 0 {
-		flow(line, width, label("steps"), "    ", names)
+		flow(line, width, label("steps"), label(""), "    ", names)
 	}
-	paragraphs(line, width, "failed", p.Progress.failures(now))
+	paragraphs(line, width, "failed", p.Progress.failures(p.Steps, now))
 	if p.Aborted != "" {
 		paragraphs(line, width, "failed", []string{p.Aborted})
 	}
+	p.drawChecks(line, width)
 	paragraphs(line, width, "waits for", p.Waiting)
 	paragraphs(line, width, "goes on", p.Progress.next(p.Steps, now))
 	paragraphs(line, width, "held", p.Progress.holds())
@@ -241,8 +242,13 @@ func (p *View) Lines(now time.Time) string {
 	if p.Progress != nil {
 		line("advancing: %s", p.Progress.State)
 	}
-	for _, text := range p.Progress.failures(now) {
+	for _, text := range p.Progress.failures(p.Steps, now) {
 		line("failed: %s", text)
+	}
+	for i := range p.Checks {
+		for _, text := range p.Checks[i].lines() {
+			line("%s", text)
+		}
 	}
 	for _, text := range p.Progress.next(p.Steps, now) {
 		line("goes on: %s", text)

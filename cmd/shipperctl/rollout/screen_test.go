@@ -12,6 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
 var now = time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
@@ -41,21 +43,45 @@ func canary() *View {
 	}
 }
 
+// soaking is a rollout in its second step, with checks: one that has passed, one that is made, and one that does not count.
+func soaking() *View {
+	p := canary()
+	p.Steps[1].Gate, p.Steps[1].Checks = true, []string{"smoke", "errors", "latency"}
+	p.Clusters[1].Contender, p.Clusters[1].Notes = p.Clusters[0].Contender, nil
+	p.Clusters[1].Incumbent = p.Clusters[0].Incumbent
+	p.Waiting = []string{"check errors has 7 of 10 results in us-east-1"}
+	p.Progress = &progressView{State: shipper.AdvancingChecking}
+	at := func(eu, us shipper.CheckPhase) []checkInCluster {
+		return []checkInCluster{{Name: "eu-west-1", Phase: eu}, {Name: "us-east-1", Phase: us}}
+	}
+	p.Checks = []checkState{
+		{Name: "smoke", Phase: shipper.CheckPassed, Count: 1, Clusters: at(shipper.CheckPassed, shipper.CheckPassed)},
+		{
+			Name: "errors", Phase: shipper.CheckRunning, Cluster: "us-east-1", Measured: 7, Count: 10, Value: "new = 0.0021, old = 0.0019",
+			Clusters: at(shipper.CheckPassed, shipper.CheckRunning),
+		},
+		{Name: "latency", Phase: shipper.CheckHasFailed, Measured: 2, Count: 10, DryRun: true},
+	}
+	return p
+}
+
 func TestScreen(t *testing.T) {
 	time.Local = time.UTC
-	for _, width := range []int{60, 80, 120, 200} {
-		golden := filepath.Join("testdata", fmt.Sprintf("canary-%d.golden", width))
-		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Error(err)
-		}
-		got := canary().Screen(width, now)
-		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%d columns (-want +got):\n%s", width, diff)
-		}
-		if os.Getenv("UPDATE_GOLDEN") != "" {
-			if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-				t.Fatal(err)
+	for name, view := range map[string]*View{"canary": canary(), "checks": soaking()} {
+		for _, width := range []int{60, 80, 120, 200} {
+			golden := filepath.Join("testdata", fmt.Sprintf("%s-%d.golden", name, width))
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Error(err)
+			}
+			got := view.Screen(width, now)
+			if diff := cmp.Diff(string(want), got); diff != "" {
+				t.Errorf("%s in %d columns (-want +got):\n%s", name, width, diff)
+			}
+			if os.Getenv("UPDATE_GOLDEN") != "" {
+				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 	}

@@ -158,7 +158,7 @@ type awaiting struct {
 func (w *awaiting) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&w.wait, "wait", false,
 		"wait until the step that is asked for is achieved, and the rollout complete if it is the last; then show it. A rollout that has\n"+
-			"failed by its progressDeadline ends the wait with 1")
+			"failed, by its progressDeadline or by a check, ends the wait with 1")
 	cmd.Flags().IntVar(&w.step, "step", asked, "index of the step to wait for, with --wait (default the one that is asked for)")
 	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "how long to wait, with --wait; then it exits with 4 (default without end)")
 }

@@ -34,6 +34,8 @@ type View struct {
 	Waiting []string `json:"waiting,omitempty"`
 	// Progress is what the Release does by itself; absent when its strategy says nothing about that.
 	Progress *progressView `json:"progress,omitempty"`
+	// Checks are those of the step; absent where it has none, and until the step has what it wants.
+	Checks []checkState `json:"checks,omitempty"`
 	// Deleting lists the Releases that are being deleted, each with what its removal waits for.
 	Deleting []string `json:"deleting,omitempty"`
 	// Problems lists the failed conditions of the Application and its newest Release.
@@ -55,6 +57,8 @@ type stepState struct {
 	After string `json:"after,omitempty"`
 	// Approvals is how many users have to approve the step before it is achieved.
 	Approvals int32 `json:"approvals,omitempty"`
+	// Checks are the names of the checks that are made at the step.
+	Checks []string `json:"checks,omitempty"`
 }
 
 // progressView is what a Release does by itself.
@@ -75,6 +79,8 @@ type progressView struct {
 	// Failed is why the rollout has failed, since FailedAt.
 	Failed   string    `json:"failed,omitempty"`
 	FailedAt time.Time `json:"failedAt,omitzero"`
+	// Failure has that failure's step, cluster and check.
+	Failure *shipper.ReleaseFailure `json:"failure,omitempty"`
 }
 
 // Cluster is a rollout in one cluster.
@@ -138,6 +144,7 @@ func viewOf(o *observed, now time.Time) *View {
 	p.Complete = strategy.Complete(newest)
 	p.Waiting = waitsFor(newest)
 	p.Progress = progressOf(newest)
+	p.Checks = checksOf(newest, o.checks[newest.Name])
 	p.Aborted = abortedAfter(o.app, newest)
 	p.Clusters = clustersOf(o, newest, incumbent)
 	p.Blocks = blocksOf(o, app.Rollout(), now)
@@ -177,9 +184,13 @@ func stepsOf(rel *shipper.Release) []stepState {
 	var out []stepState
 	achieved := rel.Status.AchievedStep
 	for i, s := range rel.Spec.Environment.Strategy.Steps {
+		var checks []string
+		for _, c := range rel.Spec.Environment.Strategy.ChecksAt(int32(i)) {
+			checks = append(checks, c.NameInStep())
+		}
 		out = append(out, stepState{
 			Name: s.Name, Achieved: achieved != nil && i <= int(achieved.Step), Target: i == int(rel.Spec.TargetStep),
-			Gate: s.Gate != nil, After: string(s.After), Approvals: s.RequiredApprovals(),
+			Gate: gated(rel, i), After: string(s.After), Approvals: s.RequiredApprovals(), Checks: checks,
 		})
 	}
 	return out
@@ -203,6 +214,7 @@ func progressOf(rel *shipper.Release) *progressView {
 	}
 	if failed := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseFailed); failed != nil && failed.Status == corev1.ConditionTrue {
 		p.Failed, p.FailedAt = failed.Message, failed.LastTransitionTime.Time
+		p.Failure = is.Failure
 	}
 	return p
 }
@@ -227,6 +239,11 @@ func waitsFor(rel *shipper.Release) []string {
 	p := progressOf(rel)
 	if p != nil && p.Approvals != nil && p.Approvals.RejectedBy == "" && !p.Approvals.Enough(p.Approvals.Required) {
 		out = append(out, "an approval by another user than the requester: shipperctl rollout approve")
+	}
+	if p != nil {
+		if text := awaitsRetry(p, rel.Status.Progress); text != "" {
+			out = append(out, text)
+		}
 	}
 	if p != nil && p.Hold != "" && !strategy.Complete(rel) {
 		out = append(out, "the end of a hold: shipperctl rollout resume")

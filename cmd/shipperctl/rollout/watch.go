@@ -161,6 +161,8 @@ func (s *show) changes(ctx context.Context) (<-chan struct{}, error) {
 		cancel()
 		return nil, err
 	}
+	// An older management cluster has no such kind; the Release's status says when a check is decided, too.
+	_ = open(&shipper.CheckTargetList{}, own...)
 	// Not every user may read blocks; the Application's conditions report one in effect, too.
 	for _, namespace := range []string{shipper.GlobalBlocksNamespace, s.key.Namespace} {
 		_ = open(&shipper.RolloutBlockList{}, client.InNamespace(namespace))
