@@ -35,6 +35,7 @@ func TestABackupIsRestored(t *testing.T) {
 	older.saves()
 	s.blocks()
 	s.notifies()
+	s.measures()
 	was, file := s.memories(), filepath.Join(t.TempDir(), "backup.yaml")
 	lost := ctl{t, s.management.Fleet.Kubeconfig}
 	out := lost.succeeds("", "backup", "prepare", "-v", "-f", file, "--include-clusters", "--include-rollout-blocks", "--include-charts")
@@ -123,6 +124,7 @@ func (s *fixture) restores(file string, was map[string]memory) {
 	s.tellsAsDocumented(restorer.succeeds("y\ny\ny\n", "backup", "restore", "-v", "-f", file))
 	s.remembers(was)
 	s.sendsNothingOld()
+	s.hasItsCheck()
 	before := s.versions()
 	contains(s.T, restorer.succeeds("", "backup", "restore", "--yes", "-f", file), "0 objects were created, ")
 	if diff := cmp.Diff(before, s.versions()); diff != "" {
@@ -259,6 +261,31 @@ func (s *fixture) sendsNothingOld() {
 	}
 }
 
+// errorsCheck is the Check that is saved.
+const errorsCheck = "errors"
+
+func checkSpec() shipper.CheckSpec {
+	return shipper.CheckSpec{
+		Interval: "30s", Pass: "new < 1.0", Prometheus: &shipper.PrometheusCheck{Queries: map[string]shipper.CheckQuery{"new": "sum(errors)"}},
+	}
+}
+
+// measures creates a Check.
+func (s *fixture) measures() {
+	c := &shipper.Check{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: errorsCheck}, Spec: checkSpec()}
+	s.Must("creating a Check", s.management.Management.Create(s.Ctx, c))
+}
+
+// hasItsCheck fails unless the Check is as it was.
+func (s *fixture) hasItsCheck() {
+	s.Helper()
+	c := &shipper.Check{}
+	s.Must("reading the Check", s.management.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: errorsCheck}, c))
+	if diff := cmp.Diff(checkSpec(), c.Spec); diff != "" {
+		s.Errorf("the Check (-want +got)\n%s", diff)
+	}
+}
+
 // replaced kills Shipper and its management cluster, and starts a management cluster with only what setup creates. Its
 // Shipper starts with empty caches.
 func (s *fixture) replaced() *management {
@@ -286,7 +313,7 @@ func (m *management) allowShipperctl(ctx context.Context) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
 		rule(shipper.GroupName, []string{"get", "create", "stamp"}, "installationtargets", "capacitytargets", "traffictargets"),
 		rule(shipper.GroupName, []string{"get", "list", "create"}, "clusters", "rolloutblocks"),
-		rule(shipper.GroupName, []string{"get", "create"}, "chartsnapshots", "notifications"),
+		rule(shipper.GroupName, []string{"get", "create"}, "chartsnapshots", "checks", "notifications"),
 		rule(shipper.GroupName, []string{"update"}, "installationtargets/status", "capacitytargets/status", "traffictargets/status",
 			"clusters/status", "rolloutblocks/status"),
 		rule("", []string{"get", "create"}, "namespaces", "secrets", "configmaps"),

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/check"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -26,7 +27,7 @@ import (
 type contents struct {
 	applications, releases, installations, capacities, traffics []object
 
-	approvals, notifications, blocks, clusters, charts []object
+	approvals, checkTargets, checks, notifications, blocks, clusters, charts []object
 
 	secrets  map[string]*object // by the name of the Cluster
 	identity *object
@@ -68,13 +69,18 @@ func collect(f contents) (b Backup, notes []string) {
 		}
 	}
 	kept, torn := f.chartEntries()
-	notes = append(append(notes, torn...), f.approvalNotes(b)...)
+	notes = append(append(append(notes, torn...), f.approvalNotes(b)...), f.checkNotes(b)...)
 	slices.Sort(notes)
 	return append(append(b, f.others()...), kept...), notes
 }
 
 func (f contents) others() Backup {
 	var b Backup
+	for _, c := range pointers(f.checks) {
+		if !isDeleting(c) {
+			b = append(b, Entry{Check: withoutManagedFields(c)})
+		}
+	}
 	for _, n := range pointers(f.notifications) {
 		if !isDeleting(n) {
 			b = append(b, Entry{Notification: withoutManagedFields(n)})
@@ -120,6 +126,30 @@ func (f contents) approvalNotes(b Backup) []string {
 			if len(lost) > 0 {
 				notes = append(notes, fmt.Sprintf("%s has Approvals of step %d (%d), which are left out: after a restore the gate is closed until "+
 					"users approve or refuse the step again", describe(o), step, len(lost)))
+			}
+		}
+	}
+	return notes
+}
+
+// checkNotes are a note for each Release of a backup with results of checks of its step. They are not saved: values from
+// before a restore say nothing about the Pods after it.
+func (f contents) checkNotes(b Backup) []string {
+	targets := byName(f.checkTargets)
+	var notes []string
+	for _, e := range b {
+		for _, o := range releasesOf(e) {
+			found := targets[key(o)]
+			if found == nil || isDeleting(found) {
+				continue
+			}
+			rel, err := typed[shipper.Release](o)
+			if err != nil || shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete) {
+				continue
+			}
+			if target, err := typed[shipper.CheckTarget](found); err == nil && check.Current(target, rel) {
+				notes = append(notes, fmt.Sprintf("%s has results of the checks of step %d, which are left out: after a restore the checks are "+
+					"made again, from the beginning", describe(o), target.Spec.Step))
 			}
 		}
 	}
@@ -245,6 +275,7 @@ func read(ctx context.Context, from client.Reader, s selection) (contents, error
 		{applicationKind, &f.applications, true}, {releaseKind, &f.releases, true}, {installationKind, &f.installations, true},
 		{capacityKind, &f.capacities, true}, {trafficKind, &f.traffics, true},
 		{approvalKind, &f.approvals, true}, {notificationKind, &f.notifications, true},
+		{checkKind, &f.checks, true}, {checkTargetKind, &f.checkTargets, true},
 		{blockKind, &f.blocks, s.blocks}, {clusterKind, &f.clusters, s.clusters},
 		{snapshotKind, &f.charts, s.charts},
 	} {
@@ -275,7 +306,8 @@ func read(ctx context.Context, from client.Reader, s selection) (contents, error
 
 // unknownToOlder reports whether err is that the management cluster has no such kind, as one that an older version has set up.
 func unknownToOlder(kind schema.GroupVersionKind, err error) bool {
-	return meta.IsNoMatchError(err) && (kind == approvalKind || kind == notificationKind)
+	newer := []schema.GroupVersionKind{approvalKind, notificationKind, checkKind, checkTargetKind}
+	return meta.IsNoMatchError(err) && slices.Contains(newer, kind)
 }
 
 func list(ctx context.Context, from client.Reader, kind schema.GroupVersionKind) ([]object, error) {

@@ -46,6 +46,9 @@ func TestCollect(t *testing.T) {
 		notifications: []object{
 			*of(t, "Notification", "b", "slack", ", managedFields: [{manager: kubectl}]"), *of(t, "Notification", "a", "leaving", going),
 		},
+		checks: []object{
+			*of(t, "Check", "b", "errors", ", managedFields: [{manager: kubectl}]"), *of(t, "Check", "a", "leaving", going),
+		},
 		blocks:   []object{*of(t, "RolloutBlock", "a", "dns", "")},
 		clusters: []object{*of(t, "Cluster", "", "us", ""), *of(t, "Cluster", "", "eu", "")},
 		secrets:  map[string]*object{"eu": of(t, "Secret", "shipper-system", "eu", "")},
@@ -76,7 +79,7 @@ func TestCollect(t *testing.T) {
 	want := []string{
 		`application "a/new"`, `application "a/web"`, `  release "a/web-0" installation target "a/web-0"`,
 		`application "b/web"`, `  release "b/web-z" installation target "b/web-z"`, `  release "b/web-a" traffic target "b/web-a"`,
-		`notification "b/slack"`,
+		`check "b/errors"`, `notification "b/slack"`,
 		`rollout block "a/dns"`, `cluster "eu"`, `secret "shipper-system/eu"`, `cluster "us"`, `config map "shipper-system/shipper-identity"`,
 		`chart snapshot "a/whole"`, `chart snapshot "a/whole-1"`, `chart snapshot "a/whole-2"`,
 	}
@@ -127,8 +130,39 @@ func TestApprovalsThatCountAreNoted(t *testing.T) {
 	}
 }
 
-func TestAnOlderVersionHasNoApprovalsAndNotifications(t *testing.T) {
-	for kind, known := range map[string]bool{"Approval": false, "Notification": false, "Release": true} {
+func TestResultsOfChecksThatAreLeftOutAreNoted(t *testing.T) {
+	release := func(name, more string) object {
+		return *parse(t, "apiVersion: shipper.booking.com/v1alpha1\nkind: Release\nmetadata: {namespace: a, name: %s, uid: %s-uid, "+
+			"labels: {shipper-app: web}}\nspec: {targetStep: 1}\n%s", name, name, more)
+	}
+	target := func(release, owner string, step int) object {
+		return *parse(t, "apiVersion: shipper.booking.com/v1alpha1\nkind: CheckTarget\nmetadata: {namespace: a, name: %s, ownerReferences: "+
+			"[{apiVersion: a/b, kind: Release, name: x, uid: %s, controller: true}]}\nspec: {run: 1, step: %d}", release, owner, step)
+	}
+	b, notes := collect(contents{
+		applications: []object{*of(t, "Application", "a", "web", "")},
+		releases: []object{
+			release("web-0", "status: {conditions: [{type: Complete, status: 'True'}]}"), release("web-1", ""), release("web-2", ""),
+			release("web-3", ""), release("web-4", ""),
+		},
+		checkTargets: []object{
+			target("web-0", "web-0-uid", 1), target("web-1", "web-1-uid", 0), target("web-2", "another", 1), target("web-4", "web-4-uid", 1),
+		},
+	})
+	want := []string{
+		`release "a/web-4" has results of the checks of step 1, which are left out: after a restore the checks are made again, ` +
+			"from the beginning",
+	}
+	if diff := cmp.Diff(want, notes); diff != "" {
+		t.Errorf("notes (-want +got)\n%s", diff)
+	}
+	if len(b) != 1 {
+		t.Errorf("the backup has %d entries", len(b))
+	}
+}
+
+func TestAnOlderVersionHasNoneOfTheNewerKinds(t *testing.T) {
+	for kind, known := range map[string]bool{"Approval": false, "Notification": false, "Check": false, "CheckTarget": false, "Release": true} {
 		c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 			List: func(_ context.Context, _ client.WithWatch, l client.ObjectList, _ ...client.ListOption) error {
 				if of := l.GetObjectKind().GroupVersionKind(); of.Kind == kind+"List" {

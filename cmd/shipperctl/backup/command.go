@@ -56,7 +56,7 @@ func newPrepare(o *options) *cobra.Command {
 	var s selection
 	cmd := &cobra.Command{
 		Use:   "prepare",
-		Short: "Write Applications with their Releases and targets, and Notifications, into a file",
+		Short: "Write Applications with their Releases and targets, Checks and Notifications into a file",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {

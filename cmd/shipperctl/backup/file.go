@@ -28,11 +28,13 @@ type object = unstructured.Unstructured
 // Backup is the file: a list of entries.
 type Backup []Entry
 
-// Entry is one of: an Application with its Releases, a Notification, a RolloutBlock, a Cluster with its Secret, the identity of the
-// management cluster, a chart that Releases are made of. Only the first two are in every backup.
+// Entry is one of: an Application with its Releases, a Check, a Notification, a RolloutBlock, a Cluster with its Secret, the identity of
+// the management cluster, a chart that Releases are made of. Only the first three are in every backup.
 type Entry struct {
 	Application *object   `json:"application,omitempty"`
 	Releases    []Release `json:"backup_releases,omitempty"`
+
+	Check *object `json:"check,omitempty"`
 
 	Notification *object `json:"notification,omitempty"`
 
@@ -135,7 +137,9 @@ var (
 	capacityKind     = shipper.GroupVersion.WithKind("CapacityTarget")
 	trafficKind      = shipper.GroupVersion.WithKind("TrafficTarget")
 	notificationKind = shipper.GroupVersion.WithKind("Notification")
-	approvalKind     = shipper.GroupVersion.WithKind("Approval") // read, and not saved
+	checkKind        = shipper.GroupVersion.WithKind("Check")
+	approvalKind     = shipper.GroupVersion.WithKind("Approval")    // read, and not saved
+	checkTargetKind  = shipper.GroupVersion.WithKind("CheckTarget") // read, and not saved
 	blockKind        = shipper.GroupVersion.WithKind("RolloutBlock")
 	clusterKind      = shipper.GroupVersion.WithKind("Cluster")
 	secretKind       = corev1.SchemeGroupVersion.WithKind("Secret")
@@ -149,6 +153,7 @@ var words = map[string]string{
 	"CapacityTarget": "capacity target", "TrafficTarget": "traffic target", "RolloutBlock": "rollout block",
 	"Cluster": "cluster", "Secret": "secret", "ConfigMap": "config map",
 	"ChartSnapshot": "chart snapshot", "Notification": "notification", "Approval": "approval",
+	"Check": "check", "CheckTarget": "check target",
 }
 
 // slot is a key of the file and the kind of its object.
@@ -160,7 +165,7 @@ type slot struct {
 
 func (e Entry) slots() []slot {
 	slots := []slot{
-		{"application", applicationKind, e.Application}, {"notification", notificationKind, e.Notification},
+		{"application", applicationKind, e.Application}, {"check", checkKind, e.Check}, {"notification", notificationKind, e.Notification},
 		{"rollout_block", blockKind, e.RolloutBlock}, {"cluster", clusterKind, e.Cluster}, {"cluster_secret", secretKind, e.ClusterSecret},
 		{"identity", configMapKind, e.Identity}, {"chart_snapshot", snapshotKind, e.ChartSnapshot},
 	}
@@ -184,13 +189,13 @@ func (e Entry) problems() []error {
 		out = append(out, s.problem())
 	}
 	there := 0
-	for _, o := range []*object{e.Application, e.Notification, e.RolloutBlock, e.Cluster, e.Identity, e.ChartSnapshot} {
+	for _, o := range []*object{e.Application, e.Check, e.Notification, e.RolloutBlock, e.Cluster, e.Identity, e.ChartSnapshot} {
 		if o != nil {
 			there++
 		}
 	}
 	if there != 1 {
-		out = append(out, errors.New("it must have one of application, notification, rollout_block, cluster, identity and chart_snapshot"))
+		out = append(out, errors.New("it must have one of application, check, notification, rollout_block, cluster, identity and chart_snapshot"))
 	}
 	if e.Application == nil && len(e.Releases) > 0 {
 		out = append(out, errors.New("backup_releases are without their application"))

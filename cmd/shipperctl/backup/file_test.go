@@ -119,6 +119,7 @@ spec:
 `)
 	whole := Backup{
 		{Application: of(t, "Application", "default", "web", ""), Releases: []Release{{Release: release}}},
+		{Check: of(t, "Check", "default", "errors", "")},
 		{Notification: of(t, "Notification", "default", "slack", "")},
 		{RolloutBlock: of(t, "RolloutBlock", "default", "dns", "")},
 		{Cluster: of(t, "Cluster", "", "eu", ""), ClusterSecret: parse(t,
@@ -160,11 +161,11 @@ func TestParseRefuses(t *testing.T) {
 		"an unknown key":      {"- applications: {}", `unknown field "applications"`},
 		"a key that is twice": {"- " + app + "\n  " + app, "already set in map"},
 		"an entry of nothing": {
-			"- {}", "entry 1: it must have one of application, notification, rollout_block, cluster, identity and chart_snapshot",
+			"- {}", "entry 1: it must have one of application, check, notification, rollout_block, cluster, identity and chart_snapshot",
 		},
 		"an entry of two": {
 			"- {" + app + ", identity: {apiVersion: v1, kind: ConfigMap, metadata: {namespace: a, name: b}}}",
-			"entry 1: it must have one of application, notification, rollout_block, cluster, identity and chart_snapshot",
+			"entry 1: it must have one of application, check, notification, rollout_block, cluster, identity and chart_snapshot",
 		},
 		"an object of another kind": {
 			"- " + strings.Replace(app, "Application", "Release", 1),

@@ -49,7 +49,7 @@ type restorer struct {
 func (r *restorer) restore(ctx context.Context, b Backup) error {
 	var problems []error
 	for _, step := range []func(context.Context, Entry) error{
-		r.identity, r.cluster, r.chart, r.application, r.block, r.notification,
+		r.identity, r.cluster, r.chart, r.check, r.application, r.block, r.notification,
 	} {
 		for i, e := range b {
 			err := step(ctx, e)
@@ -115,6 +115,15 @@ func (r *restorer) chart(ctx context.Context, e Entry) error {
 		}
 	}
 	return nil
+}
+
+// check restores a Check. Applications come after it: the webhook refuses one whose strategy names a Check that is not there.
+func (r *restorer) check(ctx context.Context, e Entry) error {
+	if e.Check == nil {
+		return nil
+	}
+	_, err := r.ensure(ctx, e.Check, creatable(e.Check), nil)
+	return err
 }
 
 func (r *restorer) block(ctx context.Context, e Entry) error {

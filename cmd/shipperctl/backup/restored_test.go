@@ -3,6 +3,8 @@
 package backup
 
 import (
+	"context"
+	"io"
 	"maps"
 	"testing"
 	"time"
@@ -13,8 +15,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -82,6 +86,27 @@ spec:
 	want = parse(t, "apiVersion: x/v1\nkind: TrafficTarget\nmetadata: {name: a}\nspec: {clusters: [{name: eu, weight: 0, asFound: true}]}")
 	if diff := cmp.Diff(want, traffic); diff != "" {
 		t.Errorf("traffic (-want +got)\n%s", diff)
+	}
+}
+
+// TestChecksAreRestoredBeforeTheApplicationsThatNameThem by one client that refuses what the webhook would refuse.
+func TestChecksAreRestoredBeforeTheApplicationsThatNameThem(t *testing.T) {
+	var created []string
+	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+			created = append(created, o.GetObjectKind().GroupVersionKind().Kind)
+			return c.Create(ctx, o, options...)
+		},
+	})
+	r := &restorer{
+		client: c, out: io.Discard, progress: io.Discard, clock: clocktesting.NewFakePassiveClock(time.Now()), namespaces: map[string]bool{},
+	}
+	b := Backup{{Application: of(t, "Application", "default", "web", "")}, {Check: of(t, "Check", "shipper-checks", "errors", "")}}
+	if err := r.restore(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"Namespace", "Check", "Namespace", "Application"}, created); diff != "" {
+		t.Errorf("created (-want +got)\n%s", diff)
 	}
 }
 
