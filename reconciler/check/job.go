@@ -115,7 +115,7 @@ func (r *Reconciler) jobOf(ctx context.Context, c *one, member *fleet.Member) (*
 	if err := r.client.Get(ctx, client.ObjectKey{Name: c.key.Cluster}, &cluster); err != nil {
 		return nil, fmt.Errorf("reading Cluster %q: %w", c.key.Cluster, err)
 	}
-	raw, err := check.SubstituteJSON(c.run.Check.Job.Raw, arguments(c, &cluster, r.Clock.Now()))
+	raw, err := check.SubstituteJSON(c.run.Check.Job.Raw, check.Arguments(c.target, c.run, &cluster, r.Clock.Now()))
 	if err != nil {
 		return nil, fmt.Errorf("job %w", err)
 	}

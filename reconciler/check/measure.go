@@ -6,9 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"strconv"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -81,18 +78,6 @@ func (r *Reconciler) place(ctx context.Context, c *one, cluster string) (measure
 	}
 	out, err := r.server(ctx, c, &known)
 	out.Now = r.Clock.Now()
-	out.Args = arguments(c, &known, out.Now)
+	out.Args = check.Arguments(c.target, c.run, &known, out.Now)
 	return out, err
-}
-
-// arguments are the values of all arguments in a cluster.
-func arguments(c *one, cluster *shipper.Cluster, now time.Time) map[string]string {
-	elapsed := max(1, int(now.Sub(c.target.Spec.StartTime.Time).Seconds()))
-	values := map[string]string{
-		"app": c.target.Labels[shipper.AppLabel], "namespace": c.key.Namespace, "release": c.key.Name, check.Incumbent: c.target.Spec.Incumbent,
-		"cluster": cluster.Name, "region": cluster.Spec.Region, "step": strconv.Itoa(int(c.target.Spec.Step)),
-		"elapsed": strconv.Itoa(elapsed) + "s",
-	}
-	maps.Copy(values, c.run.Args)
-	return values
 }

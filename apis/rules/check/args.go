@@ -9,8 +9,10 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -26,6 +28,18 @@ const Incumbent = "incumbent"
 // where it is measured, step is the index of the step, and elapsed the time since the run began, in seconds with an s.
 func Predefined() []string {
 	return []string{"app", "namespace", "release", Incumbent, "cluster", "region", "step", "elapsed"}
+}
+
+// Arguments are the values of all arguments of a check in a cluster at a time: the predefined ones, and those of its run.
+func Arguments(target *shipper.CheckTarget, run *shipper.CheckRun, cluster *shipper.Cluster, now time.Time) map[string]string {
+	elapsed := max(1, int(now.Sub(target.Spec.StartTime.Time).Seconds()))
+	values := map[string]string{
+		"app": target.Labels[shipper.AppLabel], "namespace": target.Namespace, "release": target.Name, Incumbent: target.Spec.Incumbent,
+		"cluster": cluster.Name, "region": cluster.Spec.Region, "step": strconv.Itoa(int(target.Spec.Step)),
+		"elapsed": strconv.Itoa(elapsed) + "s",
+	}
+	maps.Copy(values, run.Args)
+	return values
 }
 
 // ArgumentError is an argument that a step gives wrongly, or not.

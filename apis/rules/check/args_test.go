@@ -4,12 +4,36 @@ package check_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"shipper.dev/shipper/apis/rules/check"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
+
+func TestArgumentsAreThoseOfTheRunAndThePredefinedOnes(t *testing.T) {
+	start := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
+	target := &shipper.CheckTarget{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", Labels: map[string]string{shipper.AppLabel: "web"}},
+		Spec:       shipper.CheckTargetSpec{Step: 2, Incumbent: "web-0", StartTime: metav1.NewTime(start)},
+	}
+	cluster := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu-1"}, Spec: shipper.ClusterSpec{Region: "eu"}}
+	run := &shipper.CheckRun{Args: map[string]string{"slack": "0.1"}}
+	for sentence, tc := range map[string]struct {
+		after time.Duration
+		want  string
+	}{"a run that begins": {0, "1s"}, "a run of a minute": {time.Minute, "60s"}} {
+		want := map[string]string{
+			"app": "web", "namespace": "shop", "release": "web-1", "incumbent": "web-0", "cluster": "eu-1", "region": "eu", "step": "2",
+			"elapsed": tc.want, "slack": "0.1",
+		}
+		if diff := cmp.Diff(want, check.Arguments(target, run, cluster, start.Add(tc.after))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", sentence, diff)
+		}
+	}
+}
 
 func TestArgumentsAreGivenOrHaveDefaults(t *testing.T) {
 	declared := []shipper.CheckArgument{
