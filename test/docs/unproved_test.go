@@ -27,6 +27,8 @@ var unprovedHere = []struct {
 	{`shipperctl clusters setup management( --webhook-ignore)?`,
 		"without --webhook-url the gate would be asked for at a Service that leads nowhere here", []string{"test/shipperctl TestShipperctl"}},
 	{`(?s)helm upgrade .*`, "it needs the reader's registry", []string{"test/chart TestTheChartInstallsWhatTheOverlaysInstall"}},
+	{`shipperctl check try .*`, "it measures by a Prometheus, which the fleet here has not",
+		[]string{"cmd/shipperctl/check TestACheckIsMeasuredInEachClusterAsTheReconcilerDoes"}},
 	{`shipperctl backup restore .*`, "it asks its reader, and wants Shipper to be down", []string{"test/restore TestABackupIsRestored"}},
 	{`docker build .*|IMAGE=\S+ make image`, "the image is built there, and taken apart",
 		[]string{"hack/image TestTheImageHasThisAndNothingElse"}},

@@ -126,6 +126,9 @@ func Next(spec *shipper.CheckTargetSpec, run *shipper.CheckRun, r shipper.CheckR
 	return spec.StartTime.Add(run.Check.InitialDelay.Value()), true
 }
 
+// NothingToCompare says why a check that compares with the incumbent passes where there is none.
+const NothingToCompare = "there is nothing to compare with: no Release served before"
+
 // Start are the results of a run before its first measurement. A check that compares with the incumbent passes where there is none.
 func Start(spec *shipper.CheckTargetSpec) []shipper.CheckResult {
 	var out []shipper.CheckResult
@@ -133,7 +136,7 @@ func Start(spec *shipper.CheckTargetSpec) []shipper.CheckResult {
 		run := &spec.Checks[i]
 		r := shipper.CheckResult{Name: run.Name, Phase: shipper.CheckPending}
 		if spec.Incumbent == "" && Compares(&run.Check) {
-			r.Phase, r.Message = shipper.CheckPassed, "there is nothing to compare with: no Release served before"
+			r.Phase, r.Message = shipper.CheckPassed, NothingToCompare
 		}
 		for _, cluster := range Places(spec, run) {
 			r.Cluster = cluster

@@ -18,6 +18,7 @@ const (
 	Refused     = 3
 	ToReview    = 3 // of convert
 	TimedOut    = 4
+	NotPassed   = 5 // of check try
 	Interrupted = 130
 )
 
@@ -32,6 +33,7 @@ var ExitCodes = []struct {
 	{Refused, "the API server refused it: a RolloutBlock is in effect, the object is invalid, or a right is missing; the error names it. " +
 		"`convert`: a person has to review what it lists"},
 	{TimedOut, "something did not happen in time"},
+	{NotPassed, "`check try`: a measurement failed, or has no verdict"},
 	{Interrupted, "it was interrupted; run it again to go on"},
 }
 

@@ -47,7 +47,7 @@ func TestCode(t *testing.T) {
 }
 
 func TestMeaningsAreThoseOfAllCodes(t *testing.T) {
-	want := []int{Done, Failed, Misused, Refused, TimedOut, Interrupted}
+	want := []int{Done, Failed, Misused, Refused, TimedOut, NotPassed, Interrupted}
 	for i, m := range ExitCodes {
 		if len(ExitCodes) != len(want) || m.Code != want[i] || m.Meaning == "" {
 			t.Errorf("meaning %d is of code %d: %q", i, m.Code, m.Meaning)

@@ -26,6 +26,8 @@ var reaching = map[string]string{
 	"block list":                    "",
 	"chart render app":              "web",
 	"chart render release":          "web-0",
+	"check list":                    "",
+	"check try":                     "errors --app web",
 	"clean decommissioned-clusters": "--decommissionedClusters eu",
 	"clean finalizers":              "",
 	"clusters check":                "eu",

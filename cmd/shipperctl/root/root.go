@@ -19,6 +19,7 @@ import (
 
 	"shipper.dev/shipper/cmd/shipperctl/backup"
 	"shipper.dev/shipper/cmd/shipperctl/block"
+	"shipper.dev/shipper/cmd/shipperctl/check"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/cmd/shipperctl/clusters"
 	"shipper.dev/shipper/cmd/shipperctl/convert"
@@ -41,7 +42,7 @@ func NewCommand(out io.Writer) *cobra.Command {
 		clusters.NewCommand(), backup.NewCommand(clock.RealClock{}), clusters.NewCleanCommand(),
 		rollout.NewCommand(clock.RealClock{}), block.NewCommand(clock.RealClock{}), block.NewOverrideCommand(clock.RealClock{}),
 		render.NewPlanCommand(), clusters.NewListCommand(), render.NewChartCommand(), health.NewCommand(clock.RealClock{}),
-		convert.NewCommand(), notification.NewCommand(), newVersion(),
+		convert.NewCommand(), notification.NewCommand(), check.NewCommand(clock.RealClock{}), newVersion(),
 	)
 	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -115,6 +116,7 @@ func advise(cmd *cobra.Command) {
 var listing = map[string]string{
 	"applications":  "`kubectl get app -A` lists those there are; -n says in which namespace it is",
 	"releases":      "`%s list release` lists those there are; -n says in which namespace it is",
+	"checks":        "`%s check list -A` lists those there are; -n says in which namespace it is",
 	"clusters":      "`%s clusters list` lists those there are",
 	"notifications": "`kubectl get ntf -A` lists those there are; -n says in which namespace it is",
 	"rolloutblocks": "`%s block list -A` lists those there are; NAMESPACE/NAME or -n says in which namespace it is",
@@ -167,6 +169,7 @@ var examples = map[string][]string{
 	"shipperctl block create":      {`shipperctl block create year-end -m "closing of the books" --ttl 48h`},
 	"shipperctl block lift":        {"shipperctl block lift year-end"},
 	"shipperctl block list":        {"shipperctl block list -A"},
+	"shipperctl check list":        {"shipperctl check list"},
 	"shipperctl clusters check":    {"shipperctl clusters check eu-west-1"},
 	"shipperctl clusters cordon":   {"shipperctl clusters cordon eu-west-1"},
 	"shipperctl clusters list":     {"shipperctl clusters list"},
