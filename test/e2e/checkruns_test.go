@@ -18,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -116,14 +115,6 @@ func (s *fixture) TryStepAs(release string, step int32) error {
 	return dev.TryStep(release, step)
 }
 
-// retries has the checks of a Release made again.
-func (s *fixture) retries(release string) {
-	s.Helper()
-	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, shipper.ReleaseChecksRetryAnnotation, time.Now().Format("150405.000"))
-	s.Must("having the checks made again", s.User.Patch(s.Ctx, &shipper.Release{ObjectMeta: s.meta(release)},
-		client.RawPatch(types.MergePatchType, patch)))
-}
-
 // TestWithoutPrometheusNothingGoesOnOrBack stops Prometheus while a step is checked. Meanwhile the Check is changed and deleted: the run has
 // a copy.
 func TestWithoutPrometheusNothingGoesOnOrBack(t *testing.T) {
@@ -148,7 +139,9 @@ func TestWithoutPrometheusNothingGoesOnOrBack(t *testing.T) {
 	s.Must("reading the Check", s.User.Get(s.Ctx, client.ObjectKeyFromObject(changed), changed))
 	s.Must("starting Prometheus", prometheus.Start(s.Ctx))
 	app.Set(s.Namespace, contender, 50, 0, time.Millisecond)
-	s.retries(contender)
+	s.says("check errors: Undecided, 0 of 2 measurements, in cluster eu-west-1", "rollout", "status", s.App)
+	s.says("`shipperctl rollout retry-checks` makes the checks again", "rollout", "status", s.App)
+	s.says("release "+contender+" makes the checks of step 1 (50/50) again", "rollout", "retry-checks", s.App)
 	s.Eventually("the run", "2", func() (string, error) {
 		target := &shipper.CheckTarget{}
 		err := world.Management.Get(s.Ctx, s.Key(contender), target)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/test/promserver"
 )
 
@@ -128,6 +129,13 @@ func TestACanaryGoesOnByItsChecks(t *testing.T) {
 		s.Eventually("what came of the checks", "errors eu-west-1 Passed, errors us-east-1 Passed", func() (string, error) {
 			return s.results(contender)
 		})
+		s.says(s.Namespace+"/"+s.App, "check", "list")
+		s.says("eu-west-1   Passed    new = 0.0", "check", "try", "errors", "--app", s.App)
+		s.serves(east, contender, 0.4)
+		s.Eventually("the verdict of a measurement with errors in one cluster", "5", func() (string, error) {
+			_, err := s.shipperctl("check", "try", "errors", "--app", s.App)
+			return fmt.Sprint(cli.ExitCode(err)), nil
+		})
 	})
 }
 
@@ -153,5 +161,6 @@ func TestACanaryWithErrorsInOneClusterGoesBack(t *testing.T) {
 		if f := rel.Status.Progress.Failure; f == nil || f.Cluster != east || f.Check != "errors" {
 			t.Errorf("the failure is %+v", f)
 		}
+		s.says("failed: step 1 (50/50), us-east-1: check errors: new = 0.4", "rollout", "status", s.App)
 	})
 }
