@@ -112,7 +112,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return errors.Join(
 		rollout.SetupWithManager(ctx, mgr, rollout.Options{
 			Charts: rollout.NewCharts(charts, values), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
-			SharedChecksNamespace: o.SharedChecksNamespace, Histories: histories, Clock: o.Clock, Workers: o.Workers, Queue: queue.Objects(o.Workers, priorities.OfApplication),
+			SharedChecksNamespace: o.SharedChecksNamespace, Histories: histories, Clock: o.Clock, Workers: o.Workers,
+			Queue:    queue.Objects(o.Workers, priorities.OfApplication),
 			Registry: o.Registry,
 		}),
 		cluster.SetupWithManager(mgr, cluster.Options{

@@ -79,7 +79,8 @@ func parse(args []string) (*options, error) {
 	set.StringVar(&o.chartRepositories, "chart-repositories", outward.AnyHTTPS,
 		"comma-separated `URLs` that charts may be fetched from, with all below them; a host may be * or begin with *., a port be *")
 	set.StringVar(&o.outgoingURLs, "outgoing-urls", "",
-		"comma-separated `URLs` that Notifications may be sent to and Checks may ask, with all below them, as for --chart-repositories; empty: none")
+		"comma-separated `URLs` that Notifications may be sent to and Checks may ask, with all below them, as for --chart-repositories; "+
+			"empty: none")
 	set.IntVar(&o.logLevel, "log-level", 0, "0: what people want to know; 1: every change; 2: more")
 	set.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	if err := set.Parse(args); err != nil {

@@ -33,7 +33,8 @@ func (r *Reconciler) server(ctx context.Context, c *one, cluster *shipper.Cluste
 	case spec.Prometheus.Address != "":
 		return r.own(ctx, c, spec.Prometheus.Address, spec.Prometheus.SecretName)
 	case cluster.Spec.Metrics == nil:
-		return out, unavailablef("Cluster %q has no spec.metrics: its administrator can add it, or the Check names prometheus.address", cluster.Name)
+		return out, unavailablef("Cluster %q has no spec.metrics: its administrator can add it, or the Check names prometheus.address",
+			cluster.Name)
 	}
 	metrics := cluster.Spec.Metrics
 	credentials, err := r.credentials(ctx, r.client, types.NamespacedName{Namespace: r.Namespace, Name: metrics.SecretName})

@@ -108,7 +108,8 @@ func releaseChanges(rel *shipper.Release, is shipper.ReleaseStatus) []report.Eve
 
 // undecidedNow is the event of checks that have become undecided.
 func undecidedNow(was, is shipper.ReleaseStatus) []report.Event {
-	before, after := shipper.FindCondition(was.Conditions, shipper.ReleaseAdvancing), shipper.FindCondition(is.Conditions, shipper.ReleaseAdvancing)
+	const advancing = shipper.ReleaseAdvancing
+	before, after := shipper.FindCondition(was.Conditions, advancing), shipper.FindCondition(is.Conditions, advancing)
 	if after == nil || after.Reason != shipper.AdvancingCheckUndecided || before != nil && before.Reason == after.Reason {
 		return nil
 	}

@@ -75,8 +75,8 @@ func main() {
 	flag.IntVar(&f.Applications, "edits", 1000, "fairness: how many Applications a team edits at once")
 	flag.IntVar(&f.Rounds, "crowds", 3, "fairness: how often it does")
 	flag.Parse()
-	if min(f.Applications, f.Rounds, *rounds, *replicas, *burst, *of, *across, automatic.Releases, checks.Releases, c.Charts, c.Renders, a.Releases,
-		a.Pairs) < 1 {
+	if min(f.Applications, f.Rounds, *rounds, *replicas, *burst, *of, *across, automatic.Releases, checks.Releases, c.Charts, c.Renders,
+		a.Releases, a.Pairs) < 1 {
 		fmt.Fprintln(os.Stderr, "bench: of nothing that is measured there can be less than 1")
 		os.Exit(2)
 	}

@@ -242,7 +242,8 @@ func (s *fixture) wentBackInTime(ctx context.Context) error {
 }
 
 func (s *fixture) slackOfChecks(ctx context.Context) error {
-	if err := s.slackHas(ctx, "of Application "+application+" has failed at step 1 (canary)", "check errors in "+s.fleet.Applications[1].Name); err != nil {
+	failed := "of Application " + application + " has failed at step 1 (canary)"
+	if err := s.slackHas(ctx, failed, "check errors in "+s.fleet.Applications[1].Name); err != nil {
 		return err
 	}
 	_, err := s.show(ctx, s.kubectl, "get", "events", "--field-selector", "reason="+shipper.CheckFailed)

@@ -55,7 +55,8 @@ func run(ctx context.Context, args []string) (err error) {
 		chapters, shown = blueGreen, "a preview beside production in two clusters, a gate, a switch in one turn, old Pods that stood by,\n"+
 			"a block that held an automatic step, and a broken image that was taken back"
 	case len(args) == 1 && args[0] == "checks":
-		chapters, shown = checks, "a canary that went on by its checks in two clusters, and one with errors in one of them that went back by itself"
+		chapters, shown = checks, "a canary that went on by its checks in two clusters, and one with errors in one of them that went back\n"+
+			"by itself"
 	case len(args) > 0:
 		return fmt.Errorf("unknown demonstration %q: there are bluegreen and checks, and one without an argument", args[0])
 	}

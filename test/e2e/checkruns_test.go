@@ -115,8 +115,7 @@ func (s *fixture) TryStepAs(release string, step int32) error {
 	return dev.TryStep(release, step)
 }
 
-// TestWithoutPrometheusNothingGoesOnOrBack stops Prometheus while a step is checked. Meanwhile the Check is changed and deleted: the run has
-// a copy.
+// TestWithoutPrometheusNothingGoesOnOrBack stops Prometheus while a step is checked. Meanwhile the Check is changed: the run has a copy.
 func TestWithoutPrometheusNothingGoesOnOrBack(t *testing.T) {
 	t.Parallel()
 	s := begin(t, []string{west}, []string{westRegion})

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"testing"
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +17,28 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
+
+// TestChecksGoOnWhenKilledAfterEveryWrite rolls forward through a step with checks. The reconciler is killed after every write.
+func TestChecksGoOnWhenKilledAfterEveryWrite(t *testing.T) {
+	s := begin(t)
+	s.Must("creating the application", world.Management.Create(s.Ctx, s.application(appName, "0.0.1", replicas, allIn)))
+	incumbent, checks := s.Release(0), s.checks()
+	s.Completes(incumbent)
+	s.rests()
+	s.bystanders = s.othersVersions()
+	s.chapter("checked", unanswered, replicas, map[string]string{}, func() {
+		next := s.application(appName, "0.0.2", replicas, vanguard)
+		next.Spec.Template.Strategy.Steps[1].Checks = checks
+		s.Edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
+		contender := s.Release(1)
+		s.WaitsForCommand(contender, 0)
+		s.Steps(contender, 1)
+		s.WaitsForCommand(contender, 1)
+		s.checkedOnce(contender)
+		s.Steps(contender, 2)
+		s.Completes(contender)
+	})
+}
 
 // checks makes two Checks, by a request and by a Job, and returns what a step says to use them.
 func (s *fixture) checks() []shipper.StepCheck {

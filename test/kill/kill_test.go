@@ -45,10 +45,9 @@ func live(t *testing.T, how death, ends map[string]string) {
 	s.rests()
 	s.bystanders = s.othersVersions()
 
-	contender, checks := "", s.checks()
+	contender := ""
 	s.chapter("forward", how, replicas, ends, func() {
 		next := s.application(appName, "0.0.2", replicas, vanguard)
-		next.Spec.Template.Strategy.Steps[1].Checks = checks
 		s.Edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
 		contender = s.Release(1)
 		s.WaitsForCommand(contender, 0)
@@ -56,7 +55,6 @@ func live(t *testing.T, how death, ends map[string]string) {
 		s.WaitsForCommand(contender, 1)
 		s.Steps(contender, 2)
 		s.Completes(contender)
-		s.checkedOnce(contender)
 	})
 	s.chapter("backward", how, replicas, ends, func() {
 		s.Steps(contender, 1)

@@ -57,13 +57,17 @@ func TestAdd(t *testing.T) {
 		phase   shipper.CheckPhase
 		message string
 	}{
-		"it runs until it has enough results":          {runOf(3), "pp", shipper.CheckRunning, ""},
-		"it passes with enough results":                {runOf(3), "ppp", shipper.CheckPassed, ""},
-		"a first failure fails it":                     {runOf(3), "pf", shipper.CheckHasFailed, "new = 1 (1 of 2 measurements failed)"},
-		"failures up to the limit do not":              {runOf(3, allow(1, 0)), "pfp", shipper.CheckPassed, ""},
-		"one more does":                                {runOf(5, allow(1, 0)), "fpf", shipper.CheckHasFailed, "new = 2 (2 of 3 measurements failed)"},
-		"it goes on until something was good":          {runOf(1, allow(1, 1)), "f", shipper.CheckRunning, ""},
-		"no verdict is undecided":                      {runOf(3), "i", shipper.CheckUndecided, "no verdict after 1 measurement, the last: new = 0"},
+		"it runs until it has enough results": {runOf(3), "pp", shipper.CheckRunning, ""},
+		"it passes with enough results":       {runOf(3), "ppp", shipper.CheckPassed, ""},
+		"a first failure fails it":            {runOf(3), "pf", shipper.CheckHasFailed, "new = 1 (1 of 2 measurements failed)"},
+		"failures up to the limit do not":     {runOf(3, allow(1, 0)), "pfp", shipper.CheckPassed, ""},
+		"one more does": {
+			runOf(5, allow(1, 0)), "fpf", shipper.CheckHasFailed, "new = 2 (2 of 3 measurements failed)",
+		},
+		"it goes on until something was good": {runOf(1, allow(1, 1)), "f", shipper.CheckRunning, ""},
+		"no verdict is undecided": {
+			runOf(3), "i", shipper.CheckUndecided, "no verdict after 1 measurement, the last: new = 0",
+		},
 		"unless that is allowed":                       {runOf(3, allow(0, 1)), "ippp", shipper.CheckPassed, ""},
 		"errors do not count":                          {runOf(2), "epep", shipper.CheckPassed, ""},
 		"four errors one after another are waited out": {runOf(2), "eeee", shipper.CheckRunning, "no route to host"},
@@ -71,9 +75,11 @@ func TestAdd(t *testing.T) {
 			runOf(2), "eeeee", shipper.CheckUndecided, "no value in 5 measurements one after another, the last: no route to host",
 		},
 		"a value in between begins them again": {runOf(2), "eeeepeeee", shipper.CheckRunning, "no route to host"},
-		"no error may be allowed":              {runOf(2, errors(0)), "e", shipper.CheckUndecided, "no value in 1 measurement one after another, the last: no route to host"},
-		"what is decided stays so":             {runOf(1), "pffff", shipper.CheckPassed, ""},
-		"a failure is not made good":           {runOf(9), "fpppppppp", shipper.CheckHasFailed, "new = 0 (1 of 1 measurement failed)"},
+		"no error may be allowed": {
+			runOf(2, errors(0)), "e", shipper.CheckUndecided, "no value in 1 measurement one after another, the last: no route to host",
+		},
+		"what is decided stays so":   {runOf(1), "pffff", shipper.CheckPassed, ""},
+		"a failure is not made good": {runOf(9), "fpppppppp", shipper.CheckHasFailed, "new = 0 (1 of 1 measurement failed)"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			is := story(tc.run, tc.letters)

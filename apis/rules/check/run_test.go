@@ -103,7 +103,9 @@ func TestPlanSaysWhatIsMissing(t *testing.T) {
 		plan(func(r *check.Request) {
 			r.Release.Spec.Environment.Strategy.Checks[0].Args = map[string]string{"slack": "$"}
 		}): "check errors: argument slack: does not match the argument's pattern ^[A-Za-z0-9._:/-]{0,253}$",
-		plan(func(r *check.Request) { r.Clusters = many }): "2 checks in 2001 clusters have 4002 results, and at most 4000 are kept: use over: Fleet",
+		plan(func(r *check.Request) {
+			r.Clusters = many
+		}): "2 checks in 2001 clusters have 4002 results, and at most 4000 are kept: use over: Fleet",
 	} {
 		if is != expected {
 			t.Errorf("%q, not %q", is, expected)

@@ -88,7 +88,8 @@ func TestDecideByChecks(t *testing.T) {
 		},
 		"a block holds what is done about it": {
 			is: progress.Observed{
-				Release: rel(checked(shipper.OnFailureRetreat), 1, failedBy(shipper.OnFailureRetreat)), Step: bad, BackHeldBy: "rollouts blocked by: a/b",
+				Release: rel(checked(shipper.OnFailureRetreat), 1, failedBy(shipper.OnFailureRetreat)), Step: bad,
+				BackHeldBy: "rollouts blocked by: a/b",
 			},
 			expected: progress.Decision{Progress: failedBy(shipper.OnFailureRetreat),
 				Conditions: acting(why + "; onFailure is Retreat, and that is held: rollouts blocked by: a/b")},
@@ -128,7 +129,8 @@ func TestDecideByChecks(t *testing.T) {
 			expected: progress.Decision{
 				Progress: with(soaking(1), func(p *shipper.ReleaseProgress) { p.MovedBack, p.Checks = true, wrong }),
 				Conditions: []shipper.Condition{
-					advancing(no, shipper.AdvancingHeldAfterGoingBack, "it went back to step 1: nothing goes on until a user raises targetStep"), notFailed,
+					advancing(no, shipper.AdvancingHeldAfterGoingBack, "it went back to step 1: nothing goes on until a user raises targetStep"),
+					notFailed,
 				},
 			},
 		},
