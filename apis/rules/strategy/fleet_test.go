@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"shipper.dev/shipper/apis/rules/check"
 	"shipper.dev/shipper/apis/rules/strategy"
 	"shipper.dev/shipper/apis/rules/traffic"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -36,6 +37,8 @@ type app struct {
 	// pace is how many Pods a cluster starts in one tick; all of them when it is 0.
 	pace    int32
 	blocked string
+	// checks is how far those of the newest Release's step are; nil before they begin.
+	checks *check.State
 	// returning is true between the deletion of the newest Release and the application reconciler's reaction.
 	returning bool
 	now       time.Time
@@ -117,7 +120,7 @@ func (a *app) remove(name string) {
 func (a *app) newest() *shipper.Release { return a.releases[len(a.releases)-1].Release }
 
 func (a *app) observed() strategy.Observed {
-	o := strategy.Observed{Blocked: a.blocked, Returning: a.returning}
+	o := strategy.Observed{Blocked: a.blocked, Returning: a.returning, Checks: a.checks}
 	for _, r := range a.releases {
 		o.Releases = append(o.Releases, *r)
 	}

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"shipper.dev/shipper/apis/rules/check"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -131,6 +132,7 @@ func states(state shipper.ReleaseStrategyState) string {
 	for name, v := range map[string]shipper.StrategyState{
 		"installation": state.WaitingForInstallation, "capacity": state.WaitingForCapacity,
 		"traffic": state.WaitingForTraffic, "command": state.WaitingForCommand, "readiness": state.WaitingForReadiness,
+		"checks": state.WaitingForChecks,
 	} {
 		if v == shipper.StrategyStateTrue {
 			out += ", waiting for " + name
@@ -202,6 +204,19 @@ var guarded = []shipper.RolloutStrategyStep{
 	gated(vanguard[0], "example.com/Verified", "example.com/Approved"), vanguard[1], gated(vanguard[2], "example.com/Verified"),
 }
 
+// checkedStep is a step with a check.
+func checkedStep(s shipper.RolloutStrategyStep) shipper.RolloutStrategyStep {
+	s.Checks = []shipper.StepCheck{{Check: "errors"}}
+	return s
+}
+
+// check says how far the checks of the step are.
+func (s *recorder) check(what string, state *check.State) {
+	s.note("the checks of %s %s", s.newest().Name, what)
+	s.checks = state
+	s.settle()
+}
+
 // rollBack creates the Release of a rollback to another one, stamped as the webhook would.
 func (s *recorder) rollBack(to string, how shipper.RollbackStrategy, replicas int32, clusters ...string) {
 	s.t.Helper()
@@ -261,6 +276,26 @@ var stories = map[string]func(*recorder){
 		s.goTo(2)
 		s.say("example.com/Verified", "True", "", "")
 		s.say("example.com/Verified", "False", "TestsFailed", "")
+	},
+	"checks-come-after-readiness-gates": func(s *recorder) {
+		s.create(allIn, 10, "a", "b")
+		first := checkedStep(gated(vanguard[0], "example.com/Verified"))
+		s.create([]shipper.RolloutStrategyStep{first, vanguard[1], vanguard[2]}, 10, "a", "b")
+		s.check("begin", &check.State{Awaited: "check errors has 0 of 3 results in a"})
+		s.say("example.com/Verified", "True", "", "")
+		s.check("have passed in a", &check.State{Awaited: "check errors has 2 of 3 results in b"})
+		s.check("have passed everywhere", &check.State{Passed: true})
+		s.checks = nil
+		s.goTo(1)
+		s.goTo(0)
+	},
+	"a-check-that-fails-holds-up-nobody-who-goes-back": func(s *recorder) {
+		s.create(allIn, 10, "a", "b")
+		s.create([]shipper.RolloutStrategyStep{vanguard[0], checkedStep(vanguard[1]), vanguard[2]}, 10, "a", "b")
+		s.goTo(1)
+		s.check("fail", &check.State{Awaited: "check errors has failed in b: new = 4"})
+		s.goTo(0)
+		s.abort()
 	},
 	"a-closed-gate-holds-up-nobody-who-goes-back": func(s *recorder) {
 		s.create(allIn, 10, "a", "b")
