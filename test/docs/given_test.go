@@ -123,6 +123,29 @@ var givens = map[string]func(*env){
 			return err
 		})
 	},
+	"RELEASE, whose check errors is undecided": func(s *env) {
+		none := int32(0)
+		s.must(world.management.Create(s.ctx, &shipper.Check{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "errors"},
+			Spec: shipper.CheckSpec{
+				ConsecutiveErrorLimit: &none, Pass: "share < 0.01",
+				Prometheus: &shipper.PrometheusCheck{Queries: map[string]shipper.CheckQuery{"share": "vector(0)"}},
+			},
+		}))
+		app := s.application(super, "0.0.1", 2, "eu-west")
+		app.Spec.Template.Strategy.Steps[0].Checks = []shipper.StepCheck{{Check: "errors"}}
+		name := s.applied(app)
+		s.names = append(s.names, "RELEASE", name)
+		s.eventually("the check is undecided", func() error {
+			rel := &shipper.Release{}
+			err := world.management.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: name}, rel)
+			c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing)
+			if err == nil && (c == nil || c.Reason != shipper.AdvancingCheckUndecided) {
+				err = fmt.Errorf("it says %+v", c)
+			}
+			return err
+		})
+	},
 	"super-server, whose second step goes on after 10m": func(s *env) {
 		s.achieved(s.applied(s.application(super, "0.0.1", 2, "eu-west")), 0)
 		app := s.application(super, "0.0.2", 2, "eu-west")

@@ -23,8 +23,8 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// elsewhereRepository is the documents' chart repository; here the fleet's repository has those charts.
-const elsewhereRepository = "https://charts.example.com"
+// elsewhere replaces the documents' servers: the fleet's repository has the charts, and its Shipper lists URLs of this machine only.
+var elsewhere = strings.NewReplacer("https://charts.example.com", charts.Public, "https://orders.example.com", "http://127.0.0.1:8080")
 
 // TestManifests applies every manifest of the documents by a dry run, through the webhook. Files for other programs are
 // parsed as those programs do.
@@ -91,8 +91,10 @@ func read(t *testing.T, p page, text string) {
 		}
 	case head.Kind == "Config":
 		strict(&clientcmdv1.Config{})
-	case head.Kind == "HTTPRoute": // of the Gateway API, which the fleet does not serve
-	case head.Strategy != nil: // TestStrategiesOfThePageAreRolledOut rolls it out
+	case head.Kind == "HTTPRoute", head.Kind == "PodMonitor": // kinds that the fleet does not serve
+	case head.Strategy != nil && p.name == "docs/strategies.md": // TestStrategiesOfThePageAreRolledOut rolls it out
+	case head.Strategy != nil:
+		applies(t, p, withStrategy(t, text), head.Metadata)
 	case head.Kind != "":
 		applies(t, p, text, head.Metadata)
 	case head.ApplicationClusters != nil:
@@ -109,7 +111,25 @@ func read(t *testing.T, p page, text string) {
 	}
 }
 
-// applies applies a manifest by a dry run. The namespace and the blocks that it names exist.
+// withStrategy is an Application with the strategy of a document.
+func withStrategy(t *testing.T, text string) string {
+	t.Helper()
+	app := (&env{T: t}).application(super, "0.0.1", 1, "eu-west")
+	var of struct {
+		Strategy *shipper.RolloutStrategy `json:"strategy"`
+	}
+	if err := yaml.UnmarshalStrict([]byte(text), &of); err != nil {
+		t.Error(err)
+	}
+	app.Spec.Template.Strategy = of.Strategy
+	out, err := yaml.Marshal(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// applies applies a manifest by a dry run. The namespace, the blocks and the Checks that it names exist.
 func applies(t *testing.T, p page, text string, meta metav1.ObjectMeta) {
 	t.Helper()
 	s := newEnv(t, p)
@@ -122,6 +142,7 @@ func applies(t *testing.T, p page, text string, meta metav1.ObjectMeta) {
 		s.blocked(name.Namespace, name.Name, "jdoe", shipper.RolloutBlockSpec{Message: "the document speaks of it"})
 	}
 	s.holds(text)
+	s.measures(p, text)
 	kubectl, err := fleet.Kubectl()
 	s.must(err)
 	args := []string{"apply", "--dry-run=server", "--validate=strict", "-f", "-", "--kubeconfig", world.fleet.Kubeconfig}
@@ -129,7 +150,7 @@ func applies(t *testing.T, p page, text string, meta metav1.ObjectMeta) {
 		args = append(args, "-n", s.namespace)
 	}
 	cmd := exec.CommandContext(s.ctx, kubectl, args...)
-	cmd.Stdin = strings.NewReader(strings.ReplaceAll(text, elsewhereRepository, charts.Public))
+	cmd.Stdin = strings.NewReader(elsewhere.Replace(text))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s\n%s", err, out, text)
 	}
@@ -159,5 +180,25 @@ func (s *env) holds(text string) {
 		default:
 			s.must(world.management.Create(s.ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: data}))
 		}
+	}
+}
+
+// measures creates the Checks of the document that an Application names.
+func (s *env) measures(p page, text string) {
+	s.Helper()
+	app := &shipper.Application{}
+	if err := yaml.Unmarshal([]byte(text), app); err != nil || !app.Spec.Template.Strategy.HasChecks() {
+		return
+	}
+	for _, b := range p.blocks {
+		check := &shipper.Check{}
+		if b.language != "yaml" || yaml.Unmarshal([]byte(elsewhere.Replace(b.text)), check) != nil {
+			continue
+		}
+		if check.Kind != "Check" || check.Namespace != "" {
+			continue
+		}
+		check.Namespace = s.namespace
+		s.must(world.management.Create(s.ctx, check))
 	}
 }

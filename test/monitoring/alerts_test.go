@@ -228,6 +228,27 @@ func TestAlertsOfRollouts(t *testing.T) {
 	}.check(t)
 }
 
+func TestAlertsOfChecks(t *testing.T) {
+	held := func(reason string) string {
+		return gauge("shipper_rollouts", `namespace="shipper-system",reason="`+reason+`"`, 1)
+	}
+	measured := func(result string, perMinute int) string {
+		return counter("shipper_check_measurements_total", fmt.Sprintf("result=%q", result), perMinute)
+	}
+	situations{
+		"all are measured": {healthy + held("Checking") + measured("Passed", 60) + measured("Failed", 60) + measured("Error", 0), nil},
+		"nothing is":       {healthy + measured("Passed", 0) + measured("Error", 0), nil},
+		"one is undecided": {healthy + held("CheckUndecided"), []string{"ShipperChecksUndecided"}},
+		"some give no value": {
+			healthy + measured("Passed", 60) + measured("Inconclusive", 60) + measured("Error", 60), nil,
+		},
+		"most give no value": {healthy + measured("Passed", 2) + measured("Error", 3), []string{"ShipperCheckErrors"}},
+		"another program's do not": {
+			healthy + measured("Passed", 1) + "\tshipper_check_measurements_total{namespace=\"b\",result=\"Error\"} 0+9x200\n", nil,
+		},
+	}.check(t)
+}
+
 func TestAlertsOfNotifications(t *testing.T) {
 	const sent = "shipper_notifications_total"
 	result := func(r string) string { return `namespace="shipper-system",result="` + r + `"` }

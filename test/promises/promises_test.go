@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package promises keeps the tables of docs/compatibility.md, docs/releases.md and docs/from-argo-rollouts.md honest: what they say shows
-// a promise is there.
+// Package promises keeps the tables of docs/compatibility.md, docs/releases.md, docs/checks.md and docs/from-argo-rollouts.md honest: what
+// they say shows a promise is there.
 package promises
 
 import (
@@ -23,6 +23,8 @@ const (
 	root = "../.."
 	// compatibility has the original's promises and the rulings, releases what comes of ugly inputs.
 	compatibility, releases = "compatibility.md", "releases.md"
+	// checks has what happens while a step is checked.
+	checks = "checks.md"
 	// argo has the rules of Argo Rollouts.
 	argo = "from-argo-rollouts.md"
 	// architecture has the ways through the code.
@@ -36,6 +38,8 @@ const (
 	least = 120
 	// leastUgly is how many ugly inputs there are at least: those that Releases were made for.
 	leastUgly = 15
+	// leastChecks is how many events there are at least.
+	leastChecks = 18
 	// leastArgo is how many rows those rules are.
 	leastArgo = 21
 )
@@ -104,7 +108,7 @@ var quoted = regexp.MustCompile("`([^`]+)`")
 
 func TestEveryPromiseIsShown(t *testing.T) {
 	source := packages{}
-	for document, least := range map[string]int{compatibility: least, releases: leastUgly, argo: leastArgo} {
+	for document, least := range map[string]int{compatibility: least, releases: leastUgly, checks: leastChecks, argo: leastArgo} {
 		rows := tables(read(t, document), shownBy)
 		if len(rows) < least {
 			t.Errorf("%s has %d rows that say what shows them, want %d at least", document, len(rows), least)
