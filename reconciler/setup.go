@@ -130,8 +130,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
 			GlobalNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queue.Objects(o.Workers, nil),
 		}),
-		check.SetupWithManager(ctx, mgr, check.Options{
-			Fleet: clusters, Histories: histories, URLs: o.OutgoingURLs, Namespace: o.Namespace, Clock: o.Clock, Registry: o.Registry,
+		check.SetupWithManager(mgr, check.Options{
+			Fleet: clusters, Histories: histories, URLs: o.OutgoingURLs, SharedNamespace: o.SharedChecksNamespace, Namespace: o.Namespace,
+			Clock: o.Clock, Registry: o.Registry,
 		}),
 		notify.SetupWithManager(mgr, notify.Options{
 			URLs: o.OutgoingURLs, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers, Registry: o.Registry,

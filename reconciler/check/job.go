@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -35,19 +36,18 @@ const (
 func (r *Reconciler) job(ctx context.Context, c *one, member *fleet.Member) (outcome, error) {
 	want, err := r.jobOf(ctx, c, member)
 	if err != nil {
-		return outcome{verdict: shipper.VerdictError, message: err.Error()}, nil
+		return outcome{message: err.Error(), again: retryLost}, nil
 	}
 	live, err := liveJob(ctx, member, client.ObjectKeyFromObject(want))
 	if err != nil {
 		return outcome{message: err.Error(), again: retryLost}, nil
 	}
 	if live == nil {
-		if c.state.get(c.key).Phase == shipper.CheckRunning && c.state.made(c.key) {
+		if c.state.jobSeen(c.key) == want.Name {
 			return outcome{verdict: shipper.VerdictError, message: "the Job was removed before its end was seen"}, nil
 		}
 		return r.createJob(ctx, c, member, want)
 	}
-	c.state.make(c.key)
 	switch ended, failed, message := endOf(live); {
 	case live.Annotations[runAnnotation] != want.Annotations[runAnnotation]:
 		return outcome{verdict: shipper.VerdictError, message: fmt.Sprintf("there is another Job %s", want.Name)}, nil
@@ -56,12 +56,8 @@ func (r *Reconciler) job(ctx context.Context, c *one, member *fleet.Member) (out
 	case ended:
 		return outcome{verdict: shipper.VerdictPassed}, nil
 	}
-	timeout := check.Timeout(&c.run.Check)
-	left := live.CreationTimestamp.Add(timeout).Sub(r.Clock.Now())
-	if left <= 0 {
-		return outcome{verdict: shipper.VerdictFailed, message: fmt.Sprintf("the Job did not end within %s", timeout)}, nil
-	}
-	return outcome{message: "the Job runs", again: left}, nil
+	c.state.noteJob(c.key, want.Name)
+	return outcome{message: "the Job runs"}, nil
 }
 
 // createJob makes a Job. What the cluster refuses is no verdict about the Release.
@@ -69,17 +65,17 @@ func (r *Reconciler) createJob(ctx context.Context, c *one, member *fleet.Member
 	err := member.Client().Create(ctx, job, client.FieldOwner(shipper.FieldOwner))
 	switch {
 	case err == nil:
-		c.state.make(c.key)
-		return outcome{message: "the Job runs", again: check.Timeout(&c.run.Check)}, nil
+		c.state.noteJob(c.key, job.Name)
+		return outcome{message: "the Job runs"}, nil
 	case apierrors.IsAlreadyExists(err):
 		return outcome{message: "the Job runs", again: time.Second}, nil
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
 		return outcome{verdict: shipper.VerdictInconclusive, message: "the cluster refuses the Job: " + err.Error()}, nil
 	}
 	return outcome{message: "creating the Job: " + err.Error(), again: retryLost}, nil
 }
 
-// liveJob reads a Job; nil when there is none. Before, it makes sure that its events are heard.
+// liveJob reads a Job; nil when there is none. It starts the watch of Jobs first, so that no event is missed.
 func liveJob(ctx context.Context, member *fleet.Member, key client.ObjectKey) (*batchv1.Job, error) {
 	if _, err := member.Metadata(ctx, batchv1.SchemeGroupVersion.WithKind("Job"), key); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("watching Jobs: %w", err)
@@ -126,6 +122,9 @@ func (r *Reconciler) jobOf(ctx context.Context, c *one, member *fleet.Member) (*
 	if job.Spec.BackoffLimit == nil {
 		job.Spec.BackoffLimit = ptr.To(int32(0))
 	}
+	if job.Spec.ActiveDeadlineSeconds == nil {
+		job.Spec.ActiveDeadlineSeconds = ptr.To(int64(check.Timeout(&c.run.Check).Seconds()))
+	}
 	if job.Spec.Template.Spec.RestartPolicy == "" {
 		job.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
 	}
@@ -145,7 +144,7 @@ func (r *Reconciler) jobOf(ctx context.Context, c *one, member *fleet.Member) (*
 	return job, nil
 }
 
-// jobName is the name of the Job of a run; errors count the Jobs before it.
+// jobName is the name of the Job of a run. The errors are Jobs that were removed before their end was seen.
 func jobName(c *one) string {
 	number := strconv.FormatInt(c.target.Spec.Run, 10) + "-" + strconv.Itoa(int(c.state.get(c.key).Errors))
 	name := c.key.Name + "-" + c.key.Check + "-" + number
@@ -153,5 +152,5 @@ func jobName(c *one) string {
 		return name
 	}
 	sum := digest(map[string][]byte{"name": []byte(name)})[:8]
-	return name[:maxJobName-len(sum)-1] + "-" + sum
+	return strings.TrimRight(name[:maxJobName-len(sum)-1], ".-") + "-" + sum
 }

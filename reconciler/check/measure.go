@@ -21,23 +21,19 @@ const atOnce = 8
 // measure measures one check in one cluster, or over the fleet. An error means that the management cluster could not be asked; what servers
 // answer is in the measurement.
 func (r *Reconciler) measure(ctx context.Context, c *one) (check.Measurement, error) {
-	ctx, cancel := context.WithTimeout(ctx, check.Timeout(&c.run.Check))
-	defer cancel()
-	begun := r.Clock.Now()
-	clusters := []string{c.key.Cluster}
-	if c.run.Check.Over == shipper.OverFleet {
-		clusters = c.target.Spec.Clusters
-	}
+	begun, clusters := r.Clock.Now(), clustersOf(c)
 	values := make([]measurement.Values, len(clusters))
 	unmeasured, group := make([]error, len(clusters)), errgroup.Group{}
 	group.SetLimit(atOnce)
 	for i, cluster := range clusters {
-		group.Go(func() (err error) {
+		group.Go(func() error {
+			ctx, cancel := context.WithTimeout(ctx, check.Timeout(&c.run.Check))
+			defer cancel()
 			where, err := r.place(ctx, c, cluster)
 			if err == nil {
 				values[i], unmeasured[i] = r.measurer.Measure(ctx, &c.run.Check, where)
-			} else if unavailable, is := errors.AsType[*unavailable](err); is {
-				unmeasured[i], err = unavailable, nil
+			} else if why, is := errors.AsType[*unavailable](err); is {
+				unmeasured[i], err = why, nil
 			}
 			return err
 		})

@@ -50,6 +50,8 @@ type Options struct {
 	Histories *history.Reader
 	// URLs are those that Checks may name. Nil: none.
 	URLs *outward.Policy
+	// SharedNamespace is the one with the Checks that all namespaces share.
+	SharedNamespace string
 	// Namespace is Shipper's, with the Secrets for the metrics of clusters.
 	Namespace string
 	// Clock is the time of measurements.
@@ -83,7 +85,7 @@ type Reconciler struct {
 }
 
 // SetupWithManager makes the reconciler run with mgr.
-func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
+func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		Options: o, client: mgr.GetClient(), secrets: mgr.GetAPIReader(), retrier: retry.NewRetrier(retry.ClusterLimiter[Key]()),
 		results: newResults(), measurer: measurement.New(), clients: newClients(), metrics: newMetrics(),
@@ -102,7 +104,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("setting up check: %w", err)
 	}
-	return r.watch(ctx, mgr, c)
+	return r.watch(mgr, c)
 }
 
 // one is what a pass is about.
@@ -189,9 +191,12 @@ func (r *Reconciler) step(ctx context.Context, c *one) (time.Duration, error) {
 	if check.Once(&c.run.Check) {
 		return r.once(ctx, c)
 	}
-	if lost := r.lost(ctx, c.key.Cluster); lost != "" {
-		c.state.lose(c.key, lost)
-		return check.Interval(&c.run.Check), nil
+	for _, cluster := range clustersOf(c) {
+		if lost := r.lost(ctx, cluster); lost != "" {
+			c.state.lose(cluster, lost)
+			return check.Interval(&c.run.Check), nil
+		}
+		c.state.regain(cluster)
 	}
 	r.metrics.lag.Observe(max(0, r.Clock.Since(due).Seconds()))
 	m, err := r.measure(ctx, c)
@@ -211,11 +216,16 @@ func (r *Reconciler) add(c *one, m check.Measurement) time.Duration {
 	return max(time.Millisecond, next.Sub(r.Clock.Now()))
 }
 
-// lost says why a cluster cannot be worked with; empty when it can. The fleet is not lost as a whole.
-func (r *Reconciler) lost(ctx context.Context, cluster string) string {
-	if cluster == "" {
-		return ""
+// clustersOf are the clusters in which a check is measured at the same time: all of them for one over the fleet.
+func clustersOf(c *one) []string {
+	if c.key.Cluster == "" {
+		return c.target.Spec.Clusters
 	}
+	return []string{c.key.Cluster}
+}
+
+// lost says why a cluster cannot be worked with; empty when it can.
+func (r *Reconciler) lost(ctx context.Context, cluster string) string {
 	if _, err := r.Fleet.Get(ctx, cluster); err != nil {
 		return retry.Brief(err)
 	}

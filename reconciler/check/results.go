@@ -32,7 +32,7 @@ func (r *results) of(target *shipper.CheckTarget) *state {
 		return s
 	}
 	s = &state{uid: target.UID, run: target.Spec.Run, known: map[place]shipper.CheckResult{}, lost: map[string]string{},
-		jobs: map[place]bool{}}
+		jobs: map[place]string{}}
 	for _, one := range check.Start(&target.Spec) {
 		s.known[place{one.Name, one.Cluster}] = one
 	}
@@ -67,8 +67,8 @@ type state struct {
 	known map[place]shipper.CheckResult
 	// lost says why clusters cannot be worked with.
 	lost map[string]string
-	// jobs are the checks whose Job was there.
-	jobs map[place]bool
+	// jobs are the names of Jobs that were there.
+	jobs map[place]string
 	// changed is true while the status lacks something, and urgent while it lacks a decision.
 	changed, urgent bool
 	// since is when the status was last written, or the first pass.
@@ -90,7 +90,6 @@ func (s *state) add(key Key, run *shipper.CheckRun, m check.Measurement) shipper
 	defer s.mu.Unlock()
 	is := check.Add(run, s.known[place{key.Check, key.Cluster}], m)
 	s.known[place{key.Check, key.Cluster}] = is
-	delete(s.lost, key.Cluster)
 	s.changed, s.urgent = true, s.urgent || is.Phase.Decided()
 	return is
 }
@@ -106,15 +105,24 @@ func (s *state) start(key Key, message string) {
 	}
 	is.Phase, is.Message = shipper.CheckRunning, message
 	s.known[at], s.changed = is, true
-	delete(s.lost, key.Cluster)
 }
 
 // lose notes that a cluster cannot be worked with.
-func (s *state) lose(key Key, why string) {
+func (s *state) lose(cluster, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lost[key.Cluster] != why {
-		s.lost[key.Cluster], s.changed = why, true
+	if s.lost[cluster] != why {
+		s.lost[cluster], s.changed = why, true
+	}
+}
+
+// regain notes that a cluster can be worked with.
+func (s *state) regain(cluster string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lost[cluster] != "" {
+		delete(s.lost, cluster)
+		s.changed = true
 	}
 }
 
@@ -151,22 +159,41 @@ func (s *state) take(now time.Time) ([]shipper.CheckResult, map[string]string) {
 	return out, lost
 }
 
-// failed has the status written again.
-func (s *state) failed() {
+// writeAgain has the status written again.
+func (s *state) writeAgain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changed, s.urgent = true, true
 }
 
-// make notes that the Job of a check was there, and made reports whether it was.
-func (s *state) make(key Key) {
+// noteJob notes that the Job of a check was there, and jobSeen returns its name.
+func (s *state) noteJob(key Key, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.jobs[place{key.Check, key.Cluster}] = true
+	s.jobs[place{key.Check, key.Cluster}] = name
 }
 
-func (s *state) made(key Key) bool {
+func (s *state) jobSeen(key Key) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.jobs[place{key.Check, key.Cluster}]
+}
+
+// waitingFor are the keys of checks that a cluster was lost for.
+func (r *results) waitingFor(cluster string) []Key {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []Key
+	for target, s := range r.all {
+		s.mu.Lock()
+		if s.lost[cluster] != "" {
+			for at, is := range s.known {
+				if (at.cluster == cluster || at.cluster == "") && !is.Phase.Decided() {
+					out = append(out, Key{target.Namespace, target.Name, at.name, at.cluster})
+				}
+			}
+		}
+		s.mu.Unlock()
+	}
+	return out
 }

@@ -59,7 +59,7 @@ func TestAnotherRunBeginsWithNothing(t *testing.T) {
 			t.Errorf("%s: %+v", cluster, is)
 		}
 	}
-	if all.of(target()) == before {
+	if now := all.of(next); all.of(target()) != now {
 		t.Error("an old copy of the target brings the old run back")
 	}
 	another := target()
@@ -99,7 +99,7 @@ func TestWhenAStatusIsWritten(t *testing.T) {
 		t.Errorf("a decision is written after %v", is)
 	}
 	s.take(noon.Add(11 * time.Second))
-	s.failed()
+	s.writeAgain()
 	if is := wait(12 * time.Second); is != time.Duration(0) {
 		t.Errorf("a write that failed is repeated after %v", is)
 	}
@@ -108,14 +108,14 @@ func TestWhenAStatusIsWritten(t *testing.T) {
 func TestStatusOfATarget(t *testing.T) {
 	s, now := newResults().of(target()), metav1.NewTime(noon)
 	s.add(key("eu"), &target().Spec.Checks[0], good)
-	s.lose(key("us"), "no answer")
+	s.lose("us", "no answer")
 	is := target()
 	results, lost := s.take(noon)
 	setStatus(is, results, lost, now)
 	expected := shipper.CheckTargetStatus{
 		ObservedGeneration: 4, Run: 3,
 		Results: []shipper.CheckResult{
-			{Name: "errors", Cluster: "eu", Phase: shipper.CheckPassed, Passed: 2, Measurements: []shipper.CheckMeasurement{
+			{Name: "errors", Cluster: "eu", Phase: shipper.CheckPassed, Passed: 2, LastTime: &now, Measurements: []shipper.CheckMeasurement{
 				{Time: now, Result: shipper.VerdictPassed, Value: "new = 0"},
 			}},
 			{Name: "errors", Cluster: "us", Phase: shipper.CheckPending},

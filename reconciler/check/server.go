@@ -57,12 +57,42 @@ func (r *Reconciler) own(ctx context.Context, c *one, address, secret string) (m
 		return measurement.Place{}, unavailablef("--outgoing-urls lists no URL: Checks by http and addresses of your own are off here")
 	}
 	namespace, _, _ := strings.Cut(c.run.From, "/")
+	if namespace != c.key.Namespace && namespace != r.SharedNamespace {
+		return measurement.Place{}, unavailablef("Check %s is of another namespace", c.run.From)
+	}
+	if cluster := r.measuredWithTenant(ctx, address); cluster != "" {
+		return measurement.Place{}, unavailablef("%s is the server of Cluster %q, which is asked for the series of one namespace alone: leave "+
+			"prometheus.address out", address, cluster)
+	}
 	credentials, err := r.credentials(ctx, r.secrets, types.NamespacedName{Namespace: namespace, Name: secret})
 	if err != nil {
 		return measurement.Place{}, err
 	}
 	to, err := r.connect(*r.URLs, address, credentials)
 	return measurement.Place{Address: address, Client: to}, err
+}
+
+// measuredWithTenant is the name of a Cluster whose metrics are at the host of an address, and are restricted to one namespace; empty if there
+// is none.
+func (r *Reconciler) measuredWithTenant(ctx context.Context, address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	var all shipper.ClusterList
+	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return ""
+	}
+	for i := range all.Items {
+		m := all.Items[i].Spec.Metrics
+		if m == nil || m.TenantLabel == "" {
+			continue
+		}
+		if theirs, err := url.Parse(m.Address); err == nil && outward.HostOf(theirs) == outward.HostOf(u) && outward.PortOf(theirs) == outward.PortOf(u) {
+			return all.Items[i].Name
+		}
+	}
+	return ""
 }
 
 // credentials reads a Secret; nil without a name.

@@ -53,7 +53,7 @@ func (r *Reconciler) write(ctx context.Context, c *one) (time.Duration, error) {
 	results, lost := c.state.take(r.Clock.Now())
 	setStatus(is, results, lost, metav1.NewTime(r.Clock.Now()))
 	if _, err := report.PatchStatus(ctx, r.client, is, was); err != nil {
-		c.state.failed()
+		c.state.writeAgain()
 		return 0, fmt.Errorf("writing the status of CheckTarget %s: %w", c.key.target(), err)
 	}
 	return 0, nil

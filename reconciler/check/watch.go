@@ -5,6 +5,7 @@ package check
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"k8s.io/client-go/util/workqueue"
@@ -23,17 +24,17 @@ import (
 )
 
 // watch turns events into keys: those of CheckTargets, of what they wait for, and of Jobs in application clusters.
-func (r *Reconciler) watch(ctx context.Context, mgr ctrl.Manager, c controller.TypedController[Key]) error {
+func (r *Reconciler) watch(mgr ctrl.Manager, c controller.TypedController[Key]) error {
 	ofTarget := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, t *shipper.CheckTarget) []Key { return keysOf(t, always) })
 	ofTests := handler.TypedEnqueueRequestsFromMapFunc(func(ctx context.Context, it *shipper.InstallationTarget) []Key {
 		return r.keysOf(ctx, client.ObjectKeyFromObject(it), hasTests)
 	})
-	ofOthers := handler.TypedEnqueueRequestsFromMapFunc(r.withoutNewer)
+	ofOthers := handler.TypedEnqueueRequestsFromMapFunc(r.siblings)
 	for _, s := range []source.TypedSource[Key]{
 		source.TypedKind(mgr.GetCache(), &shipper.CheckTarget{}, ofTarget, predicate.TypedGenerationChangedPredicate[*shipper.CheckTarget]{}),
 		source.TypedKind(mgr.GetCache(), &shipper.InstallationTarget{}, ofTests),
-		source.TypedKind(mgr.GetCache(), &shipper.Release{}, ofOthers, leaves()),
-		r.jobs(ctx),
+		source.TypedKind(mgr.GetCache(), &shipper.Release{}, ofOthers, changes()),
+		r.jobs(),
 	} {
 		if err := c.Watch(s); err != nil {
 			return fmt.Errorf("setting up check: %w", err)
@@ -73,18 +74,18 @@ func (r *Reconciler) keysOf(ctx context.Context, name client.ObjectKey, of func(
 	return keysOf(target, of)
 }
 
-// leaves are the events of Releases that are deleted.
-func leaves() predicate.TypedFuncs[*shipper.Release] {
+// changes are the events of Releases after which another run may be the current one: another step, annotation or deletion.
+func changes() predicate.TypedFuncs[*shipper.Release] {
 	return predicate.TypedFuncs[*shipper.Release]{
-		CreateFunc: func(event.TypedCreateEvent[*shipper.Release]) bool { return false },
 		UpdateFunc: func(e event.TypedUpdateEvent[*shipper.Release]) bool {
-			return e.ObjectOld.DeletionTimestamp.IsZero() && !e.ObjectNew.DeletionTimestamp.IsZero()
+			return e.ObjectOld.Generation != e.ObjectNew.Generation || !maps.Equal(e.ObjectOld.Annotations, e.ObjectNew.Annotations) ||
+				e.ObjectOld.DeletionTimestamp.IsZero() != e.ObjectNew.DeletionTimestamp.IsZero()
 		},
 	}
 }
 
-// withoutNewer are the keys of the Application of a Release that is deleted: another may be the newest now.
-func (r *Reconciler) withoutNewer(ctx context.Context, rel *shipper.Release) []Key {
+// siblings are the keys of the Application of a Release that comes, goes or changes.
+func (r *Reconciler) siblings(ctx context.Context, rel *shipper.Release) []Key {
 	var all shipper.CheckTargetList
 	err := r.client.List(ctx, &all, client.InNamespace(rel.Namespace), client.MatchingLabels{shipper.AppLabel: rel.Labels[shipper.AppLabel]},
 		client.UnsafeDisableDeepCopy)
@@ -98,14 +99,19 @@ func (r *Reconciler) withoutNewer(ctx context.Context, rel *shipper.Release) []K
 	return out
 }
 
-// jobs makes keys for the events of the Jobs of checks, and of clusters that are connected or lost.
-func (r *Reconciler) jobs(context.Context) source.TypedSource[Key] {
+// jobs makes keys for the events of the Jobs of checks, and for clusters that are connected or lost.
+func (r *Reconciler) jobs() source.TypedSource[Key] {
 	return source.TypedFunc[Key](func(_ context.Context, q workqueue.TypedRateLimitingInterface[Key]) error {
 		r.Fleet.WatchInstalled(func(e fleet.Event) {
 			o := e.Object()
 			parts := strings.Split(o.GetAnnotations()[jobAnnotation], "/")
 			if len(parts) == 2 {
 				q.Add(Key{o.GetNamespace(), parts[0], parts[1], e.Cluster})
+			}
+		})
+		r.Fleet.WatchMembers(func(cluster string) {
+			for _, key := range r.results.waitingFor(cluster) {
+				q.Add(key)
 			}
 		})
 		return nil

@@ -126,8 +126,11 @@ func sentence(e Event) string {
 		because = ": " + e.Message
 	}
 	waits, command := "has achieved "+step+" and waits for a user", "advance"
-	if e.Reason == shipper.AdvancingAwaitingApproval {
+	switch e.Reason {
+	case shipper.AdvancingAwaitingApproval:
 		waits, command = "waits for approvals at "+step+"; "+e.Message, "approve"
+	case shipper.AdvancingCheckUndecided:
+		waits, command = "is held at "+step+"; "+e.Message, "retry-checks"
 	}
 	verb := map[shipper.NotificationEvent]string{
 		shipper.NotificationStarted:      "was started" + by,

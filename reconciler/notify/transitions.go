@@ -117,6 +117,9 @@ type wait struct {
 	since           time.Time
 }
 
+// waits are the reasons of the condition Advancing for which a user has to act.
+var waits = []string{shipper.AdvancingAwaitingCommand, shipper.AdvancingAwaitingApproval, shipper.AdvancingCheckUndecided}
+
 // waitOf returns the wait of a Release, or nil. The condition Advancing shows it. Releases whose strategy does nothing by itself have none.
 func waitOf(rel *shipper.Release) *wait {
 	if !underWay(rel) {
@@ -130,7 +133,7 @@ func waitOf(rel *shipper.Release) *wait {
 		w.reason, w.message = shipper.AdvancingAwaitingCommand, fmt.Sprintf("waits until targetStep is raised to %d", w.step+1)
 	case advancing == nil || p == nil || p.Step != w.step || p.Move != w.move: // the condition may be of an earlier request
 		return nil
-	case advancing.Reason == shipper.AdvancingAwaitingCommand || advancing.Reason == shipper.AdvancingAwaitingApproval:
+	case slices.Contains(waits, advancing.Reason):
 		w.reason, w.message, w.since = advancing.Reason, advancing.Message, advancing.LastTransitionTime.Time
 		if p.ConvergedTime != nil && p.ConvergedTime.After(w.since) { // Advancing may have been False before, for another reason
 			w.since = p.ConvergedTime.Time

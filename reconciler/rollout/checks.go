@@ -23,7 +23,8 @@ import (
 type checksScope struct {
 	// target is the Release's CheckTarget; nil when it has none.
 	target *shipper.CheckTarget
-	// found are the Checks that the requested step names, as far as they are there. Nil while the run of the step is under way.
+	// found are the Checks that the requested step names, as far as they are there. Nil while the run of the step is under way, and before
+	// the step first had what it wants.
 	found map[types.NamespacedName]*shipper.Check
 	// shared is the namespace with the Checks that all share.
 	shared string
@@ -48,7 +49,7 @@ func (r *Reconciler) observeChecks(ctx context.Context, s *scope) (checksScope, 
 		return out, nil
 	}
 	out.found = map[types.NamespacedName]*shipper.Check{}
-	for _, c := range newest.Spec.Environment.Strategy.ChecksAt(newest.Spec.TargetStep) {
+	for _, c := range check.Of(newest) {
 		key, err := check.KeyOf(c.Check, newest.Namespace, out.shared)
 		if err != nil {
 			continue // the plan says so
@@ -75,16 +76,19 @@ type checksPlan struct {
 // planChecks plans the run that begins when the step has what it wants.
 func planChecks(s *scope, now metav1.Time) checksPlan {
 	newest := s.history.Newest()
-	if newest == nil || len(newest.Spec.Environment.Strategy.ChecksAt(newest.Spec.TargetStep)) == 0 {
+	if newest == nil || len(check.Of(newest)) == 0 {
 		return checksPlan{}
 	}
 	if check.Current(s.checks.target, newest) {
 		state := check.StateOf(s.checks.target)
 		return checksPlan{state: &state}
 	}
+	if p := newest.Status.Progress; p == nil || p.ConvergedTime == nil || p.Move != stamp.Moved(newest).Count || p.Step != newest.Spec.TargetStep {
+		return checksPlan{} // filling in arguments takes time
+	}
 	rels := s.history.Releases()
 	request := check.Request{
-		Release: newest, Clusters: strategy.Clusters(newest), Shared: s.checks.shared,
+		Release: newest, Shared: s.checks.shared,
 		Find: func(key types.NamespacedName) *shipper.Check { return s.checks.found[key] },
 	}
 	if i := slices.Index(strategy.Roles(rels), strategy.Incumbent); i >= 0 {
@@ -103,8 +107,15 @@ func planChecks(s *scope, now metav1.Time) checksPlan {
 }
 
 // begins drops the run unless the step has what it wants. A step that was gone back to is not checked: nothing goes on from it by itself.
-func (p checksPlan) begins(d progress.Decision) checksPlan {
-	if is := d.Progress; p.run != nil && (is == nil || is.ConvergedTime == nil || is.MovedBack) {
+// Nor is a Release that is complete. Tests and Jobs run new Pods: none begin under a block.
+func (p checksPlan) begins(s *scope, d progress.Decision, blocked string) checksPlan {
+	is := d.Progress
+	if p.run == nil || is == nil || is.ConvergedTime == nil || is.MovedBack || strategy.Complete(s.history.Newest()) {
+		p.run = nil
+		return p
+	}
+	once := func(run shipper.CheckRun) bool { return check.Once(&run.Check) }
+	if blocked != "" && slices.ContainsFunc(p.run.Checks, once) {
 		p.run = nil
 	}
 	return p

@@ -73,7 +73,7 @@ func planReleases(s *scope, now metav1.Time) releasesPlan {
 	p.rollout = strategy.Make(observed, now)
 	p.remove = free(leaving, p.rollout.Leaving)
 	p.progress = planProgress(s, p, now)
-	p.checks = p.checks.begins(p.progress)
+	p.checks = p.checks.begins(s, p.progress, p.blocked)
 	if p.blocked != "" {
 		return p
 	}

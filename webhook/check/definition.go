@@ -5,7 +5,6 @@ package check
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -73,8 +72,8 @@ func validateArguments(args []shipper.CheckArgument, path *field.Path) field.Err
 			errs = append(errs, field.Duplicate(at.Child("name"), arg.Name))
 		}
 		seen[arg.Name] = true
-		if _, err := regexp.Compile(arg.Pattern); err != nil {
-			errs = append(errs, field.Invalid(at.Child("pattern"), arg.Pattern, "is no RE2 expression: "+err.Error()))
+		if _, err := rules.Pattern(arg.Pattern); err != nil {
+			errs = append(errs, field.Invalid(at.Child("pattern"), arg.Pattern, err.Error()))
 			continue
 		}
 		if arg.Default != nil {

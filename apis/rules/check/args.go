@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/url"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,20 +85,63 @@ var byDefault = sync.OnceValues(func() (*regexp.Regexp, error) { return wholly(D
 // wholly matches what matches a pattern as a whole.
 func wholly(pattern string) (*regexp.Regexp, error) { return regexp.Compile(`\A(?:` + pattern + `)\z`) }
 
+const (
+	// maxPattern bounds the characters of a pattern after its repetitions are written out, and maxMatched the bytes of a value: matching takes
+	// time in proportion to both.
+	maxPattern = 600
+	maxMatched = 256
+)
+
 // Matches returns an error if a value does not match the pattern of an argument as a whole.
 func Matches(arg shipper.CheckArgument, value string) error {
-	pattern, compile := DefaultPattern, byDefault
+	pattern, whole := DefaultPattern, defaultPattern
 	if arg.Pattern != "" {
-		pattern, compile = arg.Pattern, func() (*regexp.Regexp, error) { return wholly(arg.Pattern) }
+		pattern = arg.Pattern
+		var err error
+		if whole, err = Pattern(pattern); err != nil {
+			return err
+		}
 	}
-	whole, err := compile()
-	if err != nil {
-		return fmt.Errorf("the argument's pattern is no RE2 expression: %w", err)
+	if len(value) > maxMatched {
+		return fmt.Errorf("has more than %d bytes", maxMatched)
 	}
 	if !whole.MatchString(value) {
 		return fmt.Errorf("does not match the argument's pattern %s", pattern)
 	}
 	return nil
+}
+
+var defaultPattern = regexp.MustCompile(`\A(?:` + DefaultPattern + `)\z`)
+
+// Pattern compiles the pattern of an argument for the whole value. One that is too large is an error.
+func Pattern(pattern string) (*regexp.Regexp, error) {
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("the argument's pattern is no RE2 expression: %w", err)
+	}
+	if patternSize(tree) > maxPattern {
+		return nil, fmt.Errorf("the argument's pattern has more than %d characters with its repetitions", maxPattern)
+	}
+	whole, err := regexp.Compile(`\A(?:` + pattern + `)\z`)
+	if err != nil {
+		return nil, fmt.Errorf("the argument's pattern is no RE2 expression: %w", err)
+	}
+	return whole, nil
+}
+
+// patternSize is the size of a pattern with its repetitions written out; more than maxPattern is not counted further.
+func patternSize(tree *syntax.Regexp) int {
+	size := 1
+	if tree.Op == syntax.OpLiteral {
+		size = len(tree.Rune)
+	}
+	for _, sub := range tree.Sub {
+		size += patternSize(sub)
+	}
+	if tree.Op == syntax.OpRepeat {
+		size *= max(tree.Min, tree.Max, 1)
+	}
+	return min(size, maxPattern+1)
 }
 
 func namesOf(declared []shipper.CheckArgument) []string {
@@ -113,15 +157,23 @@ func unknown(name string, declared []string) string {
 		Predefined()...), ", "))
 }
 
+// maxSubstituted bounds, in bytes, a text after its arguments are filled in: values may be in it many times.
+const maxSubstituted = 64 << 10
+
 // Substitute replaces each $(NAME) in a text by the value of the argument, as Kubernetes does in the args of a container; $$( stands for
-// $(. A name that values does not have is an error.
+// $(. A name that values does not have is an error, and so is a text of more than 64 KiB.
 func Substitute(text string, values map[string]string) (string, error) {
 	return substitute(text, values, func(value string) string { return value })
 }
 
+var errTooLong = fmt.Errorf("has more than %d bytes with its arguments", maxSubstituted)
+
 func substitute(text string, values map[string]string, escape func(string) string) (string, error) {
 	var out strings.Builder
 	for {
+		if out.Len()+len(text) > maxSubstituted {
+			return "", errTooLong
+		}
 		i := strings.Index(text, "$(")
 		if i < 0 {
 			out.WriteString(text)
@@ -197,7 +249,8 @@ func SubstituteJSON(text []byte, values map[string]string) ([]byte, error) {
 	if err := json.Unmarshal(text, &content); err != nil {
 		return nil, fmt.Errorf("is no JSON: %w", err)
 	}
-	content, err := substituteIn(content, values)
+	left := maxSubstituted
+	content, err := substituteIn(content, values, &left)
 	if err != nil {
 		return nil, err
 	}
@@ -205,23 +258,31 @@ func SubstituteJSON(text []byte, values map[string]string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot be written as JSON: %w", err)
 	}
+	if len(out) > maxSubstituted {
+		return nil, errTooLong
+	}
 	return out, nil
 }
 
-func substituteIn(content any, values map[string]string) (any, error) {
+// substituteIn fills arguments into the strings of a JSON value. left is how many bytes they may have together.
+func substituteIn(content any, values map[string]string, left *int) (any, error) {
 	var err error
 	switch content := content.(type) {
 	case string:
-		return Substitute(content, values)
+		text, err := Substitute(content, values)
+		if *left -= len(text); err == nil && *left < 0 {
+			return nil, errTooLong
+		}
+		return text, err
 	case []any:
 		for i := range content {
-			if content[i], err = substituteIn(content[i], values); err != nil {
+			if content[i], err = substituteIn(content[i], values, left); err != nil {
 				return nil, err
 			}
 		}
 	case map[string]any:
 		for key := range content {
-			if content[key], err = substituteIn(content[key], values); err != nil {
+			if content[key], err = substituteIn(content[key], values, left); err != nil {
 				return nil, err
 			}
 		}

@@ -3,6 +3,7 @@
 package check_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -114,6 +115,31 @@ func TestSubstitute(t *testing.T) {
 		if is != expected {
 			t.Errorf("%s, not %s", is, expected)
 		}
+	}
+}
+
+// TestArgumentsTakeBoundedTimeAndMemory has patterns and texts that grow.
+func TestArgumentsTakeBoundedTimeAndMemory(t *testing.T) {
+	for _, pattern := range []string{`(a?){999}`, `((a?){30}){30}`, `(a{10}){100}`, strings.Repeat("(a?){99}", 9)} {
+		if _, err := check.Pattern(pattern); err == nil || !strings.Contains(err.Error(), "more than 600 characters with its repetitions") {
+			t.Errorf("%s: %v", pattern, err)
+		}
+	}
+	for _, pattern := range []string{check.DefaultPattern, `[0-9]+(ms|s|m)`, `(?s).*`, `[a-z]{1,63}`} {
+		if _, err := check.Pattern(pattern); err != nil {
+			t.Errorf("%s: %v", pattern, err)
+		}
+	}
+	if _, wrong := check.Resolve([]shipper.CheckArgument{{Name: "x", Pattern: ".*"}}, map[string]string{"x": strings.Repeat("a", 257)}); len(wrong) != 1 {
+		t.Errorf("%v", wrong)
+	}
+	many, values := strings.Repeat("$(x)", 8000), map[string]string{"x": strings.Repeat("\x01", 250)}
+	if _, err := check.Substitute(many, values); err == nil {
+		t.Error("a text of 2 MB is made")
+	}
+	text := `["` + strings.Repeat(`$(x)","`, 8000) + `"]`
+	if _, err := check.SubstituteJSON([]byte(text), values); err == nil {
+		t.Error("a JSON text of 12 MB is made")
 	}
 }
 

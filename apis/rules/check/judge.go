@@ -16,7 +16,7 @@ import (
 const (
 	// kept is how many measurements a result has.
 	kept = 3
-	// maxText bounds, in characters, values and messages.
+	// maxText bounds, in bytes, values and messages.
 	maxText = 256
 )
 
@@ -41,8 +41,10 @@ func NoData(c *shipper.CheckSpec) shipper.CheckVerdict {
 		return shipper.VerdictPassed
 	case shipper.NoDataFail:
 		return shipper.VerdictFailed
+	case shipper.NoDataInconclusive:
+		return shipper.VerdictInconclusive
 	}
-	return shipper.VerdictInconclusive
+	return shipper.VerdictError
 }
 
 // Measurement is one measurement and, where that is not its value, the reason of its result.
@@ -63,6 +65,7 @@ func Add(run *shipper.CheckRun, was shipper.CheckResult, m Measurement) shipper.
 		Time: metav1.NewTime(m.Time.Truncate(time.Second)), Result: m.Verdict, Value: bounded(m.Value, maxText),
 	})
 	is.Measurements = is.Measurements[max(0, len(is.Measurements)-kept):]
+	is.LastTime = new(metav1.NewTime(m.Time.Truncate(time.Second)))
 	is.ConsecutiveErrors = 0
 	switch m.Verdict {
 	case shipper.VerdictPassed:
@@ -120,8 +123,8 @@ func Next(spec *shipper.CheckTargetSpec, run *shipper.CheckRun, r shipper.CheckR
 	if r.Phase.Decided() {
 		return time.Time{}, false
 	}
-	if n := len(r.Measurements); n > 0 {
-		return r.Measurements[n-1].Time.Add(Interval(&run.Check)), true
+	if r.LastTime != nil {
+		return r.LastTime.Add(Interval(&run.Check)), true
 	}
 	return spec.StartTime.Add(run.Check.InitialDelay.Value()), true
 }
@@ -154,11 +157,12 @@ func Places(spec *shipper.CheckTargetSpec, run *shipper.CheckRun) []string {
 	return spec.Clusters
 }
 
+// bounded cuts a text to some bytes.
 func bounded(text string, most int) string {
-	if r := []rune(text); len(r) > most {
-		return string(r[:most-1]) + "…"
+	if len(text) <= most {
+		return text
 	}
-	return text
+	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
 }
 
 // ByNameAndCluster orders results.
@@ -167,27 +171,27 @@ func ByNameAndCluster(a, b shipper.CheckResult) int {
 }
 
 const (
-	// MaxResults bounds the results of a run: they are in one object.
-	MaxResults = 4000
-	// allMeasurements is how many results may have all their measurements, and oneMeasurement how many may have one.
-	allMeasurements, oneMeasurement = 200, 1000
+	// MaxResults bounds the results of a run, which are in one object, as the kind does.
+	MaxResults = 2000
+	// allTexts is how many results may have all their measurements and messages, and someTexts how many have a message where there are more.
+	allTexts, someTexts = 200, 20
 )
 
-// Shortened leaves out measurements where there are many results: the status of a CheckTarget has to fit into an object.
+// Shortened leaves out texts where there are many results: the status of a CheckTarget has to fit into an object.
 func Shortened(results []shipper.CheckResult) []shipper.CheckResult {
-	if len(results) <= allMeasurements {
+	if len(results) <= allTexts {
 		return results
 	}
+	left := someTexts
 	for i := range results {
 		r := &results[i]
-		switch {
-		case len(results) <= oneMeasurement:
-			r.Measurements = r.Measurements[max(0, len(r.Measurements)-1):]
-		case r.Phase == shipper.CheckHasFailed || r.Phase == shipper.CheckUndecided:
-			r.Measurements = nil
-		default:
-			r.Measurements, r.Message = nil, ""
+		r.Measurements = nil
+		bad := r.Phase == shipper.CheckHasFailed || r.Phase == shipper.CheckUndecided
+		if bad && left > 0 {
+			left--
+			continue
 		}
+		r.Message = ""
 	}
 	return results
 }

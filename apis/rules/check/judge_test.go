@@ -94,7 +94,7 @@ func TestAResultHasTheLastThreeMeasurements(t *testing.T) {
 	is := story(runOf(9), "ppep")
 	at := func(minute int) metav1.Time { return metav1.NewTime(noon.Add(time.Duration(minute) * time.Minute)) }
 	expected := shipper.CheckResult{
-		Name: "errors", Phase: shipper.CheckRunning, Passed: 3, Errors: 1,
+		Name: "errors", Phase: shipper.CheckRunning, Passed: 3, Errors: 1, LastTime: new(at(3)),
 		Measurements: []shipper.CheckMeasurement{
 			{Time: at(1), Result: shipper.VerdictPassed, Value: "new = 1"}, {Time: at(2), Result: shipper.VerdictError},
 			{Time: at(3), Result: shipper.VerdictPassed, Value: "new = 3"},

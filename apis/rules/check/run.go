@@ -4,6 +4,7 @@ package check
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -19,7 +20,18 @@ import (
 // Current reports whether a run is the one of a Release's requested step; target may be nil.
 func Current(target *shipper.CheckTarget, rel *shipper.Release) bool {
 	return target != nil && stamp.OwnedBy(target, rel) && target.Spec.Step == rel.Spec.TargetStep &&
-		target.Spec.Move == stamp.Moved(rel).Count && target.Spec.Retry == rel.Annotations[shipper.ReleaseChecksRetryAnnotation]
+		target.Spec.Move == stamp.Moved(rel).Count && slices.Equal(target.Spec.Clusters, stamp.Clusters(rel)) &&
+		target.Spec.Retry == rel.Annotations[shipper.ReleaseChecksRetryAnnotation]
+}
+
+// Of are the checks of a Release's requested step. A Release that was made at its last step, by a rollback at once or as the first of its
+// Application, has none: it has passed before, or there is nothing that it could replace.
+func Of(rel *shipper.Release) []shipper.StepCheck {
+	s := rel.Spec.Environment.Strategy
+	if last := s.LastStep(); last > 0 && rel.Spec.TargetStep == last && stamp.Moved(rel).Count == 0 {
+		return nil
+	}
+	return s.ChecksAt(rel.Spec.TargetStep)
 }
 
 // Request is what a new run is made of.
@@ -27,8 +39,6 @@ type Request struct {
 	Release *shipper.Release
 	// Incumbent is the Release that the contender is compared with; empty when there is none.
 	Incumbent string
-	// Clusters are those of the Release.
-	Clusters []string
 	// Shared is the namespace with the Checks that all share.
 	Shared string
 	// Find returns a Check; nil when there is none.
@@ -43,9 +53,9 @@ func Plan(r Request, now time.Time) (*shipper.CheckTargetSpec, error) {
 	spec := &shipper.CheckTargetSpec{
 		Run: r.Last + 1, Step: rel.Spec.TargetStep, Move: stamp.Moved(rel).Count, StartTime: metav1.NewTime(now.Truncate(time.Second)),
 		Retry: rel.Annotations[shipper.ReleaseChecksRetryAnnotation], Incumbent: r.Incumbent,
-		Clusters: slices.Sorted(slices.Values(r.Clusters)),
+		Clusters: stamp.Clusters(rel),
 	}
-	for _, c := range s.ChecksAt(spec.Step) {
+	for _, c := range Of(rel) {
 		key, err := KeyOf(c.Check, rel.Namespace, r.Shared)
 		if err != nil {
 			return nil, fmt.Errorf("check %s: %w", c.NameInStep(), err)
@@ -68,15 +78,22 @@ func Plan(r Request, now time.Time) (*shipper.CheckTargetSpec, error) {
 		results += len(Places(spec, &spec.Checks[i]))
 	}
 	if results > MaxResults {
-		return nil, fmt.Errorf("%d checks in %d clusters have %d results, and at most %d are kept: use over: Fleet", len(spec.Checks),
-			len(spec.Clusters), results, MaxResults)
+		return nil, fmt.Errorf("%d checks in %d clusters have %d results, and at most %d are kept: use over: Fleet with prometheus, or fewer "+
+			"checks", len(spec.Checks), len(spec.Clusters), results, MaxResults)
+	}
+	if text, err := json.Marshal(spec.Checks); err != nil || len(text) > maxRun {
+		return nil, fmt.Errorf("the checks of the step have %d bytes together, and at most %d are kept: use fewer, or smaller ones", len(text),
+			maxRun)
 	}
 	return spec, nil
 }
 
-// TestRequest names the run of a chart's tests that a check asks for.
-func TestRequest(spec *shipper.CheckTargetSpec, run *shipper.CheckRun) string {
-	return fmt.Sprintf("check/%d/%s", spec.Run, run.Name)
+// maxRun bounds, in bytes, the copies of Checks in a CheckTarget.
+const maxRun = 512 << 10
+
+// TestRequest names the run of a chart's tests that a check asks for. A target that is made again begins with run 1 again.
+func TestRequest(target *shipper.CheckTarget, run *shipper.CheckRun) string {
+	return fmt.Sprintf("check/%s/%d/%s", target.UID, target.Spec.Run, run.Name)
 }
 
 // Finding is a check that has failed or is undecided, and where.
@@ -88,6 +105,9 @@ type Finding struct {
 
 // String says it to users.
 func (f Finding) String() string {
+	if f.Check == "" {
+		return f.Message
+	}
 	where := ""
 	if f.Cluster != "" {
 		where = " in " + f.Cluster
@@ -143,7 +163,7 @@ func StateOf(target *shipper.CheckTarget) State {
 	return out
 }
 
-// maxValue bounds the value in the status of a Release, in characters.
+// maxValue bounds the value in the status of a Release, in bytes.
 const maxValue = 64
 
 func lastValue(r shipper.CheckResult) string {

@@ -3,6 +3,9 @@
 package check_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -25,7 +28,7 @@ func canary() *shipper.Release {
 	rel.Spec.TargetStep, rel.Spec.Environment.Strategy = 1, s
 	rel.Annotations = map[string]string{
 		shipper.ReleaseMovedAnnotation:       `{"by":"ann","from":0,"to":1,"count":3}`,
-		shipper.ReleaseChecksRetryAnnotation: "2",
+		shipper.ReleaseChecksRetryAnnotation: "2", shipper.ReleaseClustersAnnotation: "a,b",
 	}
 	return rel
 }
@@ -49,7 +52,7 @@ func prometheusCheck(query string) shipper.CheckSpec {
 func TestPlanCopiesTheChecksOfAStep(t *testing.T) {
 	errors, latency := prometheusCheck("$(release)"), prometheusCheck("$(incumbent)")
 	spec, err := check.Plan(check.Request{
-		Release: canary(), Incumbent: "web-0", Clusters: []string{"b", "a"}, Shared: "shipper-checks", Last: 4,
+		Release: canary(), Incumbent: "web-0", Shared: "shipper-checks", Last: 4,
 		Find: known(map[string]shipper.CheckSpec{"shop/latency": latency, "shipper-checks/errors": errors}),
 	}, noon)
 	if err != nil {
@@ -76,6 +79,7 @@ func TestPlanCopiesTheChecksOfAStep(t *testing.T) {
 		},
 		"another step":        func(r *shipper.Release) { r.Spec.TargetStep = 2 },
 		"a retry":             func(r *shipper.Release) { r.Annotations[shipper.ReleaseChecksRetryAnnotation] = "3" },
+		"another cluster":     func(r *shipper.Release) { r.Annotations[shipper.ReleaseClustersAnnotation] = "a,c" },
 		"another of the name": func(r *shipper.Release) { r.UID = "v" },
 	} {
 		rel := canary()
@@ -88,14 +92,17 @@ func TestPlanCopiesTheChecksOfAStep(t *testing.T) {
 func TestPlanSaysWhatIsMissing(t *testing.T) {
 	all := map[string]shipper.CheckSpec{"shop/latency": prometheusCheck("x"), "shipper-checks/errors": prometheusCheck("x")}
 	plan := func(edit func(*check.Request)) string {
-		r := check.Request{Release: canary(), Clusters: []string{"a"}, Shared: "shipper-checks", Find: known(all)}
+		r := check.Request{Release: canary(), Shared: "shipper-checks", Find: known(all)}
 		edit(&r)
 		if _, err := check.Plan(r, noon); err != nil {
 			return err.Error()
 		}
 		return ""
 	}
-	many := make([]string, 2001)
+	many := ""
+	for i := range 1001 {
+		many += fmt.Sprintf("c%d,", i)
+	}
 	for is, expected := range map[string]string{
 		plan(func(*check.Request) {}):                        "",
 		plan(func(r *check.Request) { r.Find = known(nil) }): "check latency: there is no Check shop/latency",
@@ -104,8 +111,9 @@ func TestPlanSaysWhatIsMissing(t *testing.T) {
 			r.Release.Spec.Environment.Strategy.Checks[0].Args = map[string]string{"slack": "$"}
 		}): "check errors: argument slack: does not match the argument's pattern ^[A-Za-z0-9._:/-]{0,253}$",
 		plan(func(r *check.Request) {
-			r.Clusters = many
-		}): "2 checks in 2001 clusters have 4002 results, and at most 4000 are kept: use over: Fleet",
+			r.Release.Annotations[shipper.ReleaseClustersAnnotation] = many
+		}): "2 checks in 1001 clusters have 2002 results, and at most 2000 are kept: " +
+			"use over: Fleet with prometheus, or fewer checks",
 	} {
 		if is != expected {
 			t.Errorf("%q, not %q", is, expected)
@@ -212,14 +220,42 @@ func TestAFirstReleaseHasNothingToCompareWith(t *testing.T) {
 }
 
 func TestManyResultsFitIntoAnObject(t *testing.T) {
-	one := story(runOf(9), "ppp")
-	for n, measurements := range map[int]int{200: 3, 201: 1, 1001: 0} {
+	long := runOf(9)
+	long.Name = strings.Repeat("é", 31)
+	worst := check.Add(long, shipper.CheckResult{Name: long.Name, Cluster: strings.Repeat("c", 63), Phase: shipper.CheckPending},
+		check.Measurement{Time: noon, Verdict: shipper.VerdictFailed, Value: strings.Repeat("é", 999), Message: strings.Repeat("é", 999)})
+	for _, n := range []int{200, 201, check.MaxResults} {
 		all := make([]shipper.CheckResult, n)
 		for i := range all {
-			all[i] = *one.DeepCopy()
+			all[i] = *worst.DeepCopy()
 		}
-		if is := len(check.Shortened(all)[n-1].Measurements); is != measurements {
-			t.Errorf("%d measurements in each of %d results", is, n)
+		text, err := json.Marshal(check.Shortened(all))
+		if err != nil || len(text) > 800<<10 {
+			t.Errorf("%d results have %d bytes, %v", n, len(text), err)
 		}
+	}
+	many := make([]shipper.CheckResult, 201)
+	for i := range many {
+		many[i] = *worst.DeepCopy()
+	}
+	if next, more := check.Next(&shipper.CheckTargetSpec{}, long, check.Add(runOf(9), check.Shortened(many)[200],
+		check.Measurement{})); more || !next.IsZero() {
+		t.Error("a result without its measurements is measured again")
+	}
+	if short := check.Shortened(many); short[19].Message == "" || short[20].Message != "" || short[20].LastTime == nil {
+		t.Errorf("%+v", short[20])
+	}
+}
+
+func TestAReleaseThatWasMadeAtItsLastStepHasNoChecks(t *testing.T) {
+	rel := canary()
+	rel.Spec.Environment.Strategy.Steps[2].Checks = rel.Spec.Environment.Strategy.Checks
+	rel.Spec.TargetStep = 2
+	if is := len(check.Of(rel)); is != 1 {
+		t.Errorf("a Release that was moved there has %d", is)
+	}
+	delete(rel.Annotations, shipper.ReleaseMovedAnnotation)
+	if is := len(check.Of(rel)); is != 0 {
+		t.Errorf("it has %d", is)
 	}
 }

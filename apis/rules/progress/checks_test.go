@@ -28,7 +28,7 @@ var (
 		Checks: &check.State{Awaited: "check errors has 1 of 3 results in eu-2"}}
 	bad     = strategy.StepState{Converged: true, Incumbent: true, Available: 1, Checks: &check.State{Checks: wrong, Failed: found}}
 	unknown = strategy.StepState{Converged: true, Incumbent: true, Available: 1, Checks: &check.State{
-		Undecided: &check.Finding{Check: "errors", Cluster: "eu-2", Message: "5 measurements one after another gave no value", Run: 7},
+		Undecided: &check.Finding{Check: "errors", Cluster: "eu-2", Message: "no value", Run: 7},
 	}}
 	dry = strategy.StepState{Converged: true, Achieved: true, Incumbent: true, Available: 1, Checks: &check.State{
 		Checks: []shipper.ReleaseCheck{{Name: "errors", Phase: shipper.CheckHasFailed, DryRun: true}}, Passed: true,
@@ -66,7 +66,8 @@ func TestDecideByChecks(t *testing.T) {
 		"what is undecided holds, and is no failure": {
 			is: progress.Observed{Release: rel(checked(shipper.OnFailureRetreat), 1, soaking(1)), Step: unknown},
 			expected: progress.Decision{Progress: soaking(1), Conditions: []shipper.Condition{
-				advancing(no, shipper.AdvancingCheckUndecided, "check errors in eu-2: 5 measurements one after another gave no value"), notFailed,
+				advancing(no, shipper.AdvancingCheckUndecided, "check errors in eu-2: no value"+
+					"; shipperctl rollout retry-checks makes the checks again"), notFailed,
 			}},
 		},
 		"a check that failed is a failure": {

@@ -6,11 +6,13 @@ package progress
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"shipper.dev/shipper/apis/rules/check"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -163,7 +165,7 @@ func (d *decision) advancing() shipper.Condition {
 	case d.Step.Approving:
 		return d.condition(corev1.ConditionFalse, shipper.AdvancingAwaitingApproval, d.Step.Awaited)
 	case !d.Step.Achieved && d.Step.Checks != nil && d.Step.Checks.Undecided != nil:
-		return d.condition(corev1.ConditionFalse, shipper.AdvancingCheckUndecided, d.Step.Checks.Undecided.String())
+		return d.condition(corev1.ConditionFalse, shipper.AdvancingCheckUndecided, d.Step.Checks.Undecided.String()+retry(d.Step.Checks.Undecided))
 	case !d.Step.Achieved:
 		return d.condition(corev1.ConditionTrue, shipper.AdvancingChecking, d.Step.Awaited)
 	case int(d.target()) == len(d.strategy.Steps)-1:
@@ -222,10 +224,15 @@ func Achieved(rel *shipper.Release, step int32) bool {
 		p != nil && p.Step == step && approved(rel, p.Approvals) && checked(rel, p)
 }
 
-// checked reports whether the reconciler that wrote the status made the checks of the step: one from before checks makes none. A step that
-// was gone back to needs none.
+// checked reports whether the reconciler that wrote the status made the checks of the step, and all that count have passed: one from before
+// checks makes none. A step that was gone back to needs none.
 func checked(rel *shipper.Release, p *shipper.ReleaseProgress) bool {
-	return p.MovedBack || len(p.Checks) > 0 || len(rel.Spec.Environment.Strategy.ChecksAt(rel.Spec.TargetStep)) == 0
+	if p.MovedBack || len(check.Of(rel)) == 0 {
+		return true
+	}
+	return len(p.Checks) > 0 && !slices.ContainsFunc(p.Checks, func(c shipper.ReleaseCheck) bool {
+		return !c.DryRun && c.Phase != shipper.CheckPassed
+	})
 }
 
 // approved does not rely on StrategyExecuted: a reconciler from before approvals may have written the status, and such a one says of a step
@@ -233,6 +240,14 @@ func checked(rel *shipper.Release, p *shipper.ReleaseProgress) bool {
 func approved(rel *shipper.Release, is *shipper.ReleaseApprovals) bool {
 	s, target := rel.Spec.Environment.Strategy, int(rel.Spec.TargetStep)
 	return s == nil || target >= len(s.Steps) || is.Enough(s.Steps[target].RequiredApprovals())
+}
+
+// retry is what a user does about a check that is undecided.
+func retry(f *check.Finding) string {
+	if f.Run == 0 {
+		return "" // it has not begun, and begins when what is missing is there
+	}
+	return "; shipperctl rollout retry-checks makes the checks again"
 }
 
 func (d *decision) condition(status corev1.ConditionStatus, reason, message string) shipper.Condition {

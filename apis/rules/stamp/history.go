@@ -136,3 +136,15 @@ func ownedByOther(app *shipper.Application, rel *shipper.Release) bool {
 	}
 	return false
 }
+
+// Clusters are the clusters chosen for a Release, sorted; none before they are chosen.
+func Clusters(rel *shipper.Release) []string {
+	var out []string
+	for _, name := range strings.Split(rel.Annotations[shipper.ReleaseClustersAnnotation], ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

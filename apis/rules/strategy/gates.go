@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"shipper.dev/shipper/apis/rules/check"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -26,7 +27,7 @@ func (r *rollout) gates() []stage {
 // checks is the stage of the step's checks.
 func (r *rollout) checks() []stage {
 	rel := r.contender().Release
-	if len(rel.Spec.Environment.Strategy.ChecksAt(rel.Spec.TargetStep)) == 0 {
+	if len(check.Of(rel)) == 0 {
 		return nil
 	}
 	out := stage{
@@ -34,7 +35,7 @@ func (r *rollout) checks() []stage {
 		waiting: func(state *shipper.ReleaseStrategyState) *shipper.StrategyState {
 			return &state.WaitingForChecks
 		},
-		achieved: achieved(rel) >= rel.Spec.TargetStep || r.Checks != nil && r.Checks.Passed,
+		achieved: checkedBefore(rel) || r.Checks != nil && r.Checks.Passed,
 		message:  "its checks begin",
 		reason:   shipper.ChecksNotPassed,
 	}
@@ -63,6 +64,19 @@ func (r *rollout) readiness() []stage {
 			rel.Name, strings.Join(closed, "; ")),
 		reason: shipper.GatesNotReady,
 	}}
+}
+
+// checkedBefore reports whether a step needs no checks: the Release is complete, or the step was gone back to from one that it had achieved.
+// A step that a user goes forward to is checked again.
+func checkedBefore(rel *shipper.Release) bool {
+	at, m, p := achieved(rel), stamp.Moved(rel), rel.Status.Progress
+	switch {
+	case Complete(rel), p != nil && p.Step == rel.Spec.TargetStep && p.Move == m.Count && p.MovedBack:
+		return at >= rel.Spec.TargetStep
+	case m.Count > 0 && m.To == rel.Spec.TargetStep:
+		return m.To < m.From && at >= rel.Spec.TargetStep
+	}
+	return at > rel.Spec.TargetStep // nobody has noted the move
 }
 
 // approvals is the stage of the approvals that the step's gate asks for. They count as long as the Release is not moved, so a step that is

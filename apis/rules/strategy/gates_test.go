@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"shipper.dev/shipper/apis/rules/check"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -74,6 +75,36 @@ func TestApprovalsCountForThePositionOfTheRelease(t *testing.T) {
 					t.Errorf("approvals (-want +got):\n%s", diff)
 				}
 				slices.Reverse(test.all) // a cache lists in any order
+			}
+		})
+	}
+}
+
+// TestAStepThatIsGoneForwardToAgainIsCheckedAgain has a Release that achieved step 1, went back, and was raised at once.
+func TestAStepThatIsGoneForwardToAgainIsCheckedAgain(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		moved   string
+		to      int32
+		state   *check.State
+		waiting shipper.StrategyState
+	}{
+		"it was gone back to":                      {`{"from":2,"to":1,"count":3}`, 1, nil, shipper.StrategyStateFalse},
+		"it was raised again":                      {`{"from":0,"to":1,"count":3}`, 1, nil, shipper.StrategyStateTrue},
+		"it was raised again, and its checks fail": {`{"from":0,"to":1,"count":3}`, 1, &check.State{Awaited: "bad"}, shipper.StrategyStateTrue},
+		"it was raised again, and they passed":     {`{"from":0,"to":1,"count":3}`, 1, &check.State{Passed: true}, shipper.StrategyStateFalse},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s := &recorder{app: newApp(), t: t, said: map[string]string{}}
+			s.create(allIn, 10, "a")
+			s.create([]shipper.RolloutStrategyStep{vanguard[0], checkedStep(vanguard[1]), vanguard[2]}, 10, "a")
+			s.checks = &check.State{Passed: true}
+			s.goTo(1)
+			s.checks = tc.state
+			rel := s.newest()
+			rel.Annotations[shipper.ReleaseMovedAnnotation] = tc.moved
+			s.goTo(tc.to)
+			if is := rel.Status.Strategy.State.WaitingForChecks; is != tc.waiting {
+				t.Errorf("waitingForChecks is %s", is)
 			}
 		})
 	}

@@ -4,7 +4,6 @@ package strategy
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -55,16 +54,7 @@ func (r Release) Lost() bool {
 }
 
 // Clusters are the clusters chosen for a Release, sorted; none before they are chosen.
-func Clusters(rel *shipper.Release) []string {
-	var out []string
-	for _, name := range strings.Split(rel.Annotations[shipper.ReleaseClustersAnnotation], ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			out = append(out, name)
-		}
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
+func Clusters(rel *shipper.Release) []string { return stamp.Clusters(rel) }
 
 // Role is the part a Release has in a rollout.
 type Role string

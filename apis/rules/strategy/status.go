@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"shipper.dev/shipper/apis/rules/check"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -36,7 +37,7 @@ func (r *rollout) strategyStatus(rel *shipper.Release, now metav1.Time) *shipper
 	if r.step.RequiredApprovals() > 0 {
 		out.State.WaitingForApproval = shipper.StrategyStateFalse
 	}
-	if len(rel.Spec.Environment.Strategy.ChecksAt(rel.Spec.TargetStep)) > 0 {
+	if len(check.Of(rel)) > 0 {
 		out.State.WaitingForChecks = shipper.StrategyStateFalse
 	}
 	var before []shipper.ReleaseStrategyCondition

@@ -285,7 +285,6 @@ var stories = map[string]func(*recorder){
 		s.say("example.com/Verified", "True", "", "")
 		s.check("have passed in a", &check.State{Awaited: "check errors has 2 of 3 results in b"})
 		s.check("have passed everywhere", &check.State{Passed: true})
-		s.checks = nil
 		s.goTo(1)
 		s.goTo(0)
 	},

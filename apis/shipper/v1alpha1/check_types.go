@@ -30,6 +30,7 @@ type Check struct {
 // +kubebuilder:validation:XValidation:rule="(has(self.prometheus) ? 1 : 0) + (has(self.http) ? 1 : 0) + (has(self.tests) ? 1 : 0) + (has(self.job) ? 1 : 0) == 1",message="give one way to measure: prometheus, http, tests or job"
 // +kubebuilder:validation:XValidation:rule="!has(self.timeout) || has(self.tests) || has(self.job) || duration(self.timeout) <= duration('30s') && duration(self.timeout) <= (has(self.interval) ? duration(self.interval) : duration('1m'))",message="timeout must be at most interval, and at most 30s"
 // +kubebuilder:validation:XValidation:rule="!(has(self.tests) || has(self.job)) || !(has(self.pass) || has(self.fail) || has(self.count) || has(self.over) || has(self.noData) || has(self.failureLimit))",message="tests and job run once in each cluster, and pass when they succeed: leave pass, fail, count, over, noData and failureLimit out"
+// +kubebuilder:validation:XValidation:rule="!has(self.tests) || !has(self.initialDelay) && !has(self.timeout)",message="tests begin when the step has what it wants, and each has a time of its own: leave initialDelay and timeout out"
 // +kubebuilder:validation:XValidation:rule="!has(self.http) || !has(self.over) || self.over == 'Cluster'",message="over Fleet is for prometheus: an http server is asked in each cluster"
 type CheckSpec struct {
 	// args are the values that a step gives to this Check. $(NAME) in queries, URLs, bodies and a Job is replaced by them; expressions read
@@ -49,8 +50,8 @@ type CheckSpec struct {
 	// +optional
 	InitialDelay Duration `json:"initialDelay,omitempty"`
 
-	// timeout of one measurement, at most interval and 30s. Of tests and job it is that of the whole run, at most 24h: absent means 10s,
-	// and 10m for tests and job.
+	// timeout of one measurement, at most interval and 30s. Of a job it is its activeDeadlineSeconds, unless it has that, at most 24h. Absent
+	// means 10s or the interval if that is shorter, and 10m for a job. Not with tests, each of which has a time of its own.
 	// +optional
 	Timeout Duration `json:"timeout,omitempty"`
 
@@ -73,14 +74,15 @@ type CheckSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	InconclusiveLimit int32 `json:"inconclusiveLimit,omitempty"`
 
-	// consecutiveErrorLimit is the number of measurements one after another that may give no value, as when the server is down, before the
-	// check is undecided. Absent means 4.
+	// consecutiveErrorLimit is the number of measurements one after another that may give no value, as when the server is down or has no
+	// data, before the check is undecided. Absent means 4.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	ConsecutiveErrorLimit *int32 `json:"consecutiveErrorLimit,omitempty"`
 
-	// noData is what an empty answer or NaN means: Inconclusive, Pass or Fail. Absent means Inconclusive.
+	// noData is what an empty answer or NaN means: Inconclusive, Pass or Fail. Absent means that the measurement gave no value, as when the
+	// server is down: Pods that have just begun to serve have no rates yet.
 	// +optional
 	NoData CheckNoData `json:"noData,omitempty"`
 

@@ -84,11 +84,10 @@ type CheckTargetStatus struct {
 	// +optional
 	Run int64 `json:"run,omitempty"`
 
-	// results have one entry for each check and cluster; of a check over the fleet there is one, with an empty cluster.
+	// results have one entry for each check and cluster, sorted by both; of a check over the fleet there is one, with an empty cluster.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +listMapKey=cluster
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=2000
 	Results []CheckResult `json:"results,omitempty"`
 
 	// conditions, sorted by type: Operational, Ready.
@@ -102,9 +101,9 @@ type CheckTargetStatus struct {
 type CheckResult struct {
 	// name of the check in the step.
 	Name string `json:"name"`
-	// cluster is empty for a check over the fleet.
-	// +kubebuilder:default=""
-	Cluster string `json:"cluster"`
+	// cluster is absent for a check over the fleet.
+	// +optional
+	Cluster string `json:"cluster,omitempty"`
 	// phase is Pending until the first measurement, Running until the check is decided, and then Passed, Failed or Undecided.
 	Phase CheckPhase `json:"phase"`
 	// passed, failed, inconclusive and errors are the numbers of measurements by their result.
@@ -119,12 +118,16 @@ type CheckResult struct {
 	// consecutiveErrors is the number of errors since the last measurement that was none.
 	// +optional
 	ConsecutiveErrors int32 `json:"consecutiveErrors,omitempty"`
-	// measurements are the last three, the newest last.
+	// lastTime is when it was last measured. Absent until then.
+	// +optional
+	LastTime *metav1.Time `json:"lastTime,omitempty"`
+	// measurements are the last three, the newest last. With more than 200 results there are none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=3
 	Measurements []CheckMeasurement `json:"measurements,omitempty"`
-	// message says why the check has failed or is undecided, or why a measurement gave no value; at most 256 characters.
+	// message says why the check has failed or is undecided, or why a measurement gave no value; at most 256 bytes. With more than 200
+	// results, the first 20 that have failed or are undecided have one.
 	// +optional
 	Message string `json:"message,omitempty"`
 }

@@ -75,11 +75,11 @@ type ClusterMetrics struct {
 	SecretName string `json:"secretName,omitempty"`
 
 	// tenantLabel is the label that has the namespace of each series. Every selector of a query is forced to have the namespace of the
-	// Application in it, so that no Application reads the series of another namespace. Absent means that every Application reads all.
-	// +optional
-	// +kubebuilder:validation:Pattern=`^[a-zA-Z_][a-zA-Z0-9_]*$`
+	// Application in it, so that no Application reads the series of another namespace. Empty means that every Application reads all: that
+	// has to be said.
+	// +kubebuilder:validation:Pattern=`^([a-zA-Z_][a-zA-Z0-9_]*)?$`
 	// +kubebuilder:validation:MaxLength=128
-	TenantLabel string `json:"tenantLabel,omitempty"`
+	TenantLabel string `json:"tenantLabel"`
 }
 
 // ClusterSchedulerSettings say how Releases are placed on a cluster.

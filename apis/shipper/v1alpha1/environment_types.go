@@ -247,8 +247,8 @@ type RolloutStrategy struct {
 	// +optional
 	OnFailure FailurePolicy `json:"onFailure,omitempty"`
 
-	// checks are made at every step in which the contender has traffic, besides the step's own. Absent means none. The original had no such
-	// field.
+	// checks are made at every step but the last in which the contender has traffic, besides the step's own. At the last step the Release
+	// that they could compare with is gone. A step where they count has a gate. Absent means none. The original had no such field.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
@@ -336,7 +336,7 @@ type RolloutStrategyStep struct {
 	Gate *StepGate `json:"gate,omitempty"`
 
 	// checks measure how the Release does at this step, once it has what the step wants. All have to pass before the step counts as achieved;
-	// one that fails fails the rollout. A step with checks has a gate. Absent means none. The original had no such field.
+	// one that fails fails the rollout. A step with checks that count has a gate. Absent means none. The original had no such field.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
@@ -403,13 +403,14 @@ type RolloutStrategyStepValue struct {
 	Contender int32 `json:"contender"`
 }
 
-// ChecksAt are the checks that are made at a step: its own, and those of the strategy where the contender has traffic.
+// ChecksAt are the checks that are made at a step: its own, and those of the strategy where the contender has traffic and another step
+// follows.
 func (s *RolloutStrategy) ChecksAt(step int32) []StepCheck {
 	if s == nil || step < 0 || int(step) >= len(s.Steps) {
 		return nil
 	}
 	own := s.Steps[step].Checks
-	if len(s.Checks) == 0 || s.Steps[step].Traffic.Contender == 0 {
+	if len(s.Checks) == 0 || s.Steps[step].Traffic.Contender == 0 || step == s.LastStep() {
 		return own
 	}
 	return append(append([]StepCheck{}, own...), s.Checks...)

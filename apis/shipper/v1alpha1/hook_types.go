@@ -48,7 +48,7 @@ type HookRun struct {
 // TestRun is a run of a chart's tests in a cluster.
 type TestRun struct {
 	// request is the value of the annotation shipper.booking.com/release.test that requested the run or, for the run of a Check,
-	// check/RUN/NAME.
+	// check/UID/RUN/NAME, with the UID of the CheckTarget.
 	Request string `json:"request"`
 	// phase is Running, Succeeded or Failed.
 	Phase HookPhase `json:"phase"`

@@ -89,7 +89,7 @@ const (
 	NotificationStarted NotificationEvent = "Started"
 	// NotificationStepAchieved is that a Release has achieved a step, the last one too.
 	NotificationStepAchieved NotificationEvent = "StepAchieved"
-	// NotificationWaiting is that a user has to raise targetStep or to approve the step.
+	// NotificationWaiting is that a user has to raise targetStep or to approve the step, or that a check is undecided.
 	NotificationWaiting NotificationEvent = "Waiting"
 	// NotificationFailed is that the condition Failed has become True.
 	NotificationFailed NotificationEvent = "Failed"

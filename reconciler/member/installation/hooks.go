@@ -87,7 +87,7 @@ func (w *Worker) checkOrders(ctx context.Context, rel *shipper.Release) ([]testO
 	}
 	for i := range target.Spec.Checks {
 		if run := &target.Spec.Checks[i]; run.Check.Tests != nil {
-			out = append(out, testOrder{check.TestRequest(&target.Spec, run), run.Check.Tests.Names, true})
+			out = append(out, testOrder{check.TestRequest(target, run), run.Check.Tests.Names, true})
 		}
 	}
 	return out, nil
@@ -259,8 +259,11 @@ func (i *installer) test(ctx context.Context) error {
 	if want := i.hookOrders.test; want != "" && !endedFor(i.tested, want) {
 		run, err := i.runTests(ctx, testOrder{request: want}, func(run *shipper.TestRun) { i.hookRecord.Test = run })
 		i.tested, errs = run, append(errs, err)
+		if run.Phase == shipper.HookRunning { // another run would remove its objects
+			return errors.Join(errs...)
+		}
 	}
-	var checked []shipper.TestRun
+	checked := []shipper.TestRun{} // and not nil: those of an earlier step leave the status
 	for _, order := range i.hookOrders.checks {
 		at := slices.IndexFunc(i.checked, func(r shipper.TestRun) bool { return r.Request == order.request })
 		if at >= 0 && endedFor(&i.checked[at], order.request) {
@@ -269,10 +272,11 @@ func (i *installer) test(ctx context.Context) error {
 		}
 		run, err := i.runTests(ctx, order, func(run *shipper.TestRun) { i.hookRecord.Checks = append(slices.Clone(checked), *run) })
 		checked, errs = append(checked, *run), append(errs, err)
+		if run.Phase == shipper.HookRunning {
+			break
+		}
 	}
-	if len(i.hookOrders.checks) > 0 {
-		i.checked = checked
-	}
+	i.checked = checked
 	return errors.Join(errs...)
 }
 
@@ -295,11 +299,14 @@ func (i *installer) runTests(ctx context.Context, order testOrder, note func(*sh
 	i.hookRecord.Installed = true
 	i.all = all
 	_, hooks := part(all)
-	tests := slices.DeleteFunc(at(hooks, release.HookTest), func(w wanted) bool {
-		return len(order.names) > 0 && !slices.Contains(order.names, w.content.GetName())
-	})
-	if len(tests) == 0 {
-		out.Message = "the chart has no tests"
+	tests, missing := testsOf(hooks, order)
+	if missing != "" {
+		out.Message = missing
+		if order.needed {
+			out.Phase = shipper.HookHasFailed
+			note(out)
+			return out, i.record(ctx, i.anchor.inventory, i.anchor.rendered)
+		}
 	}
 	err = i.discreet(i.runAll(ctx, tests, release.HookTest, func(run *shipper.HookRun) (string, bool) {
 		return order.request, run == nil || run.Request != order.request
@@ -313,9 +320,30 @@ func (i *installer) runTests(ctx context.Context, order testOrder, note func(*sh
 	} else {
 		out.Phase = shipper.HookSucceeded
 	}
-	if len(tests) == 0 && order.needed {
-		out.Phase = shipper.HookHasFailed
-	}
 	note(out)
 	return out, i.record(ctx, i.anchor.inventory, i.anchor.rendered)
+}
+
+// testsOf are the tests that an order names, and says which of them the chart does not have.
+func testsOf(hooks []wanted, order testOrder) (tests []wanted, missing string) {
+	all := at(hooks, release.HookTest)
+	if len(order.names) == 0 {
+		if len(all) == 0 {
+			missing = "the chart has no tests"
+		}
+		return all, missing
+	}
+	var lacking []string
+	for _, name := range order.names {
+		i := slices.IndexFunc(all, func(w wanted) bool { return w.content.GetName() == name })
+		if i < 0 {
+			lacking = append(lacking, name)
+			continue
+		}
+		tests = append(tests, all[i])
+	}
+	if len(lacking) > 0 {
+		missing = "the chart has no test named " + strings.Join(lacking, ", ")
+	}
+	return tests, missing
 }
