@@ -149,7 +149,7 @@ func (u *Uses) missing(name string, key types.NamespacedName, namespace string, 
 	if u.shared != "" && key.Namespace == namespace && namespace != u.shared {
 		why += fmt.Sprintf("; shared ones are named %s/NAME", u.shared)
 	}
-	return field.ErrorList{field.Invalid(path, name, why)}, nil
+	return field.ErrorList{field.Invalid(path, name, why+"; apply the Check first")}, nil
 }
 
 // resolve returns the values of all arguments, predefined ones included, and the errors of those given at path.
