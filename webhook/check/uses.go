@@ -159,8 +159,15 @@ func resolve(spec *shipper.CheckSpec, given map[string]string, path *field.Path)
 			return nil, field.ErrorList{field.TooLong(path.Key(name), "", maxValue)}
 		}
 	}
-	values, wrong := rules.Resolve(spec.Args, given)
 	var errs field.ErrorList
+	given = maps.Clone(given)
+	for _, name := range rules.Predefined() {
+		if _, is := given[name]; is {
+			errs = append(errs, field.Forbidden(path.Key(name), "Shipper sets "+name+" itself: leave it out"))
+			delete(given, name)
+		}
+	}
+	values, wrong := rules.Resolve(spec.Args, given)
 	for _, e := range wrong {
 		if e.Missing {
 			errs = append(errs, field.Required(path.Key(e.Name), e.Message))

@@ -88,6 +88,12 @@ func TestUses(t *testing.T) {
 				first + `.args[slak]: Invalid value: "0": no argument slak is declared; there are: quantile, slack, ` + predef,
 			},
 		},
+		"a value of an argument that every Check has": {
+			using(with("errors", "app", "x", "slak", "0")), []string{
+				first + `.args[app]: Forbidden: Shipper sets app itself: leave it out`,
+				first + `.args[slak]: Invalid value: "0": no argument slak is declared; there are: slack, ` + predef,
+			},
+		},
 		"a value that is too long": {
 			using(with("latency", "quantile", strings.Repeat("0", 1025))),
 			[]string{first + `.args[quantile]: Too long: may not be more than 1024 bytes`},
