@@ -77,8 +77,11 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	if err != nil {
 		return err
 	}
-	if err := response.Invalidate(kind, now.Name, errs); err != nil || old == nil {
+	if err := response.Invalidate(kind, now.Name, errs); err != nil {
 		return err
+	}
+	if warn(a, &now.Spec); old == nil {
+		return nil
 	}
 	return w.warnOfUse(a, now)
 }

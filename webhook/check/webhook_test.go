@@ -445,6 +445,41 @@ func TestChecksInUse(t *testing.T) {
 	}
 }
 
+func TestChecksThatAreProbablyNotIntended(t *testing.T) {
+	limits := func(count, failures int32) edit {
+		return func(s *shipper.CheckSpec) { s.Count, s.FailureLimit = count, failures }
+	}
+	const goesOn = "failureLimit (3) is not less than count (3): the check passes with one good measurement of 3; after 3 bad ones it goes " +
+		"on until one is good, or more than 3 are bad"
+	unused := func(name string) string {
+		return "query " + name + " is not used: neither pass nor fail names it; without data for it, the measurement has no data"
+	}
+	for sentence, tc := range map[string]struct {
+		check  *shipper.Check
+		warned []string
+	}{
+		"a limit below count":          {check: compared(limits(3, 2))},
+		"a limit as high as count":     {compared(limits(3, 3)), []string{goesOn}},
+		"a limit without count":        {check: compared(limits(0, 3))},
+		"a query that only fail names": {check: compared(pass("new < 1.0"), fail("old > 2.0"))},
+		"a query that neither names":   {compared(pass("new < 1.0")), []string{unused("old")}},
+		"a longer name is another":     {compared(query("ne", "x"), pass("new <= old")), []string{unused("ne")}},
+		"an argument of the same name": {
+			compared(argument(shipper.CheckArgument{Name: "old"}), pass("new < double(args.old)")), []string{unused("old")},
+		},
+		"a list that has a function":    {check: compared(fleet, pass("new.max() < 1.0 && !(old.sum() > 2.0)"))},
+		"a request, which has no query": {check: requested()},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			a := &response.Response{}
+			ask.CheckRefusal(t, webhookOf(t, ask.Grant(ann), listed).Validate(t.Context(), ask.Create("ann", tc.check), a), "", "")
+			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // usedBy is the newest Release of an Application that uses the Check errors so.
 func usedBy(app string, uses ...shipper.StepCheck) client.Object {
 	return ask.Release(ask.Application(func(a *shipper.Application) {
