@@ -115,7 +115,7 @@ func Setup(server Server, o Options) error {
 	serve("/mutate-rolloutblock", response.Mutate, "RolloutBlock", rb.Default).Ready = always
 	serve("/validate-rolloutblock", response.Validate, "RolloutBlock", rb.Validate).Ready = always
 
-	chk := &check.Webhook{State: o.State, Authz: o.Authz, Outgoing: o.Outgoing}
+	chk := &check.Webhook{State: o.State, Authz: o.Authz, Outgoing: o.Outgoing, Shared: o.SharedChecks}
 	serve("/validate-check", response.Validate, "Check", chk.Validate)
 
 	ntf := &notification.Webhook{Authz: o.Authz}

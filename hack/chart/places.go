@@ -15,6 +15,11 @@ const (
 	named  = "  name: shipper.booking.com\n  labels:\n    app.kubernetes.io/name: shipper\n"
 	inject = "{{- if .Values.certManager.enabled }}\n  annotations:\n" +
 		"    cert-manager.io/inject-ca-from: shipper-system/shipper-webhook\n{{- end }}\n"
+	// Both programs have these flags, before those of args, which win.
+	checks = "        {{- with .Values.outgoingURLs }}\n" +
+		"        - {{ join \",\" . | printf \"--outgoing-urls=%s\" | quote }}\n        {{- end }}\n" +
+		"        {{- if ne .Values.sharedChecksNamespace \"shipper-checks\" }}\n" +
+		"        - {{ printf \"--shared-checks-namespace=%s\" .Values.sharedChecksNamespace | quote }}\n        {{- end }}\n"
 	host = "- topologyKey: kubernetes.io/hostname\n        maxSkew: 1\n        whenUnsatisfiable: "
 )
 
@@ -32,10 +37,10 @@ var places = []place{
 	{"deploy/shipper.yaml", "image: shipper\n", "image: {{ .Values.image }}\n"},
 	{"deploy/shipper.yaml", "--metrics-addr=:8080\n        - --chart-cache-dir=/charts\n",
 		"--metrics-addr=:8080\n        - --chart-cache-dir=/charts\n" +
-			"        {{- if .Values.certManager.enabled }}\n        - --certs=cert-manager\n        {{- end }}\n" +
+			"        {{- if .Values.certManager.enabled }}\n        - --certs=cert-manager\n        {{- end }}\n" + checks +
 			"        {{- with .Values.webhook.args }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n"},
 	{"deploy/shipper.yaml", "--metrics-addr=:8082\n        - --identity=$(POD_NAME)\n        - --chart-cache-dir=/charts\n",
-		"--metrics-addr=:8082\n        - --identity=$(POD_NAME)\n        - --chart-cache-dir=/charts\n" +
+		"--metrics-addr=:8082\n        - --identity=$(POD_NAME)\n        - --chart-cache-dir=/charts\n" + checks +
 			"        {{- with .Values.reconciler.args }}\n        {{- toYaml . | nindent 8 }}\n        {{- end }}\n"},
 	{"deploy/shipper.yaml", "resources:\n          requests: {cpu: 100m, memory: 128Mi}\n          limits: {memory: 512Mi}\n",
 		"resources:\n          {{- toYaml .Values.webhook.resources | nindent 10 }}\n"},

@@ -162,6 +162,31 @@ patches:
     - {op: add, path: /spec/template/spec/containers/1/args/-, value: --log-level=1}
     - {op: replace, path: /spec/template/spec/containers/1/resources/limits/memory, value: 4Gi}
 `},
+		"servers that Checks may name, and their namespace, for both containers": {`
+outgoingURLs: ["https://judge.example.com", "http://*:9090"]
+sharedChecksNamespace: checks
+webhook: {args: [--log-level=1]}
+reconciler: {args: [--workers=16]}
+`, `
+resources: [../default]
+patches:
+- target: {kind: Deployment, name: shipper}
+  patch: |
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: "--outgoing-urls=https://judge.example.com,http://*:9090"}
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: --shared-checks-namespace=checks}
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: --log-level=1}
+    - {op: add, path: /spec/template/spec/containers/1/args/-, value: "--outgoing-urls=https://judge.example.com,http://*:9090"}
+    - {op: add, path: /spec/template/spec/containers/1/args/-, value: --shared-checks-namespace=checks}
+    - {op: add, path: /spec/template/spec/containers/1/args/-, value: --workers=16}
+`},
+		"no shared Checks": {`sharedChecksNamespace: ""`, `
+resources: [../default]
+patches:
+- target: {kind: Deployment, name: shipper}
+  patch: |
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: "--shared-checks-namespace="}
+    - {op: add, path: /spec/template/spec/containers/1/args/-, value: "--shared-checks-namespace="}
+`},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			want := kustomized(t, tc.kustomization)
@@ -220,6 +245,10 @@ func TestTheChartRefusesValuesThatItDoesNotKnow(t *testing.T) {
 		"an image in parts":                 "image: {repository: shipper, tag: latest}",
 		"flags that are not a list":         "webhook: {args: --log-level=1}",
 		"what to do without a further host": "spreadOverHosts: Never",
+		"servers that are not a list":       "outgoingURLs: https://judge.example.com",
+		"two servers in one item":           `outgoingURLs: ["https://a.example.com,https://b.example.com"]`,
+		"a server without a scheme":         "outgoingURLs: [judge.example.com]",
+		"a namespace of no name":            "sharedChecksNamespace: Checks",
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if _, err := render(t, values); err == nil {

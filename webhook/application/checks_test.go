@@ -46,7 +46,7 @@ func checkedBy(name string, args ...string) func(*shipper.Application) {
 func TestChecksOfTemplates(t *testing.T) {
 	const invalid = `Application.shipper.booking.com "super-server" is invalid: spec.template.strategy.steps[0].checks[0].`
 	const gone = invalid + `check: Invalid value: "erors": there is no Check erors in default; there are: errors; shared ones are named ` +
-		`shipper-checks/NAME`
+		`shipper-checks/NAME; apply the Check first`
 	before := ask.Release(ask.Application(checkedBy("erors")), nil)
 	later := ask.Release(ask.Application(ask.Version("0.0.2")), []*shipper.Release{before})
 	for sentence, tc := range map[string]struct {

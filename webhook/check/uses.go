@@ -149,7 +149,7 @@ func (u *Uses) missing(name string, key types.NamespacedName, namespace string, 
 	if u.shared != "" && key.Namespace == namespace && namespace != u.shared {
 		why += fmt.Sprintf("; shared ones are named %s/NAME", u.shared)
 	}
-	return field.ErrorList{field.Invalid(path, name, why)}, nil
+	return field.ErrorList{field.Invalid(path, name, why+"; apply the Check first")}, nil
 }
 
 // resolve returns the values of all arguments, predefined ones included, and the errors of those given at path.
@@ -159,8 +159,15 @@ func resolve(spec *shipper.CheckSpec, given map[string]string, path *field.Path)
 			return nil, field.ErrorList{field.TooLong(path.Key(name), "", maxValue)}
 		}
 	}
-	values, wrong := rules.Resolve(spec.Args, given)
 	var errs field.ErrorList
+	given = maps.Clone(given)
+	for _, name := range rules.Predefined() {
+		if _, is := given[name]; is {
+			errs = append(errs, field.Forbidden(path.Key(name), "Shipper sets "+name+" itself: leave it out"))
+			delete(given, name)
+		}
+	}
+	values, wrong := rules.Resolve(spec.Args, given)
 	for _, e := range wrong {
 		if e.Missing {
 			errs = append(errs, field.Required(path.Key(e.Name), e.Message))

@@ -64,15 +64,15 @@ func TestUses(t *testing.T) {
 		"a shared Check":           {strategy: using(with("shipper-checks/errors"))},
 		"a Check that there is not": {
 			using(with("erors")), []string{first + `.check: Invalid value: "erors": there is no Check erors in shop; there are: broken, ` +
-				`errors, latency; shared ones are named shipper-checks/NAME`},
+				`errors, latency; shared ones are named shipper-checks/NAME; apply the Check first`},
 		},
 		"a Check of the strategy that there is not": {
 			strategyWide, []string{`checks[0].check: Invalid value: "erors": there is no Check erors in shop; there are: broken, ` +
-				`errors, latency; shared ones are named shipper-checks/NAME`},
+				`errors, latency; shared ones are named shipper-checks/NAME; apply the Check first`},
 		},
 		"a shared Check that there is not": {
 			using(with("shipper-checks/erors")), []string{first + `.check: Invalid value: "shipper-checks/erors": there is no Check erors in ` +
-				`shipper-checks; there are: errors`},
+				`shipper-checks; there are: errors; apply the Check first`},
 		},
 		"a Check of another namespace": {
 			using(with("other-team/errors")), []string{first + `.check: Invalid value: "other-team/errors": a Check of another namespace ` +
@@ -86,6 +86,12 @@ func TestUses(t *testing.T) {
 			using(with("latency", "slak", "0")), []string{
 				first + `.args[quantile]: Required value: the Check needs a value for this argument`,
 				first + `.args[slak]: Invalid value: "0": no argument slak is declared; there are: quantile, slack, ` + predef,
+			},
+		},
+		"a value of an argument that every Check has": {
+			using(with("errors", "app", "x", "slak", "0")), []string{
+				first + `.args[app]: Forbidden: Shipper sets app itself: leave it out`,
+				first + `.args[slak]: Invalid value: "0": no argument slak is declared; there are: slack, ` + predef,
 			},
 		},
 		"a value that is too long": {
@@ -128,7 +134,7 @@ func TestChecksAreFound(t *testing.T) {
 		}
 	}
 	errs, err := uses.Validate(t.Context(), using(with("x")), "default", nil)
-	const want = `steps[0].checks[0].check: Invalid value: "x": there is no Check x in default; there are none`
+	const want = `steps[0].checks[0].check: Invalid value: "x": there is no Check x in default; there are none; apply the Check first`
 	if err != nil || cmp.Diff([]string{want}, texts(errs)) != "" {
 		t.Errorf("got %q, %v", texts(errs), err)
 	}

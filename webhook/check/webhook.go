@@ -36,8 +36,8 @@ var specPath = field.NewPath("spec")
 
 // State has the objects related to a Check.
 type State interface {
-	// NamingCheck are the Applications whose newest Release names the Check, as namespace/name, sorted.
-	NamingCheck(key types.NamespacedName) ([]string, error)
+	// NamingCheck are the Releases that are the newest of their Application and name the Check, sorted by namespace and Application.
+	NamingCheck(key types.NamespacedName) ([]*shipper.Release, error)
 	NamespaceTerminating(namespace string) bool
 }
 
@@ -47,6 +47,8 @@ type Webhook struct {
 	Authz authz.Authorizer
 	// Outgoing is the policy for servers that Checks name. Nil: they may name none.
 	Outgoing *outward.Policy
+	// Shared is the namespace with the Checks that all namespaces may name; empty: there is none.
+	Shared string
 }
 
 // Validate validates an object before it is stored or deleted.
@@ -75,8 +77,11 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	if err != nil {
 		return err
 	}
-	if err := response.Invalidate(kind, now.Name, errs); err != nil || old == nil {
+	if err := response.Invalidate(kind, now.Name, errs); err != nil {
 		return err
+	}
+	if warn(a, &now.Spec); old == nil {
+		return nil
 	}
 	return w.warnOfUse(a, now)
 }
@@ -93,22 +98,21 @@ func (w *Webhook) validateDelete(old *shipper.Check) error {
 	return response.Forbid(resource, old.Name, subject(naming)+": take it out of their strategies first")
 }
 
-// warnOfUse warns of the Applications that name a Check.
-func (w *Webhook) warnOfUse(a *response.Response, now *shipper.Check) error {
-	naming, err := w.State.NamingCheck(keyOf(now))
-	if err != nil || len(naming) == 0 {
-		return err
-	}
-	a.Warn("%s: their next runs use the new definition", subject(naming))
-	return nil
-}
-
 func keyOf(c *shipper.Check) types.NamespacedName {
 	return types.NamespacedName{Namespace: c.Namespace, Name: c.Name}
 }
 
-// subject says that Applications name a Check.
-func subject(naming []string) string {
+// applicationOf is the Application of a Release, as namespace/name.
+func applicationOf(rel *shipper.Release) string {
+	return rel.Namespace + "/" + rel.Labels[shipper.AppLabel]
+}
+
+// subject says that the Applications of Releases name a Check.
+func subject(newest []*shipper.Release) string {
+	naming := make([]string, len(newest))
+	for i, rel := range newest {
+		naming[i] = applicationOf(rel)
+	}
 	if len(naming) == 1 {
 		return fmt.Sprintf("Application %s names it", naming[0])
 	}

@@ -445,6 +445,127 @@ func TestChecksInUse(t *testing.T) {
 	}
 }
 
+func TestChecksThatAreProbablyNotIntended(t *testing.T) {
+	limits := func(count, failures int32) edit {
+		return func(s *shipper.CheckSpec) { s.Count, s.FailureLimit = count, failures }
+	}
+	const goesOn = "failureLimit (3) is not less than count (3): the check passes with one good measurement of 3; after 3 bad ones it goes " +
+		"on until one is good, or more than 3 are bad"
+	unused := func(name string) string {
+		return "query " + name + " is not used: neither pass nor fail names it; without data for it, the measurement has no data"
+	}
+	for sentence, tc := range map[string]struct {
+		check  *shipper.Check
+		warned []string
+	}{
+		"a limit below count":          {check: compared(limits(3, 2))},
+		"a limit as high as count":     {compared(limits(3, 3)), []string{goesOn}},
+		"a limit without count":        {check: compared(limits(0, 3))},
+		"a query that only fail names": {check: compared(pass("new < 1.0"), fail("old > 2.0"))},
+		"a query that neither names":   {compared(pass("new < 1.0")), []string{unused("old")}},
+		"a longer name is another":     {compared(query("ne", "x"), pass("new <= old")), []string{unused("ne")}},
+		"an argument of the same name": {
+			compared(argument(shipper.CheckArgument{Name: "old"}), pass("new < double(args.old)")), []string{unused("old")},
+		},
+		"a list that has a function":    {check: compared(fleet, pass("new.max() < 1.0 && !(old.sum() > 2.0)"))},
+		"a request, which has no query": {check: requested()},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			a := &response.Response{}
+			ask.CheckRefusal(t, webhookOf(t, ask.Grant(ann), listed).Validate(t.Context(), ask.Create("ann", tc.check), a), "", "")
+			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// usedBy is the newest Release of an Application that uses the Check errors so.
+func usedBy(app string, uses ...shipper.StepCheck) client.Object {
+	return ask.Release(ask.Application(func(a *shipper.Application) {
+		a.Namespace, a.Name = "shop", app
+		a.Spec.Template.Strategy.Steps[0].Checks = uses
+	}), nil)
+}
+
+func TestEditsThatBreakUses(t *testing.T) {
+	const named = "Application shop/web names it: their next runs use the new definition"
+	quantile := func(pattern string, def *string) *shipper.Check {
+		return compared(argument(shipper.CheckArgument{Name: "quantile", Pattern: pattern, Default: def}),
+			query("new", "quantile($(quantile), x)"))
+	}
+	dry := with("errors", "quantile", "0.9, 0.8")
+	dry.DryRun = true
+	for sentence, tc := range map[string]struct {
+		now    *shipper.Check
+		use    shipper.StepCheck
+		warned []string
+	}{
+		"an argument with a default": {quantile("", ptrTo("1")), with("errors"), nil},
+		"an argument without a default": {
+			quantile("", nil), with("errors"),
+			[]string{"Application shop/web would hold: args[quantile]: the Check needs a value for this argument"},
+		},
+		"an argument that the step gives already": {quantile("", nil), with("errors", "quantile", "0.9"), nil},
+		"a narrower pattern": {
+			quantile("0[.][0-9]", nil), with("errors", "quantile", "0.99"),
+			[]string{"Application shop/web would hold: args[quantile]: does not match the argument's pattern 0[.][0-9]"},
+		},
+		"an argument that is gone": {
+			compared(), with("errors", "quantile", "0.9"), []string{"Application shop/web would hold: args[quantile]: no argument quantile is " +
+				"declared; there are: slack, " + predef},
+		},
+		"a value that is too long": {
+			quantile(".*", nil), with("errors", "quantile", strings.Repeat("1", 1025)),
+			[]string{"Application shop/web would hold: args[quantile]: may not be more than 1024 bytes"},
+		},
+		"a query that does not parse with the arguments that are given": {
+			quantile(".*", ptrTo("1")), with("errors", "quantile", "0.9, 0.8"),
+			[]string{"Application shop/web would hold: spec.prometheus.queries[new]: 1:1: parse error: wrong number of arguments for aggregate " +
+				"expression provided, expected 2, got 3; this is of the query with its arguments: quantile(0.9, 0.8, x)"},
+		},
+		"a query that does not parse in a dry run": {quantile(".*", ptrTo("1")), dry, nil},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			a, w := &response.Response{}, webhookOf(t, ask.Grant(), "", usedBy("web", tc.use))
+			ask.CheckRefusal(t, w.Validate(t.Context(), ask.Update("ann", tc.now, compared(pass("new < old"))), a), "", "")
+			if diff := cmp.Diff(append([]string{named}, tc.warned...), a.Warnings()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestUsesOfASharedCheckAreValidated(t *testing.T) {
+	required := compared(argument(shipper.CheckArgument{Name: "window"}))
+	required.Namespace = "shipper-checks"
+	before := compared()
+	before.Namespace = "shipper-checks"
+	var known []client.Object
+	for i := range 25 {
+		// Each Application also uses a Check of its own namespace, which has the same name and does not change.
+		known = append(known, usedBy(fmt.Sprintf("web-%02d", i), with("errors"), with("shipper-checks/errors")))
+	}
+	a, w := &response.Response{}, webhookOf(t, ask.Grant(), "", known...)
+	w.Shared = "shipper-checks"
+	ask.CheckRefusal(t, w.Validate(t.Context(), ask.Update("ann", required, before), a), "", "")
+	warned := a.Warnings()
+	if len(warned) != 21 {
+		t.Fatalf("%d warnings, want one, and one for each of 20 Applications: %q", len(warned), warned)
+	}
+	const want = "Application shop/web-19 would hold: args[window]: the Check needs a value for this argument"
+	if warned[20] != want {
+		t.Errorf("the last warning is %q, want %q", warned[20], want)
+	}
+	a = &response.Response{}
+	required.Namespace, before.Namespace = "shop", "shop"
+	ask.CheckRefusal(t, webhookOf(t, ask.Grant(), "", usedBy("web", with("errors", "window", "5m"), with("shipper-checks/errors"))).
+		Validate(t.Context(), ask.Update("ann", required, before), a), "", "")
+	if len(a.Warnings()) != 1 {
+		t.Errorf("uses of another Check were validated: %q", a.Warnings())
+	}
+}
+
 func TestWhatDoesNotDecode(t *testing.T) {
 	req := ask.Create("ann", compared())
 	req.Object.Raw = []byte(`{"spec":7}`)

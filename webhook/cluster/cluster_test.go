@@ -160,7 +160,11 @@ func TestMetricsAreJudged(t *testing.T) {
 		"on this machine, as is listed": {cluster: metrics("https://127.0.0.1:9443", "", "namespace")},
 		"on this machine": {
 			cluster: metrics("https://localhost", "", "namespace"), message: `address: Invalid value: "https://localhost": localhost is a ` +
-				`name of the machine itself, which is not connected to; --outgoing-urls may list it`,
+				`name of the machine itself, which is not connected to`,
+		},
+		"at a metadata service": {
+			cluster: metrics("https://169.254.169.254", "", "namespace"), message: `address: Invalid value: "https://169.254.169.254": ` +
+				`169.254.169.254 is a link-local address, which is not connected to`,
 		},
 		"by no URL":         {cluster: metrics("prometheus:9090", "", "namespace"), message: noURL},
 		"by another scheme": {cluster: metrics("ftp://prometheus", "", "namespace"), message: noURL},

@@ -56,7 +56,7 @@ func (w *Webhook) whyNotMetrics(address string) (shown, why string) {
 		return shown, "must be https: credentials and values are sent there; --outgoing-urls may list others"
 	}
 	if err := (outward.Policy{}).Check(u); err != nil { // any https URL that is not of the machine's surroundings
-		return shown, err.Error() + "; --outgoing-urls may list it"
+		return shown, err.Error()
 	}
 	return shown, ""
 }

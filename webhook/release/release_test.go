@@ -80,7 +80,7 @@ func TestReleasesAreMadeByShipper(t *testing.T) {
 			req: ask.Create("ann", checked), known: []client.Object{ask.Application(checking)}, rights: []string{
 				"ann stamp releases default/" + checked.Name},
 			warned: []string{`its checks cannot run: spec.environment.strategy.steps[0].checks[0].check: Invalid value: "smoke": there is no ` +
-				`Check smoke in default; there are none; shared ones are named shipper-checks/NAME`},
+				`Check smoke in default; there are none; shared ones are named shipper-checks/NAME; apply the Check first`},
 		},
 		"the reconciler makes one whose Check is gone": {
 			req: ask.Create(ask.Reconciler, checked), known: []client.Object{ask.Application(checking)},

@@ -5,6 +5,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -194,23 +195,25 @@ func (f *Reader) Checks(namespace string) ([]*shipper.Check, error) {
 	return list[*shipper.Check](f.cached.Checks, cache.NamespaceIndex, namespace)
 }
 
-// NamingCheck are the Applications whose newest Release names the Check, as namespace/name, sorted.
-func (f *Reader) NamingCheck(key types.NamespacedName) ([]string, error) {
+// NamingCheck are the Releases that are the newest of their Application and name the Check, sorted by namespace and Application.
+func (f *Reader) NamingCheck(key types.NamespacedName) ([]*shipper.Release, error) {
 	rels, err := list[*shipper.Release](f.cached.Releases, byCheck, key.String())
 	if err != nil {
 		return nil, err
 	}
-	var out []string
+	var out []*shipper.Release
 	for _, rel := range rels {
 		app, err := f.App(rel)
 		if err != nil {
 			return nil, err
 		}
 		if newest := app.Newest(); newest != nil && newest.Name == rel.Name {
-			out = append(out, rel.Namespace+"/"+app.Name)
+			out = append(out, rel)
 		}
 	}
-	slices.Sort(out)
+	slices.SortFunc(out, func(a, b *shipper.Release) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Labels[shipper.AppLabel], b.Labels[shipper.AppLabel]))
+	})
 	return out, nil
 }
 

@@ -112,9 +112,13 @@ func TestOnlyNewestReleasesNameChecks(t *testing.T) {
 		{Namespace: "shop", Name: "errors"}:           nil,
 		{Namespace: "shipper-checks", Name: "errors"}: {"default/strategy", "shop/api"},
 	} {
-		got, err := f.NamingCheck(key)
+		newest, err := f.NamingCheck(key)
 		if err != nil {
 			t.Fatal(err)
+		}
+		var got []string
+		for _, rel := range newest {
+			got = append(got, rel.Namespace+"/"+rel.Labels[shipper.AppLabel])
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("Applications that name %s (-want +got):\n%s", key, diff)

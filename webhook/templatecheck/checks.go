@@ -3,6 +3,7 @@
 package templatecheck
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -45,6 +46,10 @@ func validateStepChecks(checks, others []shipper.StepCheck, path *field.Path) fi
 				errs = append(errs, field.Invalid(at.Child("name"), c.Name,
 					strings.Join(append(wrong, "must be no more than 63 bytes"), "; ")))
 			}
+		}
+		if n := len(c.NameInStep()); c.Name == "" && n > validation.DNS1123LabelMaxLength {
+			errs = append(errs, field.Required(at.Child("name"),
+				fmt.Sprintf("give name: the name of the Check has %d characters, and at most 63 are shown", n)))
 		}
 		if len(c.Args) > MaxCheckArguments {
 			errs = append(errs, field.TooMany(at.Child("args"), len(c.Args), MaxCheckArguments))

@@ -288,6 +288,12 @@ func TestValidate(t *testing.T) {
 			env:  env(steps(checked(strings.Repeat("a", 64), "errors"))),
 			want: field.ErrorList{field.Invalid(strategy.Index(0).Child("checks").Index(0).Child("name"), strings.Repeat("a", 64), "")},
 		},
+		"a Check of a long name": {
+			env:  env(steps(checked("", strings.Repeat("a", 64)))),
+			want: field.ErrorList{field.Required(strategy.Index(0).Child("checks").Index(0).Child("name"), "")},
+		},
+		"a Check of a long name that the step shortens": {env: env(steps(checked("short", strings.Repeat("a", 64))))},
+		"a shared Check of the longest name":            {env: env(steps(checked("", "shipper-checks/"+strings.Repeat("a", 63))))},
 		"too many checks": {
 			env:  env(steps(checked("", make([]string, 11)...))),
 			want: field.ErrorList{field.TooMany(strategy.Index(0).Child("checks"), 11, 10)},

@@ -151,6 +151,17 @@ func (r *reader) specFields(spec *shipper.ClusterSpec) fields {
 		"region":       r.text(&spec.Region),
 		"apiMaster":    r.text(&spec.APIMaster),
 		"capabilities": r.texts("capabilities", &spec.Capabilities),
+		"metrics": func(n *yaml.Node) {
+			spec.Metrics = &shipper.ClusterMetrics{}
+			r.mapping(n, "metrics", fields{
+				"address":     r.text(&spec.Metrics.Address),
+				"secretName":  r.text(&spec.Metrics.SecretName),
+				"tenantLabel": r.text(&spec.Metrics.TenantLabel),
+			})
+			if spec.Metrics.Address == "" {
+				r.wrong(n, "metrics needs an address, for example https://prometheus.example.com")
+			}
+		},
 		"scheduler": func(n *yaml.Node) {
 			r.mapping(n, "a scheduler", fields{
 				"unschedulable": r.boolean(&spec.Scheduler.Unschedulable),

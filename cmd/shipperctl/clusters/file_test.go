@@ -66,11 +66,15 @@ applicationClusters:
   apiMaster: "https://10.0.0.1:6443"
   capabilities: [gpu, "1.5"]
   scheduler: {unschedulable: false, weight: 0, identity: eu-0}
+  metrics: {address: "https://prometheus.eu-1.example.com", secretName: prometheus-eu-1, tenantLabel: namespace}
 `,
 			want: &File{
 				Applications: []ApplicationCluster{{Name: "eu-1", Context: "eu-1", Spec: shipper.ClusterSpec{
 					Region: "eu-west", APIMaster: "https://10.0.0.1:6443", Capabilities: []string{"gpu", "1.5"},
 					Scheduler: shipper.ClusterSchedulerSettings{Weight: ptr[int32](0), Identity: ptr("eu-0")},
+					Metrics: &shipper.ClusterMetrics{
+						Address: "https://prometheus.eu-1.example.com", SecretName: "prometheus-eu-1", TenantLabel: "namespace",
+					},
 				}}},
 			},
 		},
@@ -151,6 +155,11 @@ applicationClusters:
 				`clusters.yaml:11: a scheduler has no field "unschedulabel"; is "unschedulable" meant?`,
 				`clusters.yaml:12: a scheduler has no field "colour"; there are: identity, unschedulable, weight`,
 			}, "\n"),
+		},
+		"metrics without an address, and with a key that there is not": {
+			text: "applicationClusters:\n- name: a\n  region: r\n  metrics: {secretname: prometheus}\n",
+			want: `clusters.yaml:4: metrics has no field "secretname"; is "secretName" meant?` + "\n" +
+				`clusters.yaml:4: metrics needs an address, for example https://prometheus.example.com`,
 		},
 		"both spellings of the management clusters": {
 			text: "managementCluster: [{name: m}]\nmanagementClusters: [{name: m}]\napplicationClusters: [{name: a, region: r}]\n",

@@ -18,6 +18,9 @@ import (
 	"shipper.dev/shipper/chart/render"
 )
 
+// syncWave is the annotation with the order in which Argo CD applies objects.
+const syncWave = "argocd.argoproj.io/sync-wave"
+
 // What an Application has until a person replaces it.
 const (
 	placeholderRegion     = "REGION"
@@ -174,6 +177,8 @@ func checksOf(all []document, templates *index, used map[int]bool) ([]convertedC
 			return nil, fmt.Errorf("two metrics make the Check %s: rename a template or a metric", strings.TrimPrefix(name, "/"))
 		}
 		taken[name] = true
+		// The webhook refuses an Application before the Checks that it names are there.
+		one.check.Annotations = map[string]string{syncWave: "-1"}
 	}
 	return out, nil
 }

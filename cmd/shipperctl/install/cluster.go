@@ -59,8 +59,9 @@ func (m *Management) Join(ctx context.Context, name string, spec shipper.Cluster
 	return m.secret(ctx, owner, credentials)
 }
 
-// cluster writes a Cluster object. It replaces the whole spec, so that fields removed from clusters.yaml are reset. Without a
-// difference it sends nothing, which works while the webhook is down, too.
+// cluster writes a Cluster object. It replaces the whole spec, so that fields removed from clusters.yaml are reset, except
+// metrics: those that the Cluster has stay if clusters.yaml names none. Without a difference it sends nothing, which works while the
+// webhook is down, too.
 func (m *Management) cluster(
 	ctx context.Context, name string, spec shipper.ClusterSpec,
 ) (*shipper.Cluster, string, error) {
@@ -81,12 +82,16 @@ func (m *Management) cluster(
 		if cluster.Spec.Capabilities == nil {
 			cluster.Spec.Capabilities = []string{}
 		}
-		if reflect.DeepEqual(cluster.Spec, spec) {
+		want := spec
+		if want.Metrics == nil {
+			want.Metrics = cluster.Spec.Metrics
+		}
+		if reflect.DeepEqual(cluster.Spec, want) {
 			how = unchanged
 			return nil
 		}
 		how = updated
-		cluster.Spec = spec
+		cluster.Spec = want
 		return m.Client.Update(ctx, cluster, client.FieldOwner(fieldOwner))
 	})
 	return cluster, how, err
