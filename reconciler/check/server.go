@@ -72,8 +72,8 @@ func (r *Reconciler) own(ctx context.Context, c *one, address, secret string) (m
 	return measurement.Place{Address: address, Client: to}, err
 }
 
-// measuredWithTenant is the name of a Cluster whose metrics are at the host of an address, and are restricted to one namespace; empty if there
-// is none.
+// measuredWithTenant is the name of a Cluster whose metrics are at the host of an address, and are restricted to one namespace; empty if
+// there is none.
 func (r *Reconciler) measuredWithTenant(ctx context.Context, address string) string {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -88,7 +88,8 @@ func (r *Reconciler) measuredWithTenant(ctx context.Context, address string) str
 		if m == nil || m.TenantLabel == "" {
 			continue
 		}
-		if theirs, err := url.Parse(m.Address); err == nil && outward.HostOf(theirs) == outward.HostOf(u) && outward.PortOf(theirs) == outward.PortOf(u) {
+		theirs, err := url.Parse(m.Address)
+		if err == nil && outward.HostOf(theirs) == outward.HostOf(u) && outward.PortOf(theirs) == outward.PortOf(u) {
 			return all.Items[i].Name
 		}
 	}

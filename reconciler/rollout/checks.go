@@ -83,7 +83,8 @@ func planChecks(s *scope, now metav1.Time) checksPlan {
 		state := check.StateOf(s.checks.target)
 		return checksPlan{state: &state}
 	}
-	if p := newest.Status.Progress; p == nil || p.ConvergedTime == nil || p.Move != stamp.Moved(newest).Count || p.Step != newest.Spec.TargetStep {
+	p := newest.Status.Progress
+	if p == nil || p.ConvergedTime == nil || p.Move != stamp.Moved(newest).Count || p.Step != newest.Spec.TargetStep {
 		return checksPlan{} // filling in arguments takes time
 	}
 	rels := s.history.Releases()

@@ -198,7 +198,8 @@ func TestBadDefinitions(t *testing.T) {
 		"an argument twice": {compared(arg("slack", "", nil)), `spec.args[1].name: Duplicate value: "slack"`},
 		"a pattern that is none": {
 			compared(arg("x", "(", nil)),
-			`spec.args[1].pattern: Invalid value: "(": the argument's pattern is no RE2 expression: error parsing regexp: missing closing ): ` + "`(`",
+			`spec.args[1].pattern: Invalid value: "(": the argument's pattern is no RE2 expression: ` +
+				"error parsing regexp: missing closing ): `(`",
 		},
 		"a default that does not match": {
 			compared(arg("x", "^[a-z]+$", ptrTo("1"))),

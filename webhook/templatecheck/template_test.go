@@ -50,6 +50,12 @@ func strategyChecks(checks ...string) edit {
 	return func(e *shipper.ReleaseEnvironment) { e.Strategy.Checks = checked("", checks...).Checks }
 }
 
+func lastChecks(checks ...string) edit {
+	return func(e *shipper.ReleaseEnvironment) {
+		e.Strategy.Steps[e.Strategy.LastStep()].Checks = checked("", checks...).Checks
+	}
+}
+
 func regions(r ...shipper.RegionRequirement) edit {
 	return func(e *shipper.ReleaseEnvironment) { e.ClusterRequirements.Regions = r }
 }
@@ -369,7 +375,8 @@ func TestWarnings(t *testing.T) {
 			}),
 			want: []string{"onFailure is Abort and has no effect: nothing fails without progressDeadline"},
 		},
-		"a check when the incumbent is gone": {env: env(strategyChecks("errors")), want: []string{
+		"a check of the strategy, which is not made at the last step": {env: env(strategyChecks("errors"))},
+		"a check when the incumbent is gone": {env: env(lastChecks("errors")), want: []string{
 			"step 1 (full on): its checks run when the incumbent is gone; put them in a step that leaves it its capacity"}},
 		"no cluster in any region": {
 			env:  env(regions(shipper.RegionRequirement{Name: "eu", Replicas: count(0)})),

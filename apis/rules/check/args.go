@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -78,12 +77,6 @@ func Resolve(declared []shipper.CheckArgument, given map[string]string) (map[str
 	}
 	return values, errs
 }
-
-// byDefault is DefaultPattern, compiled once: its repetition makes that slow.
-var byDefault = sync.OnceValues(func() (*regexp.Regexp, error) { return wholly(DefaultPattern) })
-
-// wholly matches what matches a pattern as a whole.
-func wholly(pattern string) (*regexp.Regexp, error) { return regexp.Compile(`\A(?:` + pattern + `)\z`) }
 
 const (
 	// maxPattern bounds the characters of a pattern after its repetitions are written out, and maxMatched the bytes of a value: matching takes

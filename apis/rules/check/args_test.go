@@ -130,7 +130,8 @@ func TestArgumentsTakeBoundedTimeAndMemory(t *testing.T) {
 			t.Errorf("%s: %v", pattern, err)
 		}
 	}
-	if _, wrong := check.Resolve([]shipper.CheckArgument{{Name: "x", Pattern: ".*"}}, map[string]string{"x": strings.Repeat("a", 257)}); len(wrong) != 1 {
+	long := map[string]string{"x": strings.Repeat("a", 257)}
+	if _, wrong := check.Resolve([]shipper.CheckArgument{{Name: "x", Pattern: ".*"}}, long); len(wrong) != 1 {
 		t.Errorf("%v", wrong)
 	}
 	many, values := strings.Repeat("$(x)", 8000), map[string]string{"x": strings.Repeat("\x01", 250)}

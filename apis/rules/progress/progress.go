@@ -165,7 +165,8 @@ func (d *decision) advancing() shipper.Condition {
 	case d.Step.Approving:
 		return d.condition(corev1.ConditionFalse, shipper.AdvancingAwaitingApproval, d.Step.Awaited)
 	case !d.Step.Achieved && d.Step.Checks != nil && d.Step.Checks.Undecided != nil:
-		return d.condition(corev1.ConditionFalse, shipper.AdvancingCheckUndecided, d.Step.Checks.Undecided.String()+retry(d.Step.Checks.Undecided))
+		found := d.Step.Checks.Undecided
+		return d.condition(corev1.ConditionFalse, shipper.AdvancingCheckUndecided, found.String()+retry(found))
 	case !d.Step.Achieved:
 		return d.condition(corev1.ConditionTrue, shipper.AdvancingChecking, d.Step.Awaited)
 	case int(d.target()) == len(d.strategy.Steps)-1:

@@ -66,7 +66,7 @@ func (r *rollout) readiness() []stage {
 	}}
 }
 
-// checkedBefore reports whether a step needs no checks: the Release is complete, or the step was gone back to from one that it had achieved.
+// checkedBefore reports whether a step needs no checks: the Release is complete, or went back to it from one that it had achieved.
 // A step that a user goes forward to is checked again.
 func checkedBefore(rel *shipper.Release) bool {
 	at, m, p := achieved(rel), stamp.Moved(rel), rel.Status.Progress

@@ -366,7 +366,9 @@ func TestElapsedIsTheTimeOfTheRunUnderWay(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: shipper.GroupVersion.String(), Kind: "Release", Name: "web-1", UID: "rel", Controller: ptr.To(true),
 			}}},
-			Spec: shipper.CheckTargetSpec{Run: 1, Step: 1, Retry: retry, StartTime: metav1.NewTime(now.Add(-30 * time.Second))},
+			Spec: shipper.CheckTargetSpec{
+				Run: 1, Step: 1, Retry: retry, StartTime: metav1.NewTime(now.Add(-30 * time.Second)), Clusters: []string{"eu", "us"},
+			},
 		})
 		out, _ := f.try("errors", wanted{verbose: true}, cli.Table)
 		if !strings.Contains(out, want) {

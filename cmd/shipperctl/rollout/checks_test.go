@@ -36,6 +36,7 @@ func checkedObserved() (*observed, *shipper.Release, *shipper.CheckTarget) {
 		OwnerReferences: []metav1.OwnerReference{{Kind: "Release", Name: rel.Name, UID: rel.UID, Controller: &controlled}},
 	}}
 	target.Spec.Run, target.Spec.Step, target.Status.Run = 1, 1, 1
+	target.Spec.Clusters = []string{"eu", "us"}
 	target.Status.Results = []shipper.CheckResult{
 		{Name: "errors", Cluster: "us", Phase: shipper.CheckRunning, Passed: 7, Message: "the server is down"},
 		{Name: "errors", Cluster: "eu", Phase: shipper.CheckPassed, Passed: 10},
