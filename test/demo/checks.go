@@ -108,6 +108,7 @@ spec:
   interval: 5s
   timeout: 5s
   failureLimit: 1
+  noData: Inconclusive
   inconclusiveLimit: 3
   prometheus:
     queries:

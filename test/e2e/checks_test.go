@@ -88,7 +88,8 @@ func (s *fixture) checks(name string, spec shipper.CheckSpec) {
 // errorsCheck is the check of the share of errors, every five seconds.
 func errorsCheck(count int32) shipper.CheckSpec {
 	return shipper.CheckSpec{
-		Interval: "5s", Timeout: "5s", Count: count, FailureLimit: 1, InconclusiveLimit: 100, Pass: "new <= 0.05 + double(args.slack)",
+		Interval: "5s", Timeout: "5s", Count: count, FailureLimit: 1, InconclusiveLimit: 100, NoData: shipper.NoDataInconclusive,
+		Pass:       "new <= 0.05 + double(args.slack)",
 		Args:       []shipper.CheckArgument{{Name: "slack", Default: new("0")}},
 		Prometheus: &shipper.PrometheusCheck{Queries: map[string]shipper.CheckQuery{"new": share("$(release)")}},
 	}
