@@ -104,6 +104,9 @@ func moving(stored []byte) map[string]any {
 	} {
 		unstructured.RemoveNestedField(out, bookkeeping...)
 	}
+	if out["kind"] == "Deployment" { // Progressing turns False by itself after ten minutes; the numbers of Pods stay
+		unstructured.RemoveNestedField(out, "status", "conditions")
+	}
 	if turns, _, _ := unstructured.NestedString(out, "metadata", "labels", shipper.LBLabel); turns != "" && out["kind"] == "Service" {
 		unstructured.RemoveNestedField(out, "spec", "selector") // the EndpointSlices show which Pods serve
 	}
