@@ -45,7 +45,7 @@ func (r *Reconciler) observeChecks(ctx context.Context, s *scope) (checksScope, 
 	case !apierrors.IsNotFound(err):
 		return out, fmt.Errorf("reading CheckTarget %s/%s: %w", newest.Namespace, newest.Name, err)
 	}
-	if check.Current(out.target, newest) {
+	if check.Current(out.target, newest) || !converged(newest) {
 		return out, nil
 	}
 	out.found = map[types.NamespacedName]*shipper.Check{}
@@ -63,6 +63,12 @@ func (r *Reconciler) observeChecks(ctx context.Context, s *scope) (checksScope, 
 		}
 	}
 	return out, nil
+}
+
+// converged reports whether the stored status says that a Release's requested step has had what it wants.
+func converged(rel *shipper.Release) bool {
+	p := rel.Status.Progress
+	return p != nil && p.ConvergedTime != nil && p.Move == stamp.Moved(rel).Count && p.Step == rel.Spec.TargetStep
 }
 
 // checksPlan is what is planned of the checks of the newest Release's step.
@@ -83,9 +89,8 @@ func planChecks(s *scope, now metav1.Time) checksPlan {
 		state := check.StateOf(s.checks.target)
 		return checksPlan{state: &state}
 	}
-	p := newest.Status.Progress
-	if p == nil || p.ConvergedTime == nil || p.Move != stamp.Moved(newest).Count || p.Step != newest.Spec.TargetStep {
-		return checksPlan{} // filling in arguments takes time
+	if !converged(newest) {
+		return checksPlan{}
 	}
 	rels := s.history.Releases()
 	request := check.Request{
@@ -107,11 +112,11 @@ func planChecks(s *scope, now metav1.Time) checksPlan {
 	return checksPlan{run: run}
 }
 
-// begins drops the run unless the step has what it wants. A step that was gone back to is not checked: nothing goes on from it by itself.
-// Nor is a Release that is complete. Tests and Jobs run new Pods: none begin under a block.
+// begins drops the run of a step that was gone back to, from which nothing goes on by itself, and of a Release that is complete or whose
+// abort is not done with. Tests and Jobs run new Pods: none begin under a block.
 func (p checksPlan) begins(s *scope, d progress.Decision, blocked string) checksPlan {
 	is := d.Progress
-	if p.run == nil || is == nil || is.ConvergedTime == nil || is.MovedBack || strategy.Complete(s.history.Newest()) {
+	if p.run == nil || is == nil || is.MovedBack || strategy.Complete(s.history.Newest()) {
 		p.run = nil
 		return p
 	}

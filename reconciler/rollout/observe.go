@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/rollout/blocks"
@@ -100,7 +101,7 @@ func (r *Reconciler) observeApprovals(ctx context.Context, s *scope) ([]shipper.
 // observeClusters reads the clusters if a block names some or the newest Release has none yet.
 func (r *Reconciler) observeClusters(ctx context.Context, s *scope) error {
 	newest := s.history.Newest()
-	if !blocks.NameClusters(s.blocks) && (newest == nil || len(strategy.Clusters(newest)) > 0) {
+	if !blocks.NameClusters(s.blocks) && (newest == nil || len(stamp.Clusters(newest)) > 0) {
 		return nil
 	}
 	var clusters shipper.ClusterList

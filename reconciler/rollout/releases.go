@@ -77,7 +77,7 @@ func planReleases(s *scope, now metav1.Time) releasesPlan {
 	if p.blocked != "" {
 		return p
 	}
-	if len(strategy.Clusters(newest)) == 0 {
+	if len(stamp.Clusters(newest)) == 0 {
 		choice, err := placement.Choose(s.app.Name, newest.Spec.Environment.ClusterRequirements, s.clusters)
 		switch {
 		case err != nil:
@@ -136,7 +136,7 @@ func (p releasesPlan) missing(s *scope) []missingTargets {
 			(role != strategy.Contender && role != strategy.Incumbent && !r.Lost()) {
 			continue
 		}
-		c := missingTargets{index: i, clusters: strategy.Clusters(r.Release)}
+		c := missingTargets{index: i, clusters: stamp.Clusters(r.Release)}
 		if role == strategy.Contender && p.choice != nil {
 			c.clusters = p.choice
 		}

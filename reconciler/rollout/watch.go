@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"shipper.dev/shipper/apis/rules/strategy"
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
@@ -114,7 +114,7 @@ func requests(ctx context.Context, rels shipper.ReleaseList) []reconcile.Request
 }
 
 func isUnscheduled(o client.Object) []string {
-	if rel, ok := o.(*shipper.Release); ok && len(strategy.Clusters(rel)) == 0 {
+	if rel, ok := o.(*shipper.Release); ok && len(stamp.Clusters(rel)) == 0 {
 		return []string{yes}
 	}
 	return nil

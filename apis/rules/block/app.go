@@ -168,7 +168,7 @@ func LabelsOf(rel *shipper.Release) map[string]string {
 func (a App) where(rels []*shipper.Release, next *shipper.ReleaseEnvironment) []string {
 	out, places := []string{}, []*shipper.ReleaseEnvironment{}
 	for _, rel := range rels {
-		chosen := strategy.Clusters(rel)
+		chosen := stamp.Clusters(rel)
 		if out = append(out, chosen...); len(chosen) == 0 {
 			places = append(places, &rel.Spec.Environment)
 		}

@@ -116,7 +116,7 @@ func (d *decision) startOrContinue() {
 		d.progress = was.DeepCopy()
 	default:
 		d.progress = &shipper.ReleaseProgress{
-			Step: d.target(), Move: moved.Count, MovedBack: d.movedBack(moved), RequestedTime: upTo(d.now),
+			Step: d.target(), Move: moved.Count, MovedBack: stamp.WentBack(d.Release), RequestedTime: upTo(d.now),
 		}
 		if was != nil && d.progress.MovedBack && moved.Why == RolloutFailed {
 			d.progress.Failure = was.Failure
@@ -132,19 +132,6 @@ func (d *decision) startOrContinue() {
 	if d.strategy.ProgressDeadline != "" && d.progress.ConvergedTime == nil {
 		d.progress.AvailablePods = max(d.progress.AvailablePods, d.Step.Available)
 	}
-}
-
-// movedBack reports whether the last change of the position was to lower it. A change that no webhook has noted is known by the step
-// that was achieved, or by the figures before.
-func (d *decision) movedBack(moved shipper.ReleaseMove) bool {
-	switch was := d.stored; {
-	case moved.Count > 0 && moved.To == d.target() && (was == nil || was.Move != moved.Count):
-		return moved.To < moved.From
-	case was != nil:
-		return d.target() < was.Step
-	}
-	achieved := d.Release.Status.AchievedStep
-	return achieved != nil && achieved.Step > d.target()
 }
 
 // advancing is the condition Advancing; it fills in what is done next.

@@ -21,6 +21,22 @@ func Moved(rel *shipper.Release) shipper.ReleaseMove {
 	return m
 }
 
+// WentBack reports whether the last change of a Release's targetStep was to lower it. A change that no webhook has noted is known by the
+// figures of the step before, or by the step that was achieved.
+func WentBack(rel *shipper.Release) bool {
+	target, m, p := rel.Spec.TargetStep, Moved(rel), rel.Status.Progress
+	switch {
+	case p != nil && p.Step == target && p.Move == m.Count:
+		return p.MovedBack
+	case m.Count > 0 && m.To == target && (p == nil || p.Move != m.Count):
+		return m.To < m.From
+	case p != nil:
+		return target < p.Step
+	}
+	achieved := rel.Status.AchievedStep
+	return achieved != nil && achieved.Step > target
+}
+
 // Move is the note of a change of targetStep from old's to rel's.
 func Move(old, rel *shipper.Release, by, why string, now metav1.Time) string {
 	return note(shipper.ReleaseMove{

@@ -94,3 +94,46 @@ func TestFailuresAreNoted(t *testing.T) {
 		t.Error("another environment has not failed")
 	}
 }
+
+func TestWhetherAReleaseWentBack(t *testing.T) {
+	move := func(from, to int32) string {
+		return stamp.Move(
+			&shipper.Release{Spec: shipper.ReleaseSpec{TargetStep: from}}, &shipper.Release{Spec: shipper.ReleaseSpec{TargetStep: to}},
+			"alice", "", metav1.NewTime(time.Unix(0, 0)))
+	}
+	for sentence, tc := range map[string]struct {
+		noted    string
+		progress *shipper.ReleaseProgress
+		achieved *shipper.AchievedStep
+		want     bool
+	}{
+		"a new Release did not": {},
+		"the figures of the step are believed": {
+			noted: move(2, 1), progress: &shipper.ReleaseProgress{Step: 1, Move: 1, MovedBack: true}, want: true,
+		},
+		"the figures of the step are believed before what was achieved": {
+			progress: &shipper.ReleaseProgress{Step: 1}, achieved: &shipper.AchievedStep{Step: 2},
+		},
+		"a noted move down":                       {noted: move(2, 1), progress: &shipper.ReleaseProgress{Step: 2}, want: true},
+		"a noted move down without figures":       {noted: move(2, 1), want: true},
+		"a noted move up":                         {noted: move(0, 1), progress: &shipper.ReleaseProgress{}},
+		"a noted move up below what was achieved": {noted: move(0, 1), achieved: &shipper.AchievedStep{Step: 2}},
+		"a move down without a note":              {progress: &shipper.ReleaseProgress{Step: 2}, want: true},
+		"a move up without a note":                {progress: &shipper.ReleaseProgress{}, achieved: &shipper.AchievedStep{Step: 2}},
+		"a note of an earlier move is not asked": {
+			noted: move(0, 2), progress: &shipper.ReleaseProgress{Step: 2, Move: 1}, want: true,
+		},
+		"without note and figures, the achieved step decides": {achieved: &shipper.AchievedStep{Step: 2}, want: true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			rel := &shipper.Release{
+				Spec:   shipper.ReleaseSpec{TargetStep: 1},
+				Status: shipper.ReleaseStatus{Progress: tc.progress, AchievedStep: tc.achieved},
+			}
+			rel.Annotations = map[string]string{shipper.ReleaseMovedAnnotation: tc.noted}
+			if got := stamp.WentBack(rel); got != tc.want {
+				t.Errorf("got %t, want %t", got, tc.want)
+			}
+		})
+	}
+}

@@ -32,7 +32,12 @@ func Next(
 
 // Newest is app's Release of the highest generation that is not being deleted; nil when there is none.
 func Newest(app *shipper.Application, existing []*shipper.Release) *shipper.Release {
-	ordered, _ := SortByGeneration(Own(app, existing))
+	return NewestOf(Own(app, existing))
+}
+
+// NewestOf is Newest of Releases that are all of one Application.
+func NewestOf(rels []*shipper.Release) *shipper.Release {
+	ordered, _ := SortByGeneration(rels)
 	for i := len(ordered) - 1; i >= 0; i-- {
 		if ordered[i].DeletionTimestamp.IsZero() {
 			return ordered[i]

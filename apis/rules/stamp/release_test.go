@@ -293,3 +293,14 @@ func TestHighestObserved(t *testing.T) {
 }
 
 func text(s string) *string { return &s }
+
+func TestClustersAreReadAsTheyWereMeant(t *testing.T) {
+	rel := &shipper.Release{}
+	if got := stamp.Clusters(rel); got != nil {
+		t.Errorf("got %v, want none", got)
+	}
+	rel.Annotations = map[string]string{shipper.ReleaseClustersAnnotation: "b, a,,b"}
+	if diff := cmp.Diff([]string{"a", "b"}, stamp.Clusters(rel)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"shipper.dev/shipper/apis/rules/check"
+	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	"shipper.dev/shipper/apis/rules/traffic"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -104,7 +105,7 @@ func schedule(r *strategy.Release, replicas int32, clusters []string) {
 // not.
 func (a *app) restore(status bool) {
 	for _, r := range a.releases {
-		schedule(r, r.Capacity.Spec.Clusters[0].TotalReplicaCount, strategy.Clusters(r.Release))
+		schedule(r, r.Capacity.Spec.Clusters[0].TotalReplicaCount, stamp.Clusters(r.Release))
 		if !status {
 			r.Release.Status = shipper.ReleaseStatus{}
 		}

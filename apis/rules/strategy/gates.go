@@ -69,14 +69,7 @@ func (r *rollout) readiness() []stage {
 // checkedBefore reports whether a step needs no checks: the Release is complete, or went back to it from one that it had achieved.
 // A step that a user goes forward to is checked again.
 func checkedBefore(rel *shipper.Release) bool {
-	at, m, p := achieved(rel), stamp.Moved(rel), rel.Status.Progress
-	switch {
-	case Complete(rel), p != nil && p.Step == rel.Spec.TargetStep && p.Move == m.Count && p.MovedBack:
-		return at >= rel.Spec.TargetStep
-	case m.Count > 0 && m.To == rel.Spec.TargetStep:
-		return m.To < m.From && at >= rel.Spec.TargetStep
-	}
-	return at > rel.Spec.TargetStep // nobody has noted the move
+	return achieved(rel) >= rel.Spec.TargetStep && (Complete(rel) || stamp.WentBack(rel))
 }
 
 // approvals is the stage of the approvals that the step's gate asks for. They count as long as the Release is not moved, so a step that is

@@ -50,11 +50,8 @@ func (r Release) Scheduled() bool {
 // that is known not to have been scheduled has never run.
 func (r Release) Lost() bool {
 	c := shipper.FindCondition(r.Release.Status.Conditions, shipper.ReleaseScheduled)
-	return !r.Scheduled() && len(Clusters(r.Release)) > 0 && (c == nil || c.Status != corev1.ConditionFalse)
+	return !r.Scheduled() && len(stamp.Clusters(r.Release)) > 0 && (c == nil || c.Status != corev1.ConditionFalse)
 }
-
-// Clusters are the clusters chosen for a Release, sorted; none before they are chosen.
-func Clusters(rel *shipper.Release) []string { return stamp.Clusters(rel) }
 
 // Role is the part a Release has in a rollout.
 type Role string
@@ -122,7 +119,7 @@ func statusless(rel *shipper.Release) bool {
 // takenForComplete reports whether to treat a Release that is not the newest as complete: it was restored without its status,
 // and its targetStep is the last step.
 func takenForComplete(rel *shipper.Release) bool {
-	return statusless(rel) && len(Clusters(rel)) > 0 && last(rel)
+	return statusless(rel) && len(stamp.Clusters(rel)) > 0 && last(rel)
 }
 
 // roles are the Roles of the observed Releases.

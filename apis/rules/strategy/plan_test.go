@@ -311,17 +311,6 @@ func TestNoReleaseIsReplacedByOneThatLacksCapacity(t *testing.T) {
 	}
 }
 
-func TestClustersAreReadAsTheyWereMeant(t *testing.T) {
-	rel := &shipper.Release{}
-	if got := strategy.Clusters(rel); got != nil {
-		t.Errorf("got %v, want none", got)
-	}
-	rel.Annotations = map[string]string{shipper.ReleaseClustersAnnotation: "b, a,,b"}
-	if diff := cmp.Diff([]string{"a", "b"}, strategy.Clusters(rel)); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}
-
 func TestTargetsOfAReleaseWithoutClustersStayAsTheyAre(t *testing.T) {
 	a := settled(t, 0, allIn)
 	delete(a.newest().Annotations, shipper.ReleaseClustersAnnotation)

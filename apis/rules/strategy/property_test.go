@@ -286,7 +286,7 @@ func (g *randomWalk) serving(cluster string) int32 {
 	var out int32
 	sole := g.sole(cluster)
 	for _, r := range g.releases {
-		if !slices.Contains(strategy.Clusters(r.Release), cluster) || sole != "" && sole != r.Release.Name {
+		if !slices.Contains(stamp.Clusters(r.Release), cluster) || sole != "" && sole != r.Release.Name {
 			continue
 		}
 		for _, c := range r.Traffic.Spec.Clusters {
@@ -313,7 +313,7 @@ func (g *randomWalk) setFloor() {
 	for _, cluster := range places {
 		var allowed int32
 		for r, wants := range g.sides() {
-			if wants[1] > 0 && slices.Contains(strategy.Clusters(r.Release), cluster) {
+			if wants[1] > 0 && slices.Contains(stamp.Clusters(r.Release), cluster) {
 				allowed += wantedPods(r, wants[0], cluster)
 			}
 		}
@@ -355,7 +355,7 @@ func (g *randomWalk) checkMarks() {
 		soles, previews := 0, 0
 		for _, r := range g.releases {
 			for _, c := range r.Traffic.Spec.Clusters {
-				if !slices.Contains(strategy.Clusters(r.Release), cluster) {
+				if !slices.Contains(stamp.Clusters(r.Release), cluster) {
 					continue // an administrator has taken it out of there
 				}
 				if c.Name == cluster && c.Sole && c.Weight > 0 {

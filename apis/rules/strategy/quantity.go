@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -67,7 +68,7 @@ func newQuantity(clusters []string, wanted int64, conditions []shipper.Condition
 func capacityQuantity(r Release, wanted int32) *quantity {
 	ct := r.Capacity
 	if ct == nil {
-		return &quantity{clusters: Clusters(r.Release), wanted: int64(wanted)}
+		return &quantity{clusters: stamp.Clusters(r.Release), wanted: int64(wanted)}
 	}
 	g := newQuantity(clustersOf(r), int64(wanted), ct.Status.Conditions, ct.Status.ObservedGeneration >= ct.Generation)
 	for _, c := range ct.Spec.Clusters {
@@ -88,7 +89,7 @@ func capacityQuantity(r Release, wanted int32) *quantity {
 func trafficQuantity(r Release, wanted int32, sum int64) *quantity {
 	tt := r.Traffic
 	if tt == nil {
-		return &quantity{clusters: Clusters(r.Release), wanted: int64(wanted)}
+		return &quantity{clusters: stamp.Clusters(r.Release), wanted: int64(wanted)}
 	}
 	g := newQuantity(clustersOf(r), int64(wanted), tt.Status.Conditions, tt.Status.ObservedGeneration >= tt.Generation)
 	for _, c := range tt.Spec.Clusters {
@@ -108,7 +109,7 @@ func trafficQuantity(r Release, wanted int32, sum int64) *quantity {
 
 // clustersOf are the chosen clusters; until they are known, the clusters of its InstallationTarget.
 func clustersOf(r Release) []string {
-	if chosen := Clusters(r.Release); len(chosen) > 0 || r.Installation == nil {
+	if chosen := stamp.Clusters(r.Release); len(chosen) > 0 || r.Installation == nil {
 		return chosen
 	}
 	return slices.Sorted(slices.Values(r.Installation.Spec.Clusters))

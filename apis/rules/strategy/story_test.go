@@ -288,7 +288,7 @@ var stories = map[string]func(*recorder){
 		s.goTo(1)
 		s.goTo(0)
 	},
-	"a-check-that-fails-holds-up-nobody-who-goes-back": func(s *recorder) {
+	"a-failed-check-does-not-delay-a-retreat": func(s *recorder) {
 		s.create(allIn, 10, "a", "b")
 		s.create([]shipper.RolloutStrategyStep{vanguard[0], checkedStep(vanguard[1]), vanguard[2]}, 10, "a", "b")
 		s.goTo(1)
@@ -657,7 +657,7 @@ var bluegreen = []shipper.RolloutStrategyStep{
 // byItself makes a Release whose strategy lets all traffic be switched at once.
 func (s *recorder) byItself(steps []shipper.RolloutStrategyStep) {
 	s.t.Helper()
-	clusters := strategy.Clusters(s.newest())
+	clusters := stamp.Clusters(s.newest())
 	r := s.release(steps, 10, clusters...)
 	r.Release.Spec.Environment.Strategy.Steps = slices.Clone(steps)
 	r.Release.Spec.Environment.Strategy.Steps[0].Gate = &shipper.StepGate{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -64,7 +65,7 @@ func (r *rollout) cover(contender, incumbent *participant, serving bool) {
 
 // restored reports whether a superseded Release has lost its status: it may have completed before.
 func restored(rel *shipper.Release) bool {
-	return len(Clusters(rel)) > 0 && shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseComplete) == nil
+	return len(stamp.Clusters(rel)) > 0 && shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseComplete) == nil
 }
 
 // retireSuperseded is the message of a superseded Release that is replaced.

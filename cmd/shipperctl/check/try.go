@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"shipper.dev/shipper/apis/rules/check"
+	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
@@ -168,7 +169,7 @@ func (a *attempt) plan(rels []*shipper.Release, key client.ObjectKey, shared str
 			Namespace: rel.Namespace, Name: rel.Name, Labels: map[string]string{shipper.AppLabel: rel.Labels[shipper.AppLabel]},
 		},
 		Spec: shipper.CheckTargetSpec{
-			Step: step, StartTime: started, Clusters: slices.Sorted(slices.Values(strategy.Clusters(rel))),
+			Step: step, StartTime: started, Clusters: slices.Sorted(slices.Values(stamp.Clusters(rel))),
 		},
 	}
 	if i := slices.Index(strategy.Roles(rels), strategy.Incumbent); i >= 0 {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
@@ -205,7 +206,7 @@ func makePlan(releases []shipper.Release, gone []string) cleanPlan {
 		from := rel.Annotations[shipper.ReleaseClustersAnnotation]
 		var stay []string
 		touched := false
-		for _, name := range strategy.Clusters(rel) {
+		for _, name := range stamp.Clusters(rel) {
 			if slices.Contains(gone, name) {
 				used[name], touched = true, true
 				continue

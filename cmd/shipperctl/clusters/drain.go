@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/credential"
@@ -87,7 +88,7 @@ func newDraining(cluster *shipper.Cluster, all []shipper.Cluster, releases []shi
 		}
 		l := leavingRelease{
 			namespace: rel.Namespace, name: rel.Name, app: rel.Labels[shipper.AppLabel], part: parts[keyOf(rel)], complete: strategy.Complete(rel),
-			stay: slices.DeleteFunc(strategy.Clusters(rel), func(name string) bool { return name == cluster.Name }),
+			stay: slices.DeleteFunc(stamp.Clusters(rel), func(name string) bool { return name == cluster.Name }),
 		}
 		if l.part == strategy.Retired {
 			d.retired++

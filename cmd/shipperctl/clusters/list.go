@@ -39,7 +39,7 @@ func newList(o *options) *cobra.Command {
 			}
 			placed := map[string]int{}
 			err = eachRelease(cmd.Context(), c, func(rel *shipper.Release) {
-				for _, name := range strategy.Clusters(rel) {
+				for _, name := range stamp.Clusters(rel) {
 					if isPlacedOn(rel, name) {
 						placed[name]++
 					}
@@ -218,7 +218,7 @@ func listReleases(releases []shipper.Release) []listedRelease {
 		out = append(out, listedRelease{
 			Namespace: rel.Namespace, Name: rel.Name, Application: rel.Labels[shipper.AppLabel],
 			Role:     parts[types.NamespacedName{Namespace: rel.Namespace, Name: rel.Name}],
-			Clusters: append([]string{}, strategy.Clusters(rel)...),
+			Clusters: append([]string{}, stamp.Clusters(rel)...),
 		})
 	}
 	return out
@@ -283,7 +283,7 @@ func readReleases(ctx context.Context, from client.Reader, of ...client.ListOpti
 
 // isPlacedOn reports whether a Release is placed on a cluster. One that is being deleted is not.
 func isPlacedOn(rel *shipper.Release, cluster string) bool {
-	return rel.DeletionTimestamp.IsZero() && slices.Contains(strategy.Clusters(rel), cluster)
+	return rel.DeletionTimestamp.IsZero() && slices.Contains(stamp.Clusters(rel), cluster)
 }
 
 // rolesOf maps each Release to its role in the rollout of its Application; those without a valid generation, and

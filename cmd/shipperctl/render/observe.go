@@ -21,7 +21,6 @@ import (
 
 	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/stamp"
-	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/reconciler/fleet"
@@ -86,7 +85,7 @@ func (r *renderer) next(ctx context.Context, app *shipper.Application) (*shipper
 
 // placed are the clusters of a Release: those that it has, or those that it would get now.
 func (r *renderer) placed(ctx context.Context, rel *shipper.Release) ([]string, error) {
-	if names := strategy.Clusters(rel); len(names) > 0 {
+	if names := stamp.Clusters(rel); len(names) > 0 {
 		return names, nil
 	}
 	var all shipper.ClusterList

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -56,7 +57,7 @@ func sides(o *observed, rel *shipper.Release, names map[string]bool) map[string]
 		}
 		return out[cluster]
 	}
-	for _, name := range strategy.Clusters(rel) {
+	for _, name := range stamp.Clusters(rel) {
 		at(name)
 	}
 	if ct := o.capacity[rel.Name]; ct != nil {
