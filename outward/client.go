@@ -83,6 +83,18 @@ func (c Credentials) TLS() (*tls.Config, error) {
 	return config, nil
 }
 
+// Authorize returns a copy of request with the token, or the name and the password.
+func (c Credentials) Authorize(request *http.Request) *http.Request {
+	request = request.Clone(request.Context())
+	switch {
+	case c.Token != "":
+		request.Header.Set("Authorization", "Bearer "+c.Token)
+	case c.Username != "":
+		request.SetBasicAuth(c.Username, c.Password)
+	}
+	return request
+}
+
 // NewClient returns a client that requests only URLs that policy allows, with the credentials, and follows no redirects. The context
 // of a request bounds its time. CloseIdleConnections ends its connections. An error follows the name of the Secret of c.
 func NewClient(policy Policy, c Credentials) (*http.Client, error) {
@@ -113,15 +125,7 @@ func (a *authenticated) RoundTrip(request *http.Request) (*http.Response, error)
 		}
 		return nil, err
 	}
-	switch c := a.credentials; {
-	case c.Token != "":
-		request = request.Clone(request.Context())
-		request.Header.Set("Authorization", "Bearer "+c.Token)
-	case c.Username != "":
-		request = request.Clone(request.Context())
-		request.SetBasicAuth(c.Username, c.Password)
-	}
-	return a.next.RoundTrip(request)
+	return a.next.RoundTrip(a.credentials.Authorize(request))
 }
 
 // CloseIdleConnections is called by that of http.Client.

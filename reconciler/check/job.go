@@ -4,6 +4,7 @@ package check
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -34,35 +35,35 @@ const (
 
 // job begins the Job of a check, or looks how far it is. Events of the Job bring the next pass.
 func (r *Reconciler) job(ctx context.Context, c *one, member *fleet.Member) (outcome, error) {
-	want, err := r.jobOf(ctx, c, member)
-	if err != nil {
+	name := jobName(c)
+	live, err := liveJob(ctx, member, client.ObjectKey{Namespace: c.key.Namespace, Name: name})
+	switch {
+	case err != nil:
 		return outcome{message: err.Error(), again: retryLost}, nil
-	}
-	live, err := liveJob(ctx, member, client.ObjectKeyFromObject(want))
-	if err != nil {
-		return outcome{message: err.Error(), again: retryLost}, nil
-	}
-	if live == nil {
-		if c.state.jobSeen(c.key) == want.Name {
-			return outcome{verdict: shipper.VerdictError, message: "the Job was removed before its end was seen"}, nil
-		}
-		return r.createJob(ctx, c, member, want)
+	case live == nil && c.state.jobSeen(c.key) == name:
+		return outcome{verdict: shipper.VerdictError, message: "the Job was removed before its end was seen"}, nil
+	case live == nil:
+		return r.createJob(ctx, c, member)
 	}
 	switch ended, failed, message := endOf(live); {
-	case live.Annotations[runAnnotation] != want.Annotations[runAnnotation]:
-		return outcome{verdict: shipper.VerdictError, message: fmt.Sprintf("there is another Job %s", want.Name)}, nil
+	case live.Annotations[runAnnotation] != runOf(c):
+		return outcome{verdict: shipper.VerdictError, message: fmt.Sprintf("there is another Job %s", name)}, nil
 	case ended && failed:
 		return outcome{verdict: shipper.VerdictFailed, message: message}, nil
 	case ended:
 		return outcome{verdict: shipper.VerdictPassed}, nil
 	}
-	c.state.noteJob(c.key, want.Name)
+	c.state.noteJob(c.key, name)
 	return outcome{message: "the Job runs"}, nil
 }
 
 // createJob makes a Job. What the cluster refuses is no verdict about the Release.
-func (r *Reconciler) createJob(ctx context.Context, c *one, member *fleet.Member, job *batchv1.Job) (outcome, error) {
-	err := member.Client().Create(ctx, job, client.FieldOwner(shipper.FieldOwner))
+func (r *Reconciler) createJob(ctx context.Context, c *one, member *fleet.Member) (outcome, error) {
+	job, err := r.jobOf(ctx, c, member)
+	if err != nil {
+		return outcome{message: err.Error(), again: retryLost}, nil
+	}
+	err = member.Client().Create(ctx, job, client.FieldOwner(shipper.FieldOwner))
 	switch {
 	case err == nil:
 		c.state.noteJob(c.key, job.Name)
@@ -135,14 +136,16 @@ func (r *Reconciler) jobOf(ctx context.Context, c *one, member *fleet.Member) (*
 	if err := member.Client().Get(ctx, key, anchor); err != nil {
 		return nil, fmt.Errorf("reading the anchor of the Release: %w", err)
 	}
-	run := fmt.Sprintf("%s/%d", c.target.UID, c.target.Spec.Run)
 	job.ObjectMeta = metav1.ObjectMeta{
 		Namespace: c.key.Namespace, Name: jobName(c), Labels: map[string]string{shipper.AppLabel: c.target.Labels[shipper.AppLabel]},
-		Annotations:     map[string]string{jobAnnotation: c.key.Name + "/" + c.key.Check, runAnnotation: run},
+		Annotations:     map[string]string{jobAnnotation: c.key.Name + "/" + c.key.Check, runAnnotation: runOf(c)},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: anchor.Name, UID: anchor.UID}},
 	}
 	return job, nil
 }
+
+// runOf identifies the run that a Job is of.
+func runOf(c *one) string { return fmt.Sprintf("%s/%d", c.target.UID, c.target.Spec.Run) }
 
 // jobName is the name of the Job of a run. The errors are Jobs that were removed before their end was seen.
 func jobName(c *one) string {
@@ -151,6 +154,6 @@ func jobName(c *one) string {
 	if len(name) <= maxJobName {
 		return name
 	}
-	sum := digest(map[string][]byte{"name": []byte(name)})[:8]
-	return strings.TrimRight(name[:maxJobName-len(sum)-1], ".-") + "-" + sum
+	digest := fmt.Sprintf("-%x", sha256.Sum256([]byte(name)))[:9]
+	return strings.TrimRight(name[:maxJobName-len(digest)], ".-") + digest
 }

@@ -65,9 +65,6 @@ func unavailablef(format string, args ...any) *unavailable {
 
 // place is where a check is measured in a cluster.
 func (r *Reconciler) place(ctx context.Context, c *one, cluster string) (measurement.Place, error) {
-	if lost := r.lost(ctx, cluster); lost != "" {
-		return measurement.Place{}, unavailablef("%s", lost)
-	}
 	var known shipper.Cluster
 	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, &known); client.IgnoreNotFound(err) != nil {
 		return measurement.Place{}, fmt.Errorf("reading Cluster %q: %w", cluster, err)

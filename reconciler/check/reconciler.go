@@ -109,9 +109,8 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 
 // one is what a pass is about.
 type one struct {
-	key     Key
-	target  *shipper.CheckTarget
-	release *shipper.Release
+	key    Key
+	target *shipper.CheckTarget
 	// run is the check, and state what came of all checks of the target so far.
 	run   *shipper.CheckRun
 	state *state
@@ -137,7 +136,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key Key) (ctrl.Result, error
 
 // observe returns nil if the check is not to be made: its run is over, or its Release is not the newest.
 func (r *Reconciler) observe(ctx context.Context, key Key) (*one, error) {
-	c := &one{key: key, target: &shipper.CheckTarget{}, release: &shipper.Release{}}
+	c := &one{key: key, target: &shipper.CheckTarget{}}
 	err := r.client.Get(ctx, key.target(), c.target)
 	if apierrors.IsNotFound(err) {
 		r.results.forget(key.target())
@@ -150,7 +149,6 @@ func (r *Reconciler) observe(ctx context.Context, key Key) (*one, error) {
 	if err != nil || newest == nil || newest.Name != key.Name || !check.Current(c.target, newest) {
 		return nil, err
 	}
-	c.release = newest
 	for i := range c.target.Spec.Checks {
 		if c.target.Spec.Checks[i].Name == key.Check {
 			c.run = &c.target.Spec.Checks[i]
@@ -169,13 +167,7 @@ func (r *Reconciler) newest(ctx context.Context, target *shipper.CheckTarget) (*
 	if err != nil {
 		return nil, fmt.Errorf("finding the newest Release of CheckTarget %s/%s: %w", target.Namespace, target.Name, err)
 	}
-	ordered, _ := stamp.SortByGeneration(rels)
-	for i := len(ordered) - 1; i >= 0; i-- {
-		if ordered[i].DeletionTimestamp.IsZero() {
-			return ordered[i], nil
-		}
-	}
-	return nil, nil
+	return stamp.NewestOf(rels), nil
 }
 
 // step measures if that is due, and returns how long until the next measurement; 0 when there is none.

@@ -3,6 +3,7 @@
 package check
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -31,15 +32,17 @@ func (r *results) of(target *shipper.CheckTarget) *state {
 	if s != nil && s.uid == target.UID && s.run >= target.Spec.Run {
 		return s
 	}
-	s = &state{uid: target.UID, run: target.Spec.Run, known: map[place]shipper.CheckResult{}, lost: map[string]string{},
-		jobs: map[place]string{}}
+	s = &state{
+		uid: target.UID, run: target.Spec.Run, known: map[Key]shipper.CheckResult{}, lost: map[string]string{}, jobs: map[Key]string{},
+	}
+	keyOf := func(r shipper.CheckResult) Key { return Key{target.Namespace, target.Name, r.Name, r.Cluster} }
 	for _, one := range check.Start(&target.Spec) {
-		s.known[place{one.Name, one.Cluster}] = one
+		s.known[keyOf(one)] = one
 	}
 	if target.Status.Run == target.Spec.Run {
 		for _, one := range target.Status.Results {
-			if _, is := s.known[place{one.Name, one.Cluster}]; is {
-				s.known[place{one.Name, one.Cluster}] = *one.DeepCopy()
+			if _, is := s.known[keyOf(one)]; is {
+				s.known[keyOf(one)] = *one.DeepCopy()
 			}
 		}
 	} else {
@@ -55,20 +58,17 @@ func (r *results) forget(key types.NamespacedName) {
 	delete(r.all, key)
 }
 
-// place is a check in a cluster.
-type place struct{ name, cluster string }
-
 // state is what came of one run so far.
 type state struct {
 	uid types.UID
 	run int64
 
 	mu    sync.Mutex
-	known map[place]shipper.CheckResult
+	known map[Key]shipper.CheckResult
 	// lost says why clusters cannot be worked with.
 	lost map[string]string
 	// jobs are the names of Jobs that were there.
-	jobs map[place]string
+	jobs map[Key]string
 	// changed is true while the status lacks something, and urgent while it lacks a decision.
 	changed, urgent bool
 	// since is when the status was last written, or the first pass.
@@ -81,15 +81,15 @@ type state struct {
 func (s *state) get(key Key) shipper.CheckResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.known[place{key.Check, key.Cluster}]
+	return s.known[key]
 }
 
 // add keeps a measurement.
 func (s *state) add(key Key, run *shipper.CheckRun, m check.Measurement) shipper.CheckResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	is := check.Add(run, s.known[place{key.Check, key.Cluster}], m)
-	s.known[place{key.Check, key.Cluster}] = is
+	is := check.Add(run, s.known[key], m)
+	s.known[key] = is
 	s.changed, s.urgent = true, s.urgent || is.Phase.Decided()
 	return is
 }
@@ -98,13 +98,12 @@ func (s *state) add(key Key, run *shipper.CheckRun, m check.Measurement) shipper
 func (s *state) start(key Key, message string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	at := place{key.Check, key.Cluster}
-	is := s.known[at]
+	is := s.known[key]
 	if is.Phase.Decided() || is.Phase == shipper.CheckRunning && is.Message == message {
 		return
 	}
 	is.Phase, is.Message = shipper.CheckRunning, message
-	s.known[at], s.changed = is, true
+	s.known[key], s.changed = is, true
 }
 
 // lose notes that a cluster cannot be worked with.
@@ -151,12 +150,8 @@ func (s *state) take(now time.Time) ([]shipper.CheckResult, map[string]string) {
 		out = append(out, *one.DeepCopy())
 	}
 	slices.SortFunc(out, check.ByNameAndCluster)
-	lost := map[string]string{}
-	for cluster, why := range s.lost {
-		lost[cluster] = why
-	}
 	s.changed, s.urgent, s.since = false, false, now
-	return out, lost
+	return out, maps.Clone(s.lost)
 }
 
 // writeAgain has the status written again.
@@ -170,13 +165,13 @@ func (s *state) writeAgain() {
 func (s *state) noteJob(key Key, name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.jobs[place{key.Check, key.Cluster}] = name
+	s.jobs[key] = name
 }
 
 func (s *state) jobSeen(key Key) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.jobs[place{key.Check, key.Cluster}]
+	return s.jobs[key]
 }
 
 // waitingFor are the keys of checks that a cluster was lost for.
@@ -184,12 +179,12 @@ func (r *results) waitingFor(cluster string) []Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var out []Key
-	for target, s := range r.all {
+	for _, s := range r.all {
 		s.mu.Lock()
 		if s.lost[cluster] != "" {
-			for at, is := range s.known {
-				if (at.cluster == cluster || at.cluster == "") && !is.Phase.Decided() {
-					out = append(out, Key{target.Namespace, target.Name, at.name, at.cluster})
+			for key, is := range s.known {
+				if (key.Cluster == cluster || key.Cluster == "") && !is.Phase.Decided() {
+					out = append(out, key)
 				}
 			}
 		}

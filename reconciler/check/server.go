@@ -60,7 +60,10 @@ func (r *Reconciler) own(ctx context.Context, c *one, address, secret string) (m
 	if namespace != c.key.Namespace && namespace != r.SharedNamespace {
 		return measurement.Place{}, unavailablef("Check %s is of another namespace", c.run.From)
 	}
-	if cluster := r.measuredWithTenant(ctx, address); cluster != "" {
+	switch cluster, err := r.measuredWithTenant(ctx, address); {
+	case err != nil:
+		return measurement.Place{}, err
+	case cluster != "":
 		return measurement.Place{}, unavailablef("%s is the server of Cluster %q, which is asked for the series of one namespace alone: leave "+
 			"prometheus.address out", address, cluster)
 	}
@@ -74,14 +77,14 @@ func (r *Reconciler) own(ctx context.Context, c *one, address, secret string) (m
 
 // measuredWithTenant is the name of a Cluster whose metrics are at the host of an address, and are restricted to one namespace; empty if
 // there is none.
-func (r *Reconciler) measuredWithTenant(ctx context.Context, address string) string {
+func (r *Reconciler) measuredWithTenant(ctx context.Context, address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil {
-		return ""
+		return "", unavailablef("%q is not a URL", address)
 	}
 	var all shipper.ClusterList
 	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return ""
+		return "", fmt.Errorf("listing clusters: %w", err)
 	}
 	for i := range all.Items {
 		m := all.Items[i].Spec.Metrics
@@ -90,10 +93,10 @@ func (r *Reconciler) measuredWithTenant(ctx context.Context, address string) str
 		}
 		theirs, err := url.Parse(m.Address)
 		if err == nil && outward.HostOf(theirs) == outward.HostOf(u) && outward.PortOf(theirs) == outward.PortOf(u) {
-			return all.Items[i].Name
+			return all.Items[i].Name, nil
 		}
 	}
-	return ""
+	return "", nil
 }
 
 // credentials reads a Secret; nil without a name.

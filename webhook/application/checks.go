@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	rules "shipper.dev/shipper/apis/rules/check"
 	"shipper.dev/shipper/apis/rules/preview"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -45,12 +46,17 @@ func (w *Webhook) validateChecks(
 	return nil, nil
 }
 
-// describeChecks describes the checks of each step of a plan.
-func (w *Webhook) describeChecks(ctx context.Context, s *shipper.RolloutStrategy, namespace string, steps []preview.Step) {
+// describeChecks describes the checks of each step of the plan of a new Release.
+func (w *Webhook) describeChecks(ctx context.Context, rel *shipper.Release, steps []preview.Step) {
+	s := rel.Spec.Environment.Strategy
 	for i := range steps {
-		for _, c := range s.ChecksAt(int32(steps[i].Index)) {
+		checks := s.ChecksAt(int32(steps[i].Index))
+		if steps[i].Index == int(rel.Spec.TargetStep) {
+			checks = rules.Of(rel)
+		}
+		for _, c := range checks {
 			steps[i].Checks = append(steps[i].Checks,
-				preview.Check(c, w.Checks.Find(ctx, c.Check, namespace), s.Steps[steps[i].Index].After))
+				preview.Check(c, w.Checks.Find(ctx, c.Check, rel.Namespace), s.Steps[steps[i].Index].After))
 		}
 	}
 }

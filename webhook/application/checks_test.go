@@ -121,6 +121,28 @@ func TestADryRunShowsTheChecks(t *testing.T) {
 	}
 }
 
+func TestADryRunOfAFirstReleaseAtItsLastStepShowsNoChecks(t *testing.T) {
+	app := ask.Application(func(app *shipper.Application) {
+		strategy := app.Spec.Template.Strategy
+		strategy.FirstRelease = "Immediate"
+		strategy.Steps[len(strategy.Steps)-1].Checks = []shipper.StepCheck{{Check: "errors"}}
+	})
+	hook := webhookOf(t, ask.Grant(), &catalog{found: repository.Resolution{Version: "0.0.1"}}, errorRate("errors"))
+	a, req, dry := &response.Response{}, ask.Create(ask.Developer, app), true
+	req.DryRun = &dry
+	if err := hook.Validate(t.Context(), req, a); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"plan: the first Release begins at step 1 (firstRelease: Immediate)",
+		"plan: step 1 (full on): contender 3 Pods, 3 in traffic, in each cluster",
+		"plan: a step with a check that fails has failed: it waits for a person",
+	}
+	if diff := cmp.Diff(want, a.Warnings()[len(a.Warnings())-3:]); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
 // BenchmarkChecks is the validation of an edit of an Application with no check and with five.
 func BenchmarkChecks(b *testing.B) {
 	var known []client.Object

@@ -90,7 +90,7 @@ func (w *Webhook) steps(
 		out = append(out, fmt.Sprintf("the first Release begins at step %d (firstRelease: %s)", first, env.Strategy.FirstRelease))
 		steps = steps[first:]
 	}
-	w.describeChecks(ctx, env.Strategy, rel.Namespace, steps)
+	w.describeChecks(ctx, rel, steps)
 	for _, step := range steps {
 		if err != nil || len(differing) > 0 {
 			out = append(out, step.Shares()+step.Awaited())

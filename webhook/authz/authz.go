@@ -39,6 +39,16 @@ func SecretRemedy(secret types.NamespacedName) string {
 		"and a rolebinding to it", secret.Name, secret.Namespace, secret.Name)
 }
 
+// SecretRefused is the error of a user who names a Secret that they may not get in an object; empty if they may.
+func SecretRefused(ctx context.Context, a Authorizer, who authenticationv1.UserInfo, secret types.NamespacedName) (string, error) {
+	allowed, err := a.MayGet(ctx, who, "secrets", secret)
+	if err != nil || allowed {
+		return "", err
+	}
+	return fmt.Sprintf("user %q may not get secrets/%s in %s: the author must be allowed to get a Secret that the object names; %s",
+		who.Username, secret.Name, secret.Namespace, SecretRemedy(secret)), nil
+}
+
 // RetryAfter is the retry hint when the API server could not say what a user may do.
 const RetryAfter = time.Second
 

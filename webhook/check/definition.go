@@ -22,7 +22,7 @@ const (
 	minInterval   = 5 * time.Second
 	maxInterval   = 24 * time.Hour
 	maxTimeout    = 30 * time.Second
-	maxRunTimeout = 24 * time.Hour // of tests and job
+	maxRunTimeout = 24 * time.Hour // of job
 )
 
 // validate returns the errors of a Check, without those of its expressions.
@@ -150,14 +150,7 @@ func validateName(name string, path *field.Path) field.ErrorList {
 
 // inputsOf are the variables of pass and fail, as the reconciler declares them.
 func inputsOf(spec *shipper.CheckSpec) expression.Inputs {
-	in := expression.Inputs{List: spec.Over == shipper.OverFleet, HTTP: spec.HTTP != nil}
-	for _, arg := range spec.Args {
-		in.Args = append(in.Args, arg.Name)
-	}
-	if spec.Prometheus != nil {
-		in.Queries = slices.Sorted(maps.Keys(spec.Prometheus.Queries))
-	}
-	return in
+	return expression.Inputs(rules.VariablesOf(spec))
 }
 
 // maxShown bounds, in characters, the query that an error shows.

@@ -43,19 +43,12 @@ type edited struct {
 
 // refuses is why a check of a Release cannot run with the new definition; empty if all of them can.
 func (e *edited) refuses(rel *shipper.Release) string {
-	s := rel.Spec.Environment.Strategy
-	all := [][]shipper.StepCheck{s.Checks}
-	for i := range s.Steps {
-		all = append(all, s.Steps[i].Checks)
-	}
-	for _, checks := range all {
-		for _, c := range checks {
-			if key, err := rules.KeyOf(c.Check, rel.Namespace, e.shared); err != nil || key != e.key {
-				continue
-			}
-			if why := e.validate(c); why != "" {
-				return why
-			}
+	for _, c := range rel.Spec.Environment.Strategy.AllChecks() {
+		if key, err := rules.KeyOf(c.Check, rel.Namespace, e.shared); err != nil || key != e.key {
+			continue
+		}
+		if why := e.validate(c); why != "" {
+			return why
 		}
 	}
 	return ""

@@ -7,7 +7,6 @@ package notification
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -90,15 +89,12 @@ func (w *Webhook) permitSecret(ctx context.Context, req *admission.Request, now,
 	if old != nil && old.Spec.To.SecretName == name {
 		return nil
 	}
-	secret := types.NamespacedName{Namespace: now.Namespace, Name: name}
-	allowed, err := w.Authz.MayGet(ctx, req.UserInfo, "secrets", secret)
-	if err != nil {
+	refused, err := authz.SecretRefused(ctx, w.Authz, req.UserInfo, types.NamespacedName{Namespace: now.Namespace, Name: name})
+	switch {
+	case err != nil:
 		return response.Later(err.Error(), authz.RetryAfter)
+	case refused != "":
+		return response.Invalidate(kind, now.Name, field.ErrorList{field.Forbidden(field.NewPath("spec", "to", "secretName"), refused)})
 	}
-	if allowed {
-		return nil
-	}
-	return response.Invalidate(kind, now.Name, field.ErrorList{field.Forbidden(field.NewPath("spec", "to", "secretName"), fmt.Sprintf(
-		"user %q may not get secrets/%s in %s: the author must be allowed to get a Secret that the object names; %s",
-		req.UserInfo.Username, name, now.Namespace, authz.SecretRemedy(secret)))})
+	return nil
 }

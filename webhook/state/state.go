@@ -312,22 +312,16 @@ func clustersOf(o any) ([]string, error) {
 // checksOf are the keys of the Checks that a Release names. A name with a namespace is the key of a shared one.
 func checksOf(o any) ([]string, error) {
 	rel, ok := o.(*shipper.Release)
-	if !ok || rel.Spec.Environment.Strategy == nil {
+	if !ok {
 		return nil, nil
 	}
 	named := map[string]bool{}
-	add := func(checks []shipper.StepCheck) {
-		for _, c := range checks {
-			if strings.Contains(c.Check, "/") {
-				named[c.Check] = true
-			} else {
-				named[rel.Namespace+"/"+c.Check] = true
-			}
+	for _, c := range rel.Spec.Environment.Strategy.AllChecks() {
+		if strings.Contains(c.Check, "/") {
+			named[c.Check] = true
+		} else {
+			named[rel.Namespace+"/"+c.Check] = true
 		}
-	}
-	add(rel.Spec.Environment.Strategy.Checks)
-	for i := range rel.Spec.Environment.Strategy.Steps {
-		add(rel.Spec.Environment.Strategy.Steps[i].Checks)
 	}
 	return slices.Sorted(maps.Keys(named)), nil
 }

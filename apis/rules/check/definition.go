@@ -5,6 +5,7 @@ package check
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ const SharedNamespace = "shipper-checks"
 const (
 	DefaultInterval              = time.Minute
 	DefaultTimeout               = 10 * time.Second
-	DefaultRunTimeout            = 10 * time.Minute // of tests and job
+	DefaultRunTimeout            = 10 * time.Minute // of job
 	DefaultConsecutiveErrorLimit = 4
 	maxCount                     = 1000
 )
@@ -29,7 +30,7 @@ const (
 // Interval is the time between two measurements.
 func Interval(c *shipper.CheckSpec) time.Duration { return cmp.Or(c.Interval.Value(), DefaultInterval) }
 
-// Timeout bounds one measurement.
+// Timeout bounds one measurement, or the Job of one that is made by a Job.
 func Timeout(c *shipper.CheckSpec) time.Duration {
 	if Once(c) {
 		return cmp.Or(c.Timeout.Value(), DefaultRunTimeout)
@@ -70,6 +71,24 @@ func Compares(c *shipper.CheckSpec) bool {
 		texts = append(texts, string(c.Job.Raw))
 	}
 	return slices.ContainsFunc(texts, func(text string) bool { return Names(text, Incumbent) })
+}
+
+// Variables are those of a Check's expressions: its queries, each a number or a list of numbers, the response of a request, and args.
+type Variables struct {
+	// Queries and Args are names, the former sorted.
+	Queries []string
+	// List is true if queries give lists, and HTTP if there is a response.
+	List, HTTP bool
+	Args       []string
+}
+
+// VariablesOf are the variables of a Check's expressions.
+func VariablesOf(c *shipper.CheckSpec) Variables {
+	out := Variables{HTTP: c.HTTP != nil, List: c.HTTP == nil && c.Over == shipper.OverFleet, Args: namesOf(c.Args)}
+	if c.Prometheus != nil {
+		out.Queries = slices.Sorted(maps.Keys(c.Prometheus.Queries))
+	}
+	return out
 }
 
 // KeyOf is the Check that a step names. An error means that it may not name it.

@@ -416,6 +416,18 @@ func (s *RolloutStrategy) ChecksAt(step int32) []StepCheck {
 	return append(append([]StepCheck{}, own...), s.Checks...)
 }
 
+// AllChecks are the checks that the strategy names anywhere.
+func (s *RolloutStrategy) AllChecks() []StepCheck {
+	if s == nil {
+		return nil
+	}
+	out := append([]StepCheck{}, s.Checks...)
+	for i := range s.Steps {
+		out = append(out, s.Steps[i].Checks...)
+	}
+	return out
+}
+
 // HasChecks reports whether any step has checks.
 func (s *RolloutStrategy) HasChecks() bool {
 	if s == nil {

@@ -91,14 +91,7 @@ type authenticated struct {
 
 // RoundTrip implements http.RoundTripper.
 func (a *authenticated) RoundTrip(request *http.Request) (*http.Response, error) {
-	request = request.Clone(request.Context())
-	switch c := a.credentials; {
-	case c.Token != "":
-		request.Header.Set("Authorization", "Bearer "+c.Token)
-	case c.Username != "":
-		request.SetBasicAuth(c.Username, c.Password)
-	}
-	return a.next.RoundTrip(request)
+	return a.next.RoundTrip(a.credentials.Authorize(request))
 }
 
 // checkAddress returns an error if an --address is not the URL of a server.

@@ -165,7 +165,7 @@ func (f *found) users(shared string) map[types.NamespacedName][]string {
 	out := map[types.NamespacedName][]string{}
 	for i := range f.apps {
 		app := &f.apps[i]
-		for _, c := range usesOf(app.Spec.Template.Strategy) {
+		for _, c := range app.Spec.Template.Strategy.AllChecks() {
 			key, err := check.KeyOf(c.Check, app.Namespace, shared)
 			if name := client.ObjectKeyFromObject(app).String(); err == nil && !slices.Contains(out[key], name) {
 				out[key] = append(out[key], name)
@@ -174,18 +174,6 @@ func (f *found) users(shared string) map[types.NamespacedName][]string {
 	}
 	for _, names := range out {
 		slices.Sort(names)
-	}
-	return out
-}
-
-// usesOf are the Checks that a strategy names, at any step.
-func usesOf(s *shipper.RolloutStrategy) []shipper.StepCheck {
-	if s == nil {
-		return nil
-	}
-	out := slices.Clone(s.Checks)
-	for _, step := range s.Steps {
-		out = append(out, step.Checks...)
 	}
 	return out
 }

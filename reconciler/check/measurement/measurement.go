@@ -110,18 +110,6 @@ func respond(ctx context.Context, spec *shipper.HTTPCheck, at Place) (Values, er
 	return Values{Status: response.Status, JSON: response.JSON}, err
 }
 
-// Inputs are the variables of a Check's expressions.
-func Inputs(spec *shipper.CheckSpec) expression.Inputs {
-	in := expression.Inputs{HTTP: spec.HTTP != nil, List: spec.HTTP == nil && spec.Over == shipper.OverFleet}
-	if spec.Prometheus != nil {
-		in.Queries = slices.Sorted(maps.Keys(spec.Prometheus.Queries))
-	}
-	for _, arg := range spec.Args {
-		in.Args = append(in.Args, arg.Name)
-	}
-	return in
-}
-
 // Judge judges what was measured: in one cluster or, over the fleet, in each.
 func (m *Measurer) Judge(
 	ctx context.Context, spec *shipper.CheckSpec, args map[string]string, values []Values, at time.Time,
@@ -141,7 +129,7 @@ func (m *Measurer) Judge(
 		return out
 	}
 	in := expression.Values{Args: args, Status: values[0].Status, JSON: values[0].JSON}
-	if Inputs(spec).List {
+	if check.VariablesOf(spec).List {
 		in.Lists = lists(spec, values)
 	} else {
 		in.Numbers = values[0].Numbers
@@ -164,7 +152,7 @@ func (m *Measurer) eval(ctx context.Context, spec *shipper.CheckSpec, text strin
 	if text == "" {
 		return nil, nil
 	}
-	program, err := m.expressions.Compile(ctx, text, Inputs(spec))
+	program, err := m.expressions.Compile(ctx, text, expression.Inputs(check.VariablesOf(spec)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", text, err)
 	}
