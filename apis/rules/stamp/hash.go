@@ -42,11 +42,42 @@ func canonicalJSON(env shipper.ReleaseEnvironment) ([]byte, error) {
 		env.Values = &values
 	}
 	env.ValuesPerRegion, env.ValuesPerCluster = canonicalPlaces(env.ValuesPerRegion), canonicalPlaces(env.ValuesPerCluster)
-	text, err := json.Marshal(env)
+	hashed := any(env)
+	if env.ClusterRequirements.Placement == nil {
+		hashed = originalOf(env)
+	}
+	text, err := json.Marshal(hashed)
 	if err != nil {
 		return nil, fmt.Errorf("hashing environment: %w", err)
 	}
 	return text, nil
+}
+
+// original is an environment as the original writes it: clusterRequirements always have regions, if only null. Its fields are those of
+// shipper.ReleaseEnvironment, in the same order.
+type original struct {
+	Chart               shipper.Chart            `json:"chart"`
+	Values              *shipper.ChartValues     `json:"values"`
+	ClusterRequirements originalRequirements     `json:"clusterRequirements"`
+	Strategy            *shipper.RolloutStrategy `json:"strategy,omitempty"`
+	ValuesPerRegion     []shipper.ValuesFor      `json:"valuesPerRegion,omitempty"`
+	ValuesPerCluster    []shipper.ValuesFor      `json:"valuesPerCluster,omitempty"`
+	ValuesFrom          []shipper.ValuesSource   `json:"valuesFrom,omitempty"`
+	ValuesDigests       map[string]string        `json:"valuesDigests,omitempty"`
+}
+
+type originalRequirements struct {
+	Regions      []shipper.RegionRequirement `json:"regions"`
+	Capabilities []string                    `json:"capabilities,omitempty"`
+}
+
+func originalOf(env shipper.ReleaseEnvironment) original {
+	return original{
+		Chart: env.Chart, Values: env.Values, Strategy: env.Strategy,
+		ClusterRequirements: originalRequirements{Regions: env.ClusterRequirements.Regions, Capabilities: env.ClusterRequirements.Capabilities},
+		ValuesPerRegion:     env.ValuesPerRegion, ValuesPerCluster: env.ValuesPerCluster,
+		ValuesFrom: env.ValuesFrom, ValuesDigests: env.ValuesDigests,
+	}
 }
 
 // canonicalPlaces is canonical for values per region or per cluster.

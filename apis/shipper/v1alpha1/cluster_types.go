@@ -2,7 +2,10 @@
 
 package v1alpha1
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // DefaultClusterWeight is a Cluster's weight when spec.scheduler.weight is absent.
 const DefaultClusterWeight int32 = 100
@@ -15,6 +18,9 @@ const DefaultClusterWeight int32 = 100
 // +kubebuilder:resource:path=clusters,shortName=cl,scope=Cluster,categories={shipper}
 // +kubebuilder:printcolumn:name="Region",type=string,JSONPath=`.spec.region`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Nodes",type=integer,JSONPath=`.status.nodes`
+// +kubebuilder:printcolumn:name="CPU",type=string,priority=1,JSONPath=`.status.allocatable.cpu`
+// +kubebuilder:printcolumn:name="Memory",type=string,priority=1,JSONPath=`.status.allocatable.memory`
 // +kubebuilder:printcolumn:name="Unschedulable",type=boolean,JSONPath=`.spec.scheduler.unschedulable`
 // +kubebuilder:printcolumn:name="API Master",type=string,priority=1,JSONPath=`.spec.apiMaster`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.status=="False")].message`
@@ -59,7 +65,37 @@ type ClusterSpec struct {
 	// metrics is the Prometheus server with the metrics of this cluster, which Checks without an address ask. Absent means none.
 	// +optional
 	Metrics *ClusterMetrics `json:"metrics,omitempty"`
+
+	// taints keep off this cluster all Applications with a placement that do not tolerate them, and all with regions. Absent means
+	// none. The original had no such field.
+	// +optional
+	// +listType=map
+	// +listMapKey=key
+	// +listMapKey=effect
+	// +kubebuilder:validation:MaxItems=100
+	Taints []ClusterTaint `json:"taints,omitempty"`
+
+	// properties are facts about the cluster, by name, that placements compare: quantities such as 5, 500m or 2Gi. They win over
+	// observed ones of the same name. Absent means none. The original had no such field.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=50
+	Properties map[string]string `json:"properties,omitempty"`
+
+	// onLeave says what becomes of what Shipper placed in the cluster when this object is deleted. Keep: it stays as it is. Remove: the
+	// object stays until Shipper has removed all of it. Absent means Keep. The original had no such field.
+	// +optional
+	OnLeave ClusterLeavePolicy `json:"onLeave,omitempty"`
 }
+
+// ClusterLeavePolicy says what becomes of what is placed in a cluster that leaves.
+// +kubebuilder:validation:Enum=Keep;Remove
+type ClusterLeavePolicy string
+
+// The values of ClusterLeavePolicy.
+const (
+	OnLeaveKeep   ClusterLeavePolicy = "Keep"
+	OnLeaveRemove ClusterLeavePolicy = "Remove"
+)
 
 // ClusterMetrics is the Prometheus server with the metrics of a cluster.
 type ClusterMetrics struct {
@@ -113,7 +149,25 @@ type ClusterStatus struct {
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 
-	// conditions, sorted by type: CredentialsValid, Ready.
+	// nodes is the number of its Nodes. Absent until they are known.
+	// +optional
+	Nodes *int32 `json:"nodes,omitempty"`
+
+	// capacity is the sum of the capacities of its Nodes, by resource. Absent until they are known.
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+
+	// allocatable is the sum of what its Nodes have for Pods, by resource. Absent until they are known.
+	// +optional
+	Allocatable corev1.ResourceList `json:"allocatable,omitempty"`
+
+	// properties are those that ConfigMaps in the cluster declare: the data of each ConfigMap in shipper-system with the label
+	// shipper.booking.com/properties: "true". At most 100, the first by name.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=100
+	Properties map[string]string `json:"properties,omitempty"`
+
+	// conditions, sorted by type: CredentialsValid, Joined, PropertiesKnown, Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

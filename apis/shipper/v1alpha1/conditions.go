@@ -108,6 +108,12 @@ const (
 	TargetEndpointsOwned = "EndpointsOwned"
 	// ClusterReady is True while Shipper can reach the cluster with the credentials it has.
 	ClusterReady = "Ready"
+	// ClusterJoined is True once the cluster has been ready: its account, rights and identity were good then. It stays True when the
+	// cluster is lost later.
+	ClusterJoined = "Joined"
+	// ClusterPropertiesKnown is True while Shipper watches the cluster's Nodes and the ConfigMaps with its properties. False:
+	// PropertiesNotReadable.
+	ClusterPropertiesKnown = "PropertiesKnown"
 	// ClusterCredentialsValid is False when a cluster's credentials have expired, or expire soon and Shipper does not renew them;
 	// otherwise True. Absent: they never expire, or Shipper does not know when.
 	ClusterCredentialsValid = "CredentialsValid"
@@ -130,6 +136,10 @@ const (
 
 	// NoRegionsSpecified means that clusterRequirements.regions is empty.
 	NoRegionsSpecified = "NoRegionsSpecified"
+	// PlacementUnfulfilled means that fewer clusters fit a placement than it wants. The Release uses those that do.
+	PlacementUnfulfilled = "PlacementUnfulfilled"
+	// PropertiesNotReadable means that Shipper's account may not list Nodes, or ConfigMaps in shipper-system, of the cluster.
+	PropertiesNotReadable = "PropertiesNotReadable"
 	// NotEnoughClustersInRegion means that a region has fewer schedulable clusters than wanted.
 	NotEnoughClustersInRegion = "NotEnoughClustersInRegion"
 	// NotEnoughCapableClustersInRegion means that too few of a region's clusters offer the capabilities.

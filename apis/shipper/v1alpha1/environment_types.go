@@ -186,12 +186,14 @@ func copyValue(v any) any {
 }
 
 // ClusterRequirements select clusters.
+// +kubebuilder:validation:XValidation:rule="has(self.regions) != has(self.placement)",message="name the regions to run in, or give a placement: exactly one of the two",fieldPath=".regions",reason=FieldValueRequired
 type ClusterRequirements struct {
-	// regions to run in.
+	// regions to run in. Required without placement.
+	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
-	Regions []RegionRequirement `json:"regions"`
+	Regions []RegionRequirement `json:"regions,omitempty"`
 
 	// capabilities every chosen cluster must offer. Absent means none.
 	// +optional
@@ -199,6 +201,10 @@ type ClusterRequirements struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	// +listType=set
 	Capabilities []string `json:"capabilities,omitempty"`
+
+	// placement is a policy that chooses clusters, instead of regions. Absent means that regions do. The original had no such field.
+	// +optional
+	Placement *Placement `json:"placement,omitempty"`
 }
 
 // RegionRequirement is a region and the number of clusters to choose in it.

@@ -147,6 +147,23 @@ const (
 	RolloutBlockCreatedByAnnotation = "shipper.booking.com/rollout-block.created-by"
 )
 
+// Labels that every Cluster counts as having when a placement selects it, besides its own.
+const (
+	// RegionLabel is the region of the cluster.
+	RegionLabel = "shipper.booking.com/region"
+	// ClusterLabel is its name.
+	ClusterLabel = "shipper.booking.com/cluster"
+	// CapabilityLabelPrefix with a capability of the cluster is a label with an empty value.
+	CapabilityLabelPrefix = "capability.shipper.booking.com/"
+)
+
+// PropertiesLabel with value "true" marks a ConfigMap in shipper-system of an application cluster whose data are properties of the
+// cluster.
+const PropertiesLabel = "shipper.booking.com/properties"
+
+// ClusterFinalizer keeps a deleted Cluster with onLeave: Remove until everything that Shipper placed there is removed.
+const ClusterFinalizer = "shipper.booking.com/cluster"
+
 // Labels of ChartSnapshots.
 const (
 	// ChartPartsLabel is the number of parts of an archive. It is on the ChartSnapshot that describes the archive, not on its parts.

@@ -74,6 +74,10 @@ type ReleaseStatus struct {
 	// +optional
 	Progress *ReleaseProgress `json:"progress,omitempty"`
 
+	// placement says why the Release has its clusters. Absent where clusterRequirements have no placement.
+	// +optional
+	Placement *ReleasePlacement `json:"placement,omitempty"`
+
 	// summary is one line of an Application's history. Absent until the reconciler has seen the Release.
 	// +optional
 	Summary *ReleaseSummary `json:"summary,omitempty"`
