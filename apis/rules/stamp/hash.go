@@ -53,31 +53,23 @@ func canonicalJSON(env shipper.ReleaseEnvironment) ([]byte, error) {
 	return text, nil
 }
 
-// original is an environment as the original writes it: clusterRequirements always have regions, if only null. Its fields are those of
-// shipper.ReleaseEnvironment, in the same order.
+// original is an environment as the original writes it, where absent regions are null. A field here hides the one of the same name in
+// the embedded struct, and comes before all that are only there, as it does in the original.
 type original struct {
-	Chart               shipper.Chart            `json:"chart"`
-	Values              *shipper.ChartValues     `json:"values"`
-	ClusterRequirements originalRequirements     `json:"clusterRequirements"`
-	Strategy            *shipper.RolloutStrategy `json:"strategy,omitempty"`
-	ValuesPerRegion     []shipper.ValuesFor      `json:"valuesPerRegion,omitempty"`
-	ValuesPerCluster    []shipper.ValuesFor      `json:"valuesPerCluster,omitempty"`
-	ValuesFrom          []shipper.ValuesSource   `json:"valuesFrom,omitempty"`
-	ValuesDigests       map[string]string        `json:"valuesDigests,omitempty"`
+	Chart               shipper.Chart        `json:"chart"`
+	Values              *shipper.ChartValues `json:"values"`
+	ClusterRequirements originalRequirements `json:"clusterRequirements"`
+	shipper.ReleaseEnvironment
 }
 
 type originalRequirements struct {
-	Regions      []shipper.RegionRequirement `json:"regions"`
-	Capabilities []string                    `json:"capabilities,omitempty"`
+	Regions []shipper.RegionRequirement `json:"regions"`
+	shipper.ClusterRequirements
 }
 
 func originalOf(env shipper.ReleaseEnvironment) original {
-	return original{
-		Chart: env.Chart, Values: env.Values, Strategy: env.Strategy,
-		ClusterRequirements: originalRequirements{Regions: env.ClusterRequirements.Regions, Capabilities: env.ClusterRequirements.Capabilities},
-		ValuesPerRegion:     env.ValuesPerRegion, ValuesPerCluster: env.ValuesPerCluster,
-		ValuesFrom: env.ValuesFrom, ValuesDigests: env.ValuesDigests,
-	}
+	requirements := originalRequirements{env.ClusterRequirements.Regions, env.ClusterRequirements}
+	return original{env.Chart, env.Values, requirements, env}
 }
 
 // canonicalPlaces is canonical for values per region or per cluster.

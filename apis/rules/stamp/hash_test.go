@@ -5,10 +5,8 @@ package stamp_test
 import (
 	"encoding/json"
 	"math"
-	"reflect"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime"
 	kjson "k8s.io/apimachinery/pkg/util/json"
 
@@ -243,17 +241,3 @@ func TestSameEnvironmentComparesByValue(t *testing.T) {
 func ptr(n int32) *int32 { return &n }
 
 func value(v any) shipper.ReleaseEnvironment { return values(shipper.ChartValues{"v": v}) }
-
-func TestTheOriginalFormOfAnEnvironmentHasAllItsFields(t *testing.T) {
-	names := func(of reflect.Type) []string {
-		var out []string
-		for i := range of.NumField() {
-			out = append(out, of.Field(i).Name+" "+string(of.Field(i).Tag))
-		}
-		return out
-	}
-	now := names(reflect.TypeFor[shipper.ReleaseEnvironment]())
-	if diff := cmp.Diff(now, stamp.OriginalFields()); diff != "" {
-		t.Errorf("a field is missing in one of the two (-environment +original):\n%s", diff)
-	}
-}
