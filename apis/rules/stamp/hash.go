@@ -43,7 +43,7 @@ func canonicalJSON(env shipper.ReleaseEnvironment) ([]byte, error) {
 	}
 	env.ValuesPerRegion, env.ValuesPerCluster = canonicalPlaces(env.ValuesPerRegion), canonicalPlaces(env.ValuesPerCluster)
 	hashed := any(env)
-	if env.ClusterRequirements.Placement == nil {
+	if env.ClusterRequirements.Placement == nil && env.Resources == nil {
 		hashed = originalOf(env)
 	}
 	text, err := json.Marshal(hashed)
@@ -53,12 +53,13 @@ func canonicalJSON(env shipper.ReleaseEnvironment) ([]byte, error) {
 	return text, nil
 }
 
-// original is an environment as the original writes it, where absent regions are null. A field here hides the one of the same name in
+// original is an environment as the original writes it, where absent regions and steps are null. A field here hides the one of the same name in
 // the embedded struct, and comes before all that are only there, as it does in the original.
 type original struct {
 	Chart               shipper.Chart        `json:"chart"`
 	Values              *shipper.ChartValues `json:"values"`
 	ClusterRequirements originalRequirements `json:"clusterRequirements"`
+	Strategy            *originalStrategy    `json:"strategy,omitempty"`
 	shipper.ReleaseEnvironment
 }
 
@@ -67,9 +68,18 @@ type originalRequirements struct {
 	shipper.ClusterRequirements
 }
 
+type originalStrategy struct {
+	Steps []shipper.RolloutStrategyStep `json:"steps"`
+	shipper.RolloutStrategy
+}
+
 func originalOf(env shipper.ReleaseEnvironment) original {
 	requirements := originalRequirements{env.ClusterRequirements.Regions, env.ClusterRequirements}
-	return original{env.Chart, env.Values, requirements, env}
+	var strategy *originalStrategy
+	if env.Strategy != nil {
+		strategy = &originalStrategy{env.Strategy.Steps, *env.Strategy}
+	}
+	return original{env.Chart, env.Values, requirements, strategy, env}
 }
 
 // canonicalPlaces is canonical for values per region or per cluster.

@@ -60,7 +60,7 @@ type ApplicationSpec struct {
 }
 
 // DriftPolicy says what Shipper does about drift.
-// +kubebuilder:validation:Enum=Ignore;Report;Correct
+// +kubebuilder:validation:Enum=Ignore;Report;Correct;Halt
 type DriftPolicy string
 
 // The policies of drift.
@@ -71,6 +71,8 @@ const (
 	DriftReport DriftPolicy = "Report"
 	// DriftCorrect applies the object again as it was released.
 	DriftCorrect DriftPolicy = "Correct"
+	// DriftHalt reports the changed fields and leaves the object alone until the next Release writes it.
+	DriftHalt DriftPolicy = "Halt"
 )
 
 // RollbackStrategy says which steps a rollback takes.

@@ -136,6 +136,22 @@ const (
 
 	// NoRegionsSpecified means that clusterRequirements.regions is empty.
 	NoRegionsSpecified = "NoRegionsSpecified"
+	// SelectionNotAllowed means that the user who chose the resources lacks a right to place them.
+	SelectionNotAllowed = "SelectionNotAllowed"
+	// SelectionTooLarge means that the selected objects are more, or have more bytes, than a Release may have.
+	SelectionTooLarge = "SelectionTooLarge"
+	// SelectionNotReadable means that Shipper may not read what is selected, or that it cannot be read now.
+	SelectionNotReadable = "SelectionNotReadable"
+	// SelectionPending means that the content of resources is being taken.
+	SelectionPending = "SelectionPending"
+	// NotTakenOver means that an object was there already and takeOver leaves it alone.
+	NotTakenOver = "NotTakenOver"
+	// DriftFound means that an object was changed and driftPolicy is Halt.
+	DriftFound = "DriftFound"
+	// DiffReported means that objects were compared and not written.
+	DiffReported = "DiffReported"
+	// NotGranted means that Shipper's account in the cluster lacks a right; the message has it.
+	NotGranted = "NotGranted"
 	// PlacementUnfulfilled means that fewer clusters fit a placement than it wants. The Release uses those that do.
 	PlacementUnfulfilled = "PlacementUnfulfilled"
 	// PropertiesNotReadable means that Shipper's account may not list Nodes, or ConfigMaps in shipper-system, of the cluster.

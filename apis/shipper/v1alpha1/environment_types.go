@@ -6,14 +6,19 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // ReleaseEnvironment is everything needed to run one version of an application. The order of its fields must not change: the
 // hash in a Release's name is computed from this JSON.
+// +kubebuilder:validation:XValidation:rule="has(self.chart) != has(self.resources)",message="name a chart or resources: exactly one of the two",fieldPath=".chart",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="has(self.resources) != has(self.strategy.steps)",message="a chart needs steps; resources have no capacity and traffic to step through",fieldPath=".strategy",reason=FieldValueInvalid
 type ReleaseEnvironment struct {
-	// chart is the Helm chart to install.
+	// chart is the Helm chart to install. Required without resources.
+	// +optional
 	// +kubebuilder:validation:XValidation:rule="(has(self.repoUrl) && self.repoUrl != '') != has(self.archive)",message="name either the repository, by repoUrl, or the archive itself"
-	Chart Chart `json:"chart"`
+	Chart Chart `json:"chart,omitzero"`
 
 	// values for the chart, as in a values.yaml. Absent means the chart's own defaults.
 	// +optional
@@ -59,6 +64,19 @@ type ReleaseEnvironment struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=10
 	ValuesDigests map[string]string `json:"valuesDigests,omitempty"`
+
+	// resources are objects of the management cluster to place, instead of a chart. Absent means that chart is installed. The original had
+	// no such field.
+	// +optional
+	Resources *Resources `json:"resources,omitempty"`
+
+	// apply says how resources are written in clusters. Absent means by server-side apply. The original had no such field.
+	// +optional
+	Apply *Apply `json:"apply,omitempty"`
+
+	// pins has the digest of the content of resources. Written by Shipper: leave it out.
+	// +optional
+	Pins *Pins `json:"pins,omitempty"`
 }
 
 // Chart names a version of a Helm chart in a repository, or contains a chart's archive.
@@ -223,11 +241,12 @@ type RegionRequirement struct {
 
 // RolloutStrategy is a list of steps. The last one completes the release.
 type RolloutStrategy struct {
-	// steps in the order of the rollout; users move between them with a Release's targetStep.
+	// steps in the order of the rollout; users move between them with a Release's targetStep. Required with a chart; resources have none.
+	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	// +listType=atomic
-	Steps []RolloutStrategyStep `json:"steps"`
+	Steps []RolloutStrategyStep `json:"steps,omitempty"`
 
 	// previewWhenIdle says which Pods the preview Service selects while no rollout is under way. Active: those of the Release that serves.
 	// None: no Pods. Absent means Active. The original had no such field.
@@ -259,6 +278,29 @@ type RolloutStrategy struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Checks []StepCheck `json:"checks,omitempty"`
+
+	// rolling bounds how many clusters a Release with resources changes at the same time. Absent means 25% and 25%. Not with steps. The
+	// original had no such field.
+	// +optional
+	Rolling *RollingClusters `json:"rolling,omitempty"`
+
+	// unavailablePeriod is how long after Shipper has written it an object counts as not ready, if nothing says how such objects are.
+	// Absent means 60s. Only with resources. The original had no such field.
+	// +optional
+	UnavailablePeriod Duration `json:"unavailablePeriod,omitempty"`
+}
+
+// RollingClusters bounds how many clusters are changed at the same time. Percentages are of the chosen clusters, rounded up.
+type RollingClusters struct {
+	// maxUnavailable is how many clusters may be without a ready version at the same time, as a number or a percentage. Clusters that
+	// have no version yet, and those that Shipper cannot reach, do not count. Absent means 25%.
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// maxSurge is how many more clusters than chosen may have the Application while some leave, as a number or a percentage. Absent
+	// means 25%. Not 0 together with maxUnavailable.
+	// +optional
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 }
 
 // Duration is a time in hours, minutes and seconds, such as 10m or 1h30m, at most 720h. It is a text because a template keeps the form

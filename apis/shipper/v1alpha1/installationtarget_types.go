@@ -83,6 +83,31 @@ type InstallationTargetSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxProperties=10
 	ValuesDigests map[string]string `json:"valuesDigests,omitempty"`
+
+	// resources names the content to place, instead of a chart. Absent means that chart is installed.
+	// +optional
+	Resources *TargetResources `json:"resources,omitempty"`
+}
+
+// TargetResources name the content that is placed.
+type TargetResources struct {
+	// snapshot is the digest of the content, which ResourceSnapshots keep.
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
+	Snapshot string `json:"snapshot"`
+	// apply is that of the Release.
+	// +optional
+	Apply *Apply `json:"apply,omitempty"`
+	// removal is that of the Release.
+	// +optional
+	Removal ResourcesRemoval `json:"removal,omitempty"`
+	// ready is that of the Release.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Ready []ReadyRule `json:"ready,omitempty"`
+	// unavailablePeriod is that of the Release's strategy.
+	// +optional
+	UnavailablePeriod Duration `json:"unavailablePeriod,omitempty"`
 }
 
 // InstallationTargetStatus is the state of an installation.
@@ -138,6 +163,10 @@ type ClusterInstallationStatus struct {
 	// the Application's driftPolicy is Ignore. While the cluster cannot be reached, it is the last observation.
 	// +optional
 	Drift *InstalledDrift `json:"drift,omitempty"`
+	// diff says how objects that are not the Application's differ from the manifests they would be written from: those that takeOver left
+	// alone and, with ReportDiff, all. Absent when there are none.
+	// +optional
+	Diff *InstalledDrift `json:"diff,omitempty"`
 	// hooks of the chart that were started in the cluster, in that order, each with its last run. Absent when there are none.
 	// +optional
 	// +listType=atomic
@@ -175,6 +204,9 @@ type DriftedField struct {
 	APIVersion string `json:"apiVersion"`
 	// kind is its kind.
 	Kind string `json:"kind"`
+	// namespace is that of the object, where it is not the target's.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
 	// name is its name.
 	Name string `json:"name"`
 	// field is its path, with names for elements of lists: spec.template.spec.containers[name=app].image.

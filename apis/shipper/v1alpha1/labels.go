@@ -80,6 +80,11 @@ const (
 	AppChartVersionRefreshAnnotation = "shipper.booking.com/app.chart.version.refresh"
 	// AppValuesRefreshAnnotation is set by users. A new value makes the webhook read the objects in valuesFrom again.
 	AppValuesRefreshAnnotation = "shipper.booking.com/app.values.refresh"
+	// AppResourcesRefreshAnnotation is set by users. A new value makes the reconciler take the content of resources again.
+	AppResourcesRefreshAnnotation = "shipper.booking.com/app.resources.refresh"
+	// AppSelectedByAnnotation is the Selector, as JSON, whose rights the content of resources is taken with: the user that last edited the
+	// selectors. Written by the webhook.
+	AppSelectedByAnnotation = "shipper.booking.com/app.selected-by"
 	// AppRolledBackToAnnotation names the Release whose environment spec.rollbackTo put into the template. While it is there, the same
 	// rollback is not done again. The next edit of the template removes it. Written by the webhook.
 	AppRolledBackToAnnotation = "shipper.booking.com/app.rolled-back-to"
@@ -210,6 +215,9 @@ const (
 	// IdentityKey is its data key for the id, a DNS subdomain: a random UUID unless an administrator wrote another.
 	IdentityKey = "id"
 )
+
+// PlacedOwnerAnnotation on a placed object names its Application: namespace/name.
+const PlacedOwnerAnnotation = "shipper.booking.com/owner"
 
 // ValuesSecretType is the type of the Secrets that keep the content of a Release's valuesFrom. They are immutable. Shipper creates
 // Secrets of no other type in the namespaces of its users.

@@ -34,6 +34,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&Notification{}, &NotificationList{},
 		&Check{}, &CheckList{},
 		&CheckTarget{}, &CheckTargetList{},
+		&ResourceSnapshot{}, &ResourceSnapshotList{},
+		&Envelope{}, &EnvelopeList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
