@@ -41,8 +41,11 @@ type Release struct {
 	Held string
 }
 
-// Scheduled reports whether all three targets exist.
+// Scheduled reports whether all three targets exist or, for a Release with resources, its InstallationTarget.
 func (r Release) Scheduled() bool {
+	if placesResources(r.Release) {
+		return r.Installation != nil
+	}
 	return r.Installation != nil && r.Capacity != nil && r.Traffic != nil
 }
 

@@ -55,6 +55,9 @@ func Make(observed Observed, now metav1.Time) Plan {
 	if len(observed.Releases) == 0 {
 		return Plan{Leaving: (&rollout{Observed: observed}).planDeletions(now)}
 	}
+	if placesResources(observed.contender().Release) {
+		return planPlacing(observed, now)
+	}
 	r := newRollout(observed)
 	if r.fault == "" && observed.contender().Scheduled() {
 		r.decide()

@@ -124,5 +124,7 @@ func leaves(rel *shipper.Release) int64 {
 	return int64(percent)
 }
 
-// last reports whether a Release's targetStep is its last step.
-func last(rel *shipper.Release) bool { return int(rel.Spec.TargetStep) == len(steps(rel))-1 }
+// last reports whether a Release's targetStep is its last step. A Release with resources has only one.
+func last(rel *shipper.Release) bool {
+	return placesResources(rel) || int(rel.Spec.TargetStep) == len(steps(rel))-1
+}

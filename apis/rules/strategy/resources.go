@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy
+
+import (
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// DefaultRolling is the bound of both maxUnavailable and maxSurge when they are absent. Source: KubeFleet.
+var DefaultRolling = intstr.FromString("25%")
+
+// placing is the state while a plan of Releases with resources is computed. Two of them cannot run side by side in a cluster, for their
+// objects have the same names: the InstallationTarget of the newest Release that lists a cluster decides what is there. So the contender
+// takes clusters over one after another, and the Release that had one drops it when the contender is ready there.
+type placing struct {
+	Observed
+	roles []Role
+	// clusters are those of the contender, sorted.
+	clusters []string
+	// listed are the clusters in the contender's target now, next those that are to be.
+	listed, next []string
+	// retired has, by index of an older Release, the clusters in its target that it drops.
+	retired map[int][]string
+}
+
+// placesResources reports whether a Release has resources instead of a chart.
+func placesResources(rel *shipper.Release) bool { return rel.Spec.Environment.Resources != nil }
+
+// planPlacing is Make for an Application with resources.
+func planPlacing(observed Observed, now metav1.Time) Plan {
+	p := newPlacing(observed)
+	if observed.contender().Scheduled() && observed.Blocked == "" {
+		p.takeOver()
+		p.letGo()
+	}
+	plan := Plan{Leaving: p.planDeletions(now), Step: p.stepState()}
+	for i, release := range observed.Releases {
+		outcome := Outcome{Role: p.roles[i], Write: Write{Installation: p.write(i)}, Status: p.olderStatus(release.Release, i, now)}
+		if p.roles[i] == Contender {
+			outcome.Status = p.contenderStatus(now)
+		}
+		if p.roles[i] == Superseded && observed.Blocked == "" && release.Held == "" && (p.converged() || placedNowhere(release)) {
+			plan.Covered = append(plan.Covered, release.Release.Name)
+		}
+		plan.Outcomes = append(plan.Outcomes, outcome)
+	}
+	return plan
+}
+
+func newPlacing(observed Observed) *placing {
+	p := &placing{Observed: observed, roles: observed.roles(), retired: map[int][]string{}}
+	p.clusters = clustersOf(observed.contender())
+	p.listed = lists(observed.contender())
+	p.next = p.listed
+	return p
+}
+
+// lists are the clusters in a Release's InstallationTarget, sorted.
+func lists(r Release) []string {
+	if r.Installation == nil {
+		return nil
+	}
+	return slices.Sorted(slices.Values(r.Installation.Spec.Clusters))
+}
+
+// placedNowhere reports whether a Release is known to place nothing.
+func placedNowhere(r Release) bool {
+	return r.Installation != nil && len(r.Installation.Spec.Clusters) == 0 && len(r.Installation.Status.Clusters) == 0
+}
+
+// takeOver adds to the contender's target the clusters that it may change now, and removes those that are not its own any more.
+// A cluster without an earlier version, and one that cannot be reached, takes no slot. A Release that completed goes back to all its
+// clusters at once.
+func (p *placing) takeOver() {
+	free := p.slots() - p.taken()
+	p.next = nil
+	for _, cluster := range p.clusters {
+		switch {
+		case slices.Contains(p.listed, cluster), p.unpaced(), !p.hasEarlier(cluster), !p.reachable(cluster):
+		case free > 0:
+			free--
+		default:
+			continue
+		}
+		p.next = append(p.next, cluster)
+	}
+	for _, cluster := range p.listed { // a cluster that leaves is kept until the others are ready
+		if !slices.Contains(p.clusters, cluster) && !p.converged() {
+			p.next = append(p.next, cluster)
+		}
+	}
+	slices.Sort(p.next)
+}
+
+// unpaced reports whether all clusters may change at the same time.
+func (p *placing) unpaced() bool {
+	rel := p.contender().Release
+	apply := rel.Spec.Environment.Apply
+	return Complete(rel) || p.Returning || apply != nil && apply.Type == shipper.ApplyReportDiff
+}
+
+// slots is how many clusters may be without a ready version at the same time; at least 1.
+func (p *placing) slots() int {
+	bound := DefaultRolling
+	if s := p.contender().Release.Spec.Environment.Strategy; s != nil && s.Rolling != nil && s.Rolling.MaxUnavailable != nil {
+		bound = *s.Rolling.MaxUnavailable
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(&bound, len(p.clusters), true)
+	if err != nil {
+		return 1
+	}
+	return max(n, 1)
+}
+
+// taken is how many clusters take a slot: the contender has changed them, it is not ready there, and they can be reached.
+func (p *placing) taken() int {
+	n := 0
+	for _, cluster := range p.listed {
+		if !installedIn(p.contender(), cluster) && p.hasEarlier(cluster) && p.reachable(cluster) {
+			n++
+		}
+	}
+	return n
+}
+
+// hasEarlier reports whether a Release before the contender was placed on a cluster.
+func (p *placing) hasEarlier(cluster string) bool {
+	return slices.ContainsFunc(p.Releases[:len(p.Releases)-1], func(r Release) bool {
+		return slices.Contains(stamp.Clusters(r.Release), cluster) && (Complete(r.Release) || slices.Contains(lists(r), cluster))
+	})
+}
+
+// reachable reports whether the newest status about a cluster is recent, or says nothing of that.
+func (p *placing) reachable(cluster string) bool {
+	for _, r := range slices.Backward(p.Releases) {
+		if r.Installation == nil {
+			continue
+		}
+		for _, c := range r.Installation.Status.Clusters {
+			if operational := shipper.FindCondition(c.Conditions, shipper.TargetOperational); c.Name == cluster && operational != nil {
+				return operational.Status == corev1.ConditionTrue
+			}
+		}
+	}
+	return true
+}
+
+// letGo decides which clusters older Releases drop: those in which the contender is ready and, when it is ready in all its own, those
+// that are not the contender's.
+func (p *placing) letGo() {
+	for i, release := range p.Releases[:len(p.Releases)-1] {
+		for _, cluster := range lists(release) {
+			if p.replaced(cluster) {
+				p.retired[i] = append(p.retired[i], cluster)
+			}
+		}
+	}
+}
+
+// replaced reports whether nothing is lost in a cluster when an earlier Release drops it.
+func (p *placing) replaced(cluster string) bool {
+	if slices.Contains(p.clusters, cluster) {
+		return slices.Contains(p.listed, cluster) && installedIn(p.contender(), cluster)
+	}
+	return p.converged()
+}
+
+// converged reports whether the contender is ready in all its clusters.
+func (p *placing) converged() bool {
+	return len(p.clusters) > 0 && !slices.ContainsFunc(p.clusters, func(cluster string) bool {
+		return !slices.Contains(p.listed, cluster) || !installedIn(p.contender(), cluster)
+	})
+}
+
+// write is the new spec of the InstallationTarget of the i-th Release; nil when it has that spec already.
+func (p *placing) write(i int) *shipper.InstallationTargetSpec {
+	release, newest := p.Releases[i], i == len(p.Releases)-1
+	if release.Installation == nil || p.Blocked != "" {
+		return nil
+	}
+	have, want := lists(release), []string(nil)
+	if newest {
+		want = p.next
+	} else {
+		want = slices.DeleteFunc(slices.Clone(have), func(c string) bool { return slices.Contains(p.retired[i], c) })
+	}
+	if slices.Equal(have, want) && release.Installation.Spec.CanOverride == newest {
+		return nil
+	}
+	spec := release.Installation.Spec.DeepCopy()
+	spec.Clusters, spec.CanOverride = append([]string{}, want...), newest
+	return spec
+}
+
+// contenderStatus is the contender's new status.
+func (p *placing) contenderStatus(now metav1.Time) shipper.ReleaseStatus {
+	rel := p.contender().Release
+	status := *rel.Status.DeepCopy()
+	executed := shipper.Condition{
+		Type: shipper.ReleaseStrategyExecuted, Status: corev1.ConditionFalse, Reason: shipper.StrategyInProgress, Message: p.awaited(),
+	}
+	complete := shipper.Condition{
+		Type: shipper.ReleaseComplete, Status: corev1.ConditionFalse, Reason: shipper.StrategyNotComplete, Message: p.awaited(),
+	}
+	installed := shipper.ReleaseStrategyCondition{Condition: shipper.Condition{
+		Type: shipper.StrategyContenderAchievedInstallation, Status: corev1.ConditionFalse, Reason: shipper.ClustersNotReady,
+		Message: p.awaited(),
+	}}
+	state := quiet()
+	state.WaitingForInstallation = shipper.StrategyStateTrue
+	if p.converged() {
+		executed.Status, executed.Reason = corev1.ConditionTrue, ""
+		complete.Status, complete.Reason = corev1.ConditionTrue, ""
+		installed.Status, installed.Reason = corev1.ConditionTrue, ""
+		state.WaitingForInstallation = shipper.StrategyStateFalse
+		status.AchievedStep = &shipper.AchievedStep{}
+	}
+	var before []shipper.ReleaseStrategyCondition
+	if rel.Status.Strategy != nil {
+		before = rel.Status.Strategy.Conditions
+	}
+	if p.contender().Scheduled() {
+		status.Strategy = &shipper.ReleaseStrategyStatus{
+			State: state, Conditions: shipper.SetStrategyCondition(nil, installed, since(before, installed, now)),
+		}
+	}
+	status.Conditions = shipper.SetCondition(status.Conditions, executed, now)
+	// A Release that completed stays complete when a cluster joins or is lost: others go back to it.
+	if complete.Status == corev1.ConditionTrue || !Complete(rel) {
+		status.Conditions = shipper.SetCondition(status.Conditions, complete, now)
+	}
+	return status
+}
+
+// awaited says what the contender waits for; empty when it is ready in all its clusters.
+func (p *placing) awaited() string {
+	var moving, waiting []string
+	for _, cluster := range p.clusters {
+		switch {
+		case !slices.Contains(p.next, cluster):
+			waiting = append(waiting, cluster)
+		case !slices.Contains(p.listed, cluster) || !installedIn(p.contender(), cluster):
+			moving = append(moving, cluster)
+		}
+	}
+	rel := p.contender().Release
+	switch {
+	case !p.contender().Scheduled():
+		return "waits for clusters to be chosen and its target to be created"
+	case p.Blocked != "" && len(moving)+len(waiting) > 0:
+		return "waits: " + p.Blocked
+	case len(moving) > 0 && len(waiting) > 0:
+		return fmt.Sprintf("clusters pending: %s; %s begin when one of them is ready. for more details try `kubectl describe it %s`",
+			bracketed(moving), bracketed(waiting), rel.Name)
+	case len(moving) > 0:
+		return fmt.Sprintf("clusters pending: %s. for more details try `kubectl describe it %s`", bracketed(moving), rel.Name)
+	case len(waiting) > 0:
+		return fmt.Sprintf("clusters pending: %s", bracketed(waiting))
+	}
+	return ""
+}
+
+// olderStatus is the status of a Release that is not the newest.
+func (p *placing) olderStatus(rel *shipper.Release, i int, now metav1.Time) shipper.ReleaseStatus {
+	status := *rel.Status.DeepCopy()
+	executed := shipper.Condition{Type: shipper.ReleaseStrategyExecuted, Status: corev1.ConditionTrue}
+	if p.roles[i] == Superseded {
+		executed.Status, executed.Reason = corev1.ConditionFalse, shipper.StrategyInProgress
+		executed.Message = fmt.Sprintf("superseded by Release %q", p.contender().Release.Name)
+	}
+	status.Conditions = shipper.SetCondition(status.Conditions, executed, now)
+	return status
+}
+
+// stepState is how far the contender is.
+func (p *placing) stepState() StepState {
+	s := StepState{
+		Converged: p.converged(), Achieved: p.converged(), Incumbent: slices.Contains(p.roles, Incumbent), Awaited: p.awaited(),
+	}
+	for _, lack := range p.contender().lackingInstallation() {
+		if slices.Contains(p.next, lack.Cluster) {
+			s.Lacking = append(s.Lacking, lack)
+		}
+	}
+	s.Available = int32(len(p.clusters) - len(p.contender().lackingInstallation()))
+	return s
+}
+
+// planDeletions plans for the Releases that are being deleted. Each may go when the newest Release is ready in the clusters that it
+// lists, or there is none.
+func (p *placing) planDeletions(now metav1.Time) []Leaving {
+	var out []Leaving
+	for _, release := range p.Leaving {
+		var waits []string
+		for _, cluster := range lists(release) {
+			if !p.replaced(cluster) {
+				waits = append(waits, cluster)
+			}
+		}
+		d := Leaving{Ready: len(waits) == 0, Status: *release.Release.Status.DeepCopy()}
+		c := shipper.Condition{
+			Type: shipper.ReleaseStrategyExecuted, Status: corev1.ConditionFalse, Reason: shipper.StrategyInProgress,
+			Message: "being deleted; another Release is ready in its clusters",
+		}
+		switch {
+		case release.Held != "":
+			c.Message = "being deleted; kept: " + release.Held
+		case !d.Ready:
+			c.Message = fmt.Sprintf("being deleted; kept in clusters %s until Release %q is ready there", bracketed(waits),
+				p.contender().Release.Name)
+		}
+		d.Status.Conditions = shipper.SetCondition(d.Status.Conditions, c, now)
+		d.Status.ObservedGeneration = release.Release.Generation
+		out = append(out, d)
+	}
+	return out
+}

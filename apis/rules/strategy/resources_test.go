@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// placed is a fleet with Releases of resources: oldest first.
+type placed struct {
+	releases, leaving []strategy.Release
+	// broken are the Releases, by name, that never become ready, and down the clusters that do not answer.
+	broken, down map[string]bool
+}
+
+// release adds a Release for clusters.
+func (p *placed) release(name string, maxUnavailable string, clusters ...string) {
+	bound := intstr.Parse(maxUnavailable)
+	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "work", Annotations: map[string]string{
+		shipper.ReleaseClustersAnnotation: strings.Join(clusters, ","), shipper.ReleaseGenerationAnnotation: fmt.Sprint(len(p.releases)),
+	}}}
+	rel.Spec.Environment.Resources = &shipper.Resources{}
+	rel.Spec.Environment.Strategy = &shipper.RolloutStrategy{Rolling: &shipper.RollingClusters{MaxUnavailable: &bound}}
+	it := &shipper.InstallationTarget{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "work"}}
+	p.releases = append(p.releases, strategy.Release{Release: rel, Installation: it})
+}
+
+// delete the newest Release.
+func (p *placed) delete() {
+	last := len(p.releases) - 1
+	p.leaving, p.releases = append(p.leaving, p.releases[last]), p.releases[:last]
+}
+
+// head is the newest Release, not being deleted, that lists a cluster; empty when none does.
+func (p *placed) head(cluster string) string {
+	for _, r := range slices.Backward(p.releases) {
+		if slices.Contains(r.Installation.Spec.Clusters, cluster) {
+			return r.Release.Name
+		}
+	}
+	return ""
+}
+
+// install makes targets ready where their Release is the head and the cluster answers.
+func (p *placed) install() {
+	for _, r := range append(slices.Clone(p.releases), p.leaving...) {
+		it := r.Installation
+		it.Status.ObservedGeneration = it.Generation
+		var statuses []shipper.ClusterInstallationStatus
+		for _, cluster := range it.Spec.Clusters {
+			ready, operational := corev1.ConditionTrue, corev1.ConditionTrue
+			if p.broken[r.Release.Name] || p.head(cluster) != r.Release.Name && p.head(cluster) != "" {
+				ready = corev1.ConditionFalse
+			}
+			if p.down[cluster] {
+				ready, operational = corev1.ConditionUnknown, corev1.ConditionFalse
+			}
+			statuses = append(statuses, shipper.ClusterInstallationStatus{Name: cluster, Conditions: []shipper.Condition{
+				{Type: shipper.TargetOperational, Status: operational}, {Type: shipper.TargetReady, Status: ready},
+			}})
+		}
+		it.Status.Clusters = statuses
+	}
+}
+
+// step plans once, carries the plan out, and describes which Release each cluster has, as `a:r1 b:r0`.
+func (p *placed) step(t *testing.T) string {
+	t.Helper()
+	plan := strategy.Make(strategy.Observed{Releases: p.releases, Leaving: p.leaving}, metav1.Unix(0, 0))
+	for i, o := range plan.Outcomes {
+		p.releases[i].Release.Status = o.Status
+		if o.Write.Installation != nil {
+			p.releases[i].Installation.Spec = *o.Write.Installation
+			p.releases[i].Installation.Generation++
+		}
+	}
+	for i := range plan.Leaving {
+		if plan.Leaving[i].Ready {
+			p.leaving = slices.Delete(p.leaving, i, i+1)
+			break
+		}
+	}
+	return p.describe()
+}
+
+func (p *placed) describe() string {
+	var all, out []string
+	for _, r := range append(slices.Clone(p.releases), p.leaving...) {
+		all = append(all, r.Installation.Spec.Clusters...)
+		all = append(all, stamp.Clusters(r.Release)...)
+	}
+	slices.Sort(all)
+	for _, cluster := range slices.Compact(all) {
+		if head := p.head(cluster); head != "" {
+			out = append(out, cluster+":"+head)
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// run installs and steps until nothing changes, and returns each state.
+func (p *placed) run(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for range 50 {
+		p.install()
+		state := p.step(t)
+		if len(out) > 0 && state == out[len(out)-1] {
+			return out
+		}
+		out = append(out, state)
+	}
+	t.Fatal("it does not come to rest")
+	return nil
+}
+
+func checkStates(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("states (-want +got):\n%s", diff)
+	}
+}
+
+func (p *placed) complete(name string) bool {
+	for _, r := range p.releases {
+		if r.Release.Name == name {
+			return strategy.Complete(r.Release)
+		}
+	}
+	return false
+}
+
+func TestTheFirstReleaseOfResourcesGoesToAllClustersAtOnce(t *testing.T) {
+	p := &placed{}
+	p.release("r0", "1", "a", "b", "c")
+	checkStates(t, p.run(t), "a:r0 b:r0 c:r0")
+	if p.run(t); !p.complete("r0") {
+		t.Error("it is not complete")
+	}
+}
+
+func TestANewReleaseOfResourcesTakesClustersOneAfterAnother(t *testing.T) {
+	p := &placed{}
+	p.release("r0", "1", "a", "b", "c")
+	p.run(t)
+	p.release("r1", "1", "a", "b", "c")
+	checkStates(t, p.run(t), "a:r1 b:r0 c:r0", "a:r1 b:r1 c:r0", "a:r1 b:r1 c:r1")
+	p.install()
+	p.step(t)
+	if !p.complete("r1") {
+		t.Error("it is not complete")
+	}
+	if got := p.releases[0].Installation.Spec.Clusters; len(got) > 0 {
+		t.Errorf("the older Release still lists %v", got)
+	}
+}
+
+func TestABrokenReleaseOfResourcesStopsAtItsSlots(t *testing.T) {
+	p := &placed{broken: map[string]bool{"r1": true}}
+	p.release("r0", "2", "a", "b", "c", "d", "e")
+	p.run(t)
+	p.release("r1", "2", "a", "b", "c", "d", "e")
+	checkStates(t, p.run(t), "a:r1 b:r1 c:r0 d:r0 e:r0")
+	p.release("r2", "2", "a", "b", "c", "d", "e") // mends it
+	states := p.run(t)
+	if got := states[len(states)-1]; got != "a:r2 b:r2 c:r2 d:r2 e:r2" {
+		t.Errorf("at last: %s", got)
+	}
+}
+
+func TestAnAbortedReleaseOfResourcesGivesItsClustersBackAtOnce(t *testing.T) {
+	p := &placed{}
+	p.release("r0", "1", "a", "b", "c")
+	p.run(t)
+	p.run(t)
+	p.release("r1", "1", "a", "b", "c")
+	p.install()
+	p.step(t)
+	p.install()
+	p.step(t) // a has r1, and r0 has dropped it
+	p.install()
+	p.step(t)
+	p.delete()
+	states := p.run(t)
+	if got := states[len(states)-1]; got != "a:r0 b:r0 c:r0" {
+		t.Errorf("at last: %s", got)
+	}
+	if len(p.leaving) > 0 {
+		t.Error("the aborted Release is kept")
+	}
+}
+
+func TestAClusterThatDoesNotAnswerTakesNoSlot(t *testing.T) {
+	p := &placed{down: map[string]bool{}}
+	p.release("r0", "1", "a", "b", "c")
+	p.run(t)
+	p.down["a"] = true
+	p.release("r1", "1", "a", "b", "c")
+	states := p.run(t)
+	if got := states[len(states)-1]; got != "a:r1 b:r1 c:r1" || p.complete("r1") {
+		t.Errorf("at last: %s, complete: %v", got, p.complete("r1"))
+	}
+	p.down["a"] = false
+	p.run(t)
+	if p.run(t); !p.complete("r1") {
+		t.Error("it is not complete when the cluster is back")
+	}
+}
+
+func TestAReplacedClusterServesUntilTheNewOneIsReady(t *testing.T) {
+	p := &placed{}
+	p.release("r0", "1", "a", "b")
+	p.run(t)
+	p.run(t)
+	p.release("r1", "1", "a", "c")
+	checkStates(t, p.run(t), "a:r1 b:r0 c:r1", "a:r1 c:r1")
+}
+
+func TestAClusterThatJoinsGetsTheReleaseAtOnce(t *testing.T) {
+	p := &placed{}
+	p.release("r0", "1", "a")
+	p.run(t)
+	p.run(t)
+	p.releases[0].Release.Annotations[shipper.ReleaseClustersAnnotation] = "a,b"
+	checkStates(t, p.run(t), "a:r0 b:r0")
+	if !p.complete("r0") {
+		t.Error("it is not complete")
+	}
+}
+
+func TestRolloutBlocksHoldResources(t *testing.T) {
+	p := &placed{}
+	p.release("r0", "1", "a")
+	p.install()
+	plan := strategy.Make(strategy.Observed{Releases: p.releases, Blocked: "rollouts blocked by: work/freeze"}, metav1.Unix(0, 0))
+	if plan.Writes() {
+		t.Error("it writes")
+	}
+	c := shipper.FindCondition(plan.Outcomes[0].Status.Conditions, shipper.ReleaseStrategyExecuted)
+	want := shipper.Condition{
+		Type: "StrategyExecuted", Status: "False", LastTransitionTime: metav1.Unix(0, 0), Reason: "StrategyInProgress",
+		Message: "waits: rollouts blocked by: work/freeze",
+	}
+	if diff := cmp.Diff(&want, c); diff != "" {
+		t.Errorf("condition (-want +got):\n%s", diff)
+	}
+}
