@@ -111,6 +111,8 @@ func failure(p templatePlan, a applied) (reason, message string) {
 		return shipper.CreateReleaseFailed, fmt.Sprintf("could not create a new release: %q", p.stampErr)
 	case p.unread != "":
 		return shipper.ValuesFetchFailure, p.unread
+	case p.untaken != "":
+		return p.untakenReason, p.untaken
 	case p.unresolved != "":
 		return shipper.ChartVersionResolutionFailed, p.unresolved
 	}

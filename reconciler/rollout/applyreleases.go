@@ -132,6 +132,9 @@ func (r *pass) createTargets(ctx context.Context, s *scope, c missingTargets, d 
 	}
 	have := s.history.Live[c.index]
 	rel := have.Release
+	if rel.Spec.Environment.Resources != nil {
+		return r.createTarget(ctx, resourcesTarget(rel, rel == s.history.Newest()), rel, d)
+	}
 	var objects []client.Object
 	regions, err := r.regions(ctx, have, c.clusters)
 	if err != nil {
@@ -153,13 +156,20 @@ func (r *pass) createTargets(ctx context.Context, s *scope, c missingTargets, d 
 		objects = append(objects, capacityTarget(rel, c.clusters, replicas))
 	}
 	for _, o := range objects {
-		kind := kindOf(o)
-		err := r.client.Create(ctx, o)
-		if r.wrote(o); err != nil {
-			return fmt.Errorf("creating %s %s/%s: %w", kind, rel.Namespace, rel.Name, err)
+		if err := r.createTarget(ctx, o, rel, d); err != nil {
+			return err
 		}
-		d.note(rel, targetCreated(kind, rel))
 	}
+	return nil
+}
+
+func (r *pass) createTarget(ctx context.Context, o client.Object, rel *shipper.Release, d *releasesDone) error {
+	kind := kindOf(o)
+	err := r.client.Create(ctx, o)
+	if r.wrote(o); err != nil {
+		return fmt.Errorf("creating %s %s/%s: %w", kind, rel.Namespace, rel.Name, err)
+	}
+	d.note(rel, targetCreated(kind, rel))
 	return nil
 }
 

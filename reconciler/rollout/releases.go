@@ -164,6 +164,24 @@ func installationTarget(
 	return it
 }
 
+// resourcesTarget is the missing InstallationTarget of a Release with resources. It lists no cluster at first: an older Release may have
+// them all.
+func resourcesTarget(rel *shipper.Release, newest bool) *shipper.InstallationTarget {
+	env := rel.Spec.Environment.DeepCopy()
+	it := &shipper.InstallationTarget{ObjectMeta: targetMeta(rel)}
+	it.Finalizers = []string{shipper.InstallationFinalizer}
+	it.Spec = shipper.InstallationTargetSpec{Clusters: []string{}, CanOverride: newest, Resources: &shipper.TargetResources{
+		Apply: env.Apply, Removal: env.Resources.Removal, Ready: env.Resources.Ready,
+	}}
+	if env.Pins != nil {
+		it.Spec.Resources.Snapshot = env.Pins.Resources
+	}
+	if env.Strategy != nil {
+		it.Spec.Resources.UnavailablePeriod = env.Strategy.UnavailablePeriod
+	}
+	return it
+}
+
 // capacityTarget is the missing CapacityTarget of rel, with the number of Pods that all of it is in each cluster. It asks for
 // nothing yet: more Pods may run than the management cluster knows of, above all after a restore, and they are found first.
 func capacityTarget(rel *shipper.Release, clusters []string, replicas map[string]int32) *shipper.CapacityTarget {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,6 +39,8 @@ type templatePlan struct {
 	unresolved string
 	// unread says why no Release can be made of what valuesFrom names; empty when one can.
 	unread string
+	// untaken says why the content of resources is not pinned yet, and its reason; empty when it is.
+	untaken, untakenReason string
 	// stampErr is why the Release that is wanted cannot be named; nil when it can.
 	stampErr error
 	// create is the Release to be made; nil when the newest has the template's environment.
@@ -139,6 +142,11 @@ func (p *templatePlan) head(s *scope) *shipper.Release {
 		return rel
 	case strategy.StartsOver(len(s.history.Live), s.history.Leaving):
 		return nil // its name is to be given again
+	case s.app.Spec.Template.Resources != nil:
+		if p.untakenReason, p.untaken = untaken(s.app); p.untaken == "" && !slices.ContainsFunc(s.history.Broken, hasTemplateOf(s.app)) {
+			p.create = rel
+			return rel
+		}
 	case !resolved(s.app):
 		p.unresolved = neverResolved(s.app)
 	case !read(s.app):
@@ -170,6 +178,18 @@ func read(app *shipper.Application) bool {
 func neverRead(app *shipper.Application) string {
 	return fmt.Sprintf("what valuesFrom names was never read: kubectl annotate app %s %s=<anything new> --overwrite -n %s",
 		app.Name, shipper.AppValuesRefreshAnnotation, app.Namespace)
+}
+
+// untaken says why the content of resources is not pinned, by the condition of the reconciler that takes it; empty when it is.
+func untaken(app *shipper.Application) (reason, message string) {
+	if pins := app.Spec.Template.Pins; pins != nil && pins.Resources != "" {
+		return "", ""
+	}
+	c := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationResourcesSelected)
+	if c != nil && c.Status == corev1.ConditionFalse && c.Message != "" {
+		return c.Reason, c.Message
+	}
+	return shipper.SelectionPending, "the content of resources is being taken"
 }
 
 // shutOut reports whether the newest Release cannot have targets for want of a name: those of an earlier Release of its name are

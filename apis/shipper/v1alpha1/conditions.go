@@ -35,6 +35,10 @@ const (
 	// ApplicationReleaseSynced is True when the newest Release has the template's environment.
 	// False: CreateReleaseFailed.
 	ApplicationReleaseSynced = "ReleaseSynced"
+	// ApplicationResourcesSelected is True while the pinned content of resources is what was selected last. False: SelectionPending,
+	// SelectionNotAllowed, SelectionNotReadable, SelectionTooLarge, and RolloutsBlocked while blocks keep it from being pinned. Absent
+	// without resources.
+	ApplicationResourcesSelected = "ResourcesSelected"
 	// ApplicationRollingOut is True until the newest Release has achieved its last step.
 	ApplicationRollingOut = "RollingOut"
 	// ApplicationRolledBack is True while spec.rollbackTo made the newest Release; the message names the Release that was rolled back
