@@ -76,7 +76,8 @@ const (
 // Decide computes the decision. What was not stored before is not acted on, so that a crash repeats an act and loses none.
 func Decide(o Observed, now time.Time) Decision {
 	s := o.Release.Spec.Environment.Strategy
-	if !strategy.ByItself(s) || int(o.Release.Spec.TargetStep) >= len(s.Steps) {
+	resources := o.Release.Spec.Environment.Resources != nil
+	if !strategy.ByItself(s) || !resources && int(o.Release.Spec.TargetStep) >= len(s.Steps) {
 		return Decision{}
 	}
 	d := decision{Observed: o, strategy: s, now: now, stored: o.Release.Status.Progress}
@@ -156,7 +157,7 @@ func (d *decision) advancing() shipper.Condition {
 		return d.condition(corev1.ConditionFalse, shipper.AdvancingCheckUndecided, found.String()+retry(found))
 	case !d.Step.Achieved:
 		return d.condition(corev1.ConditionTrue, shipper.AdvancingChecking, d.Step.Awaited)
-	case int(d.target()) == len(d.strategy.Steps)-1:
+	case int(d.target()) >= len(d.strategy.Steps)-1: // a Release with resources has no steps
 		return d.condition(corev1.ConditionFalse, shipper.AdvancingComplete, "")
 	}
 	return d.goOn()
