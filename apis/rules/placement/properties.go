@@ -216,7 +216,8 @@ func (v version) compare(want version) int {
 	return 0
 }
 
+// amount puts versions on a line for a sorter, where a minor version is as long as 100 patches.
 func (v version) amount() float64 {
-	const step = 1 << 16
-	return (float64(v.numbers[0])*step+float64(v.numbers[1]))*step + float64(v.numbers[2])
+	const step = 100
+	return float64((v.numbers[0]*step+min(v.numbers[1], step-1))*step + min(v.numbers[2], step-1))
 }

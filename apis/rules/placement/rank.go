@@ -146,5 +146,6 @@ func (d *decider) outranked() string {
 	if d.policy.Count == nil {
 		return "placement.count is absent: set it"
 	}
-	return fmt.Sprintf("placement.count is %d, and others rank higher: raise it, or prefer this cluster in placement.affinity", d.count())
+	return fmt.Sprintf("placement.count is %d, and others are chosen before it: raise it, or prefer this cluster in placement.affinity",
+		d.count())
 }
