@@ -87,15 +87,24 @@ func (d *decider) pick(ranked []*candidate, n int) {
 	}
 	d.spread.sum()
 	for _, group := range groups {
-		for _, c := range group {
-			score, violated := d.spread.score(c.domains)
-			c.verdict.Spread = score
-			if violated >= 0 && n > 0 {
-				d.reject(c, shipper.PlacementSpreadViolated, d.spread.violation(c, violated))
-				continue
-			}
-			d.reject(c, shipper.PlacementOutranked, d.outranked())
-		}
+		d.rejectRest(group, n > 0)
+	}
+}
+
+// rejectRest rejects what is left of a group. All of it has the same spread score and, when the search ended early, exceeds the same
+// constraint.
+func (d *decider) rejectRest(group []*candidate, early bool) {
+	if len(group) == 0 {
+		return
+	}
+	score, violated := d.spread.score(group[0].domains)
+	reason, message := shipper.PlacementOutranked, d.outranked()
+	if violated >= 0 && early {
+		reason, message = shipper.PlacementSpreadViolated, d.spread.violation(group[0], violated)
+	}
+	for _, c := range group {
+		c.verdict.Spread = score
+		d.reject(c, reason, message)
 	}
 }
 
@@ -106,12 +115,13 @@ func (d *decider) groups(ranked []*candidate) [][]*candidate {
 	}
 	var out [][]*candidate
 	numbers := map[string]int{}
+	var text []byte
 	for _, c := range ranked {
-		s := signature(c.domains)
-		number, ok := numbers[s]
+		text = signature(text[:0], c.domains)
+		number, ok := numbers[string(text)]
 		if !ok {
 			number = len(out)
-			numbers[s] = number
+			numbers[string(text)] = number
 			out = append(out, nil)
 		}
 		out[number] = append(out[number], c)

@@ -21,6 +21,8 @@ type spread struct {
 	counts [][]int
 	// least, leastOf and most are the least count, the number of domains that have it, and the greatest, for each constraint.
 	least, leastOf, most []int
+	// buffer is room for domains of candidates.
+	buffer []int
 }
 
 func (s *spread) empty() bool { return len(s.constraints) == 0 }
@@ -39,7 +41,11 @@ func (s *spread) register(c *candidate) {
 	if s.empty() {
 		return
 	}
-	c.domains = make([]int, len(s.constraints))
+	n := len(s.constraints)
+	if len(s.buffer) < n {
+		s.buffer = make([]int, 100*n)
+	}
+	c.domains, s.buffer = s.buffer[:n:n], s.buffer[n:]
 	set := clusterLabels{c.Cluster}
 	for i := range s.constraints {
 		value, ok := set.Lookup(s.constraints[i].TopologyKey)
@@ -118,11 +124,10 @@ func (s *spread) violation(c *candidate, i int) string {
 		max(1, s.constraints[i].MaxSkew))
 }
 
-// signature is equal for clusters in the same domains.
-func signature(domains []int) string {
-	var out []byte
+// signature appends to out what is equal for clusters in the same domains.
+func signature(out []byte, domains []int) []byte {
 	for _, domain := range domains {
 		out = binary.AppendVarint(out, int64(domain))
 	}
-	return string(out)
+	return out
 }

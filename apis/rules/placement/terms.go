@@ -127,15 +127,19 @@ func (d *decider) compileTerm(t *shipper.ClusterTerm) term {
 	return out
 }
 
-// mismatch is why a term does not match a cluster. The later its kind, the more of the term matches.
+// mismatch is why a term does not match a cluster: the later its kind, the more of the term matches. Its text is made only when a
+// verdict has it.
 type mismatch struct {
-	kind    int
-	message func() string
+	kind  int
+	label *labels.Requirement
+	// property is what differs or is unknown.
+	property *requirement
 }
 
 const (
 	matches = iota
 	nameDiffers
+	selectorInvalid
 	labelDiffers
 	propertyUnknown
 	propertyDiffers
@@ -145,52 +149,67 @@ const (
 func (t *term) match(c *candidate) mismatch {
 	switch {
 	case t.names != nil && !t.names[c.Name]:
-		return mismatch{nameDiffers, func() string { return "its name is not among names" }}
+		return mismatch{kind: nameDiffers}
 	case t.invalid != nil:
-		return mismatch{labelDiffers, func() string { return "labelSelector is not valid: " + shortened(t.invalid.Error(), maxQuoted) }}
+		return mismatch{kind: selectorInvalid}
 	}
 	set := clusterLabels{c.Cluster}
 	for i := range t.labels {
 		if r := &t.labels[i]; !r.Matches(set) {
-			return mismatch{labelDiffers, func() string { return differs(r, set) }}
+			return mismatch{kind: labelDiffers, label: r}
 		}
 	}
 	var out mismatch
 	for i := range t.properties {
-		if m := t.properties[i].match(c); m.kind > out.kind {
-			out = m
+		r := &t.properties[i]
+		if kind := r.match(c); kind > out.kind {
+			out = mismatch{kind: kind, property: r}
 		}
 	}
 	return out
 }
 
-// differs says which label of the cluster is not as required.
-func differs(r *labels.Requirement, set clusterLabels) string {
-	has := fmt.Sprintf("it has no label %s", shortened(r.Key(), maxQuoted))
-	if value, ok := set.Lookup(r.Key()); ok {
-		has = fmt.Sprintf("label %s is %q", shortened(r.Key(), maxQuoted), value)
+// match is matches, propertyUnknown or propertyDiffers.
+func (r *requirement) match(c *candidate) int {
+	switch v := c.property(r.Name, r.slot); {
+	case v.state != known:
+		return propertyUnknown
+	case r.want.state != known || !v.meets(r.Name, r.Operator, &r.want):
+		return propertyDiffers
+	default:
+		return matches
 	}
-	return has + ", wanted " + shortened(r.String(), maxQuoted)
 }
 
-// match compares the property of the cluster with the wanted value.
-func (r *requirement) match(c *candidate) mismatch {
-	v := c.property(r.Name, r.slot)
-	wanted := func() string { return fmt.Sprintf(", wanted %s %s", r.Operator, shortened(r.Value, maxValue)) }
-	switch {
-	case v.state == absent:
-		return mismatch{propertyUnknown, func() string { return shortened(r.Name, maxQuoted) + " is not known" + wanted() }}
-	case v.state == malformed:
-		return mismatch{propertyUnknown, func() string {
-			return fmt.Sprintf("%s is %q, which cannot be compared%s", shortened(r.Name, maxQuoted), v, wanted())
-		}}
-	case r.want.state != known || !v.meets(r.Name, r.Operator, &r.want):
-		return mismatch{propertyDiffers, func() string {
-			return fmt.Sprintf("%s is %s%s", shortened(r.Name, maxQuoted), v, wanted())
-		}}
-	default:
-		return mismatch{}
+// message says for users what differs between the term and the cluster.
+func (m mismatch) message(t *term, c *candidate) string {
+	switch m.kind {
+	case nameDiffers:
+		return "its name is not among names"
+	case selectorInvalid:
+		return "labelSelector is not valid: " + shortened(t.invalid.Error(), maxQuoted)
+	case labelDiffers:
+		return differs(m.label, clusterLabels{c.Cluster})
 	}
+	r := m.property
+	name, wanted := shortened(r.Name, maxQuoted), fmt.Sprintf(", wanted %s %s", r.Operator, shortened(r.Value, maxValue))
+	switch v := c.property(r.Name, r.slot); v.state {
+	case absent:
+		return name + " is not known" + wanted
+	case malformed:
+		return fmt.Sprintf("%s is %q, which cannot be compared%s", name, v, wanted)
+	default:
+		return fmt.Sprintf("%s is %s%s", name, v, wanted)
+	}
+}
+
+// differs says which label of the cluster is not as required.
+func differs(r *labels.Requirement, set clusterLabels) string {
+	has := "it has no label " + shortened(r.Key(), maxQuoted)
+	if value, ok := set.Lookup(r.Key()); ok {
+		has = fmt.Sprintf("label %s is %q", shortened(r.Key(), maxQuoted), shortened(value, maxQuoted))
+	}
+	return has + ", wanted " + shortened(r.String(), maxQuoted)
 }
 
 // unmatched returns why the cluster matches none of the required terms: of the terms, the one of which most matches.
@@ -209,7 +228,7 @@ func (d *decider) unmatched(c *candidate) (shipper.PlacementReason, string) {
 			nearest, at = m, i
 		}
 	}
-	message := nearest.message()
+	message := nearest.message(&d.required[at], c)
 	if len(d.required) > 1 {
 		message = fmt.Sprintf("%s in placement.affinity.required[%d], and no other term matches", message, at)
 	}
