@@ -244,7 +244,7 @@ func TestAClusterWithOneTaintThatIsNotToleratedIsRejected(t *testing.T) {
 		"of this effect":        {shipper.ClusterToleration{Key: "gpu", Value: "yes", Effect: shipper.TaintNoSchedule}, true},
 		"of another effect":     {shipper.ClusterToleration{Key: "gpu", Value: "yes", Effect: "NoExecute"}, false},
 		"of an unknown kind":    {shipper.ClusterToleration{Key: "gpu", Operator: "Like", Value: "yes"}, false},
-		"without key and Equal": {shipper.ClusterToleration{}, false},
+		"without key and Equal": {shipper.ClusterToleration{Value: "yes"}, false},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			p := all()
