@@ -48,16 +48,10 @@ type Decision struct {
 }
 
 // Decide chooses clusters by a placement. The result does not depend on the order of the clusters.
-func Decide(in Input) Decision {
-	var d Decision
-	for i := range in.Clusters {
-		d.Chosen = append(d.Chosen, in.Clusters[i].Name)
-	}
-	return d
-}
+func Decide(in Input) Decision { return pendingDecide(in) }
 
 // Status is the decision as a Release has it.
-func (d Decision) Status() *shipper.ReleasePlacement { return nil }
+func (d Decision) Status() *shipper.ReleasePlacement { return d.pendingStatus() }
 
 // Unfulfilled says for users why fewer clusters are chosen than wanted; empty when there are enough.
-func (d Decision) Unfulfilled() string { return "" }
+func (d Decision) Unfulfilled() string { return d.pendingUnfulfilled() }
