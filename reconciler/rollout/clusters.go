@@ -38,7 +38,8 @@ type clustersChange struct {
 // writes reports whether an annotation is to be written.
 func (p clustersPlan) writes() bool { return p.choice != nil || len(p.changes) > 0 }
 
-// planClusters is pure. There must be a live Release. Clusters that leave stay until the step is achieved in all others.
+// planClusters is pure. There must be a live Release. Clusters are added first; those that leave go when the step is achieved in all
+// others. Nothing can be changed in clusters that are gone, so these go at once.
 func planClusters(s *scope, rollout strategy.Plan, blocked bool, now metav1.Time) clustersPlan {
 	newest := s.history.Newest()
 	if len(stamp.Clusters(newest)) == 0 {
@@ -49,25 +50,28 @@ func planClusters(s *scope, rollout strategy.Plan, blocked bool, now metav1.Time
 	}
 	p, fleet := clustersPlan{}, s.fleet()
 	last, stuck := len(s.history.Live)-1, false
+	ends := make([][]string, len(s.history.Live)) // the clusters that each Release has in the end
 	for i, r := range slices.Backward(s.history.Live) {
-		left := fleet.leaving(r.Release)
+		has, left := stamp.Clusters(r.Release), fleet.leaving(r.Release)
 		if i < last && (rollout.Outcomes[i].Role != strategy.Incumbent || strategy.Complete(newest) || !left.any()) {
+			ends[i] = ending(has, left, ends[last])
 			continue
 		}
 		wanted, decision := s.wanted(r.Release, left, now)
 		if i == last {
 			p.decision = decision
 		}
-		next := union(wanted, left.going)
+		ends[i] = wanted
+		next := union(wanted, without(has, left.gone))
 		switch {
 		case len(wanted) == 0: // there is nothing to go on with, so nothing leaves
 			stuck = true
-		case !slices.Equal(next, stamp.Clusters(r.Release)):
+		case !slices.Equal(next, has):
 			p.changes = append(p.changes, clustersChange{index: i, clusters: next})
 		}
 	}
 	if len(p.changes) == 0 && !stuck {
-		p.changes = departures(s.history.Live, fleet, rollout)
+		p.changes = departures(s.history.Live, ends, rollout.Step)
 	}
 	if blocked && len(p.changes) > 0 {
 		p.changes, p.held = nil, true
@@ -173,32 +177,30 @@ func replaced(in placement.Input, current, going []string) []string {
 	return out
 }
 
-// departures take the clusters that leave from all Releases, the newest first, once the step is achieved in all others. A Release that
-// has no other cluster moves to those of the newest Release: it would hold the cluster until it is deleted.
-func departures(live []strategy.Release, fleet clustersByName, rollout strategy.Plan) []clustersChange {
-	left := make([]leaving, len(live))
-	var going []string
-	for i, r := range live {
-		left[i] = fleet.leaving(r.Release)
-		going = append(going, left[i].going...)
+// ending are the clusters that a Release keeps that does not serve. One that has no other than those that leave moves to those of the newest
+// Release: it would hold the cluster until it is deleted.
+func ending(has []string, left leaving, newest []string) []string {
+	stay := without(has, slices.Concat(left.going, left.gone))
+	switch {
+	case len(stay) > 0:
+		return stay
+	case len(left.going) > 0:
+		return newest
 	}
-	if !rollout.Step.ConvergedBut(going) {
-		return nil
-	}
+	return has
+}
+
+// departures take the clusters that leave from all Releases, the newest first, once the step is achieved in all others.
+func departures(live []strategy.Release, ends [][]string, step strategy.StepState) []clustersChange {
 	var out []clustersChange
-	var newest []string
+	var left []string
 	for i, r := range slices.Backward(live) {
-		has := stamp.Clusters(r.Release)
-		stay := without(has, slices.Concat(left[i].going, left[i].gone))
-		if i == len(live)-1 {
-			newest = stay
+		if has := stamp.Clusters(r.Release); !slices.Equal(ends[i], has) {
+			out, left = append(out, clustersChange{index: i, clusters: ends[i]}), append(left, without(has, ends[i])...)
 		}
-		if len(stay) == 0 && len(left[i].going) > 0 {
-			stay = newest
-		}
-		if len(stay) > 0 && !slices.Equal(stay, has) {
-			out = append(out, clustersChange{index: i, clusters: stay})
-		}
+	}
+	if !step.ConvergedBut(left) {
+		return nil
 	}
 	return out
 }

@@ -3,14 +3,16 @@
 package rollout
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -122,6 +124,15 @@ func stagedRelease(i int, p *shipper.Placement, clusters string) strategy.Releas
 	return out
 }
 
+// firstTwo are the clusters that web prefers.
+func firstTwo(names ...string) string {
+	slices.SortFunc(names, func(x, y string) int {
+		a, b := clusterNamed(x), clusterNamed(y)
+		return cmp.Compare(placement.Score("web", &b), placement.Score("web", &a))
+	})
+	return joined(names[:2])
+}
+
 // describeClusters is a plan for clusters in words.
 func describeClusters(s *scope, p clustersPlan) []string {
 	var out []string
@@ -169,7 +180,7 @@ func TestClustersPlan(t *testing.T) {
 		},
 		"nothing fits PickN": {
 			rels{unplacedRelease(0, pickTwo)}, clusters{clusterNamed("new", joinedNever)}, nil,
-			[]string{"PlacementUnfulfilled: 0 of 2 clusters are found (new: it was never ready)"},
+			[]string{"PlacementUnfulfilled: 0 of 2 clusters: new: it has never been ready: Shipper has yet to connect to it"},
 		},
 		"nothing fits PickAll": {
 			rels{unplacedRelease(0, pickAll)}, nil, nil, []string{"PlacementUnfulfilled: no cluster fits clusterRequirements.placement"},
@@ -218,6 +229,12 @@ func TestClustersPlan(t *testing.T) {
 		},
 		"a block keeps what leaves": {
 			rels{servingRelease(0, pickTwo, "a,b,c")}, clusters{a, clusterNamed("b", deleted), c}, blocked, []string{"held"},
+		},
+		"more clusters than PickN wants": {
+			rels{servingRelease(0, pickTwo, "a,b,c")}, clusters{a, b, c}, nil, []string{"web-0 to " + firstTwo("a", "b", "c")},
+		},
+		"more clusters than PickN wants, and not all serve": {
+			rels{servingRelease(0, pickTwo, "!a,!b,!c")}, clusters{a, b, c}, nil, nil,
 		},
 		"nothing can replace it, and others serve": {
 			rels{servingRelease(0, pickTwo, "a,b")}, clusters{a, clusterNamed("b", deleted)}, nil, []string{"web-0 to a"},
@@ -280,7 +297,7 @@ func TestClustersPlan(t *testing.T) {
 				tc.change(s)
 			}
 			p := planReleases(s, at)
-			if diff := cmp.Diff(tc.want, describeClusters(s, p.clusters)); diff != "" {
+			if diff := gocmp.Diff(tc.want, describeClusters(s, p.clusters)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			for _, c := range p.clusters.changes {
@@ -311,7 +328,7 @@ func TestAPlanForClustersCanBeInterruptedAnywhere(t *testing.T) {
 		s.history.Live[change.index] = make(change.index, pickTwo, strings.Join(change.clusters, ","))
 	}
 	want := []string{"web-2 to a,b,c", "web-2 to a,c", "web-1 to a,c", "web-0 to a"}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := gocmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	for _, r := range s.history.Live {
