@@ -97,9 +97,12 @@ func undecidedClusters(newest *shipper.Release) bool {
 func onlyPlacement(was, is shipper.ReleaseStatus) bool {
 	same := *is.DeepCopy()
 	same.Placement = was.Placement
-	before, after := shipper.FindCondition(was.Conditions, shipper.ReleaseScheduled), shipper.FindCondition(same.Conditions, shipper.ReleaseScheduled)
-	if before != nil && after != nil && after.Reason == shipper.PlacementUnfulfilled && before.Reason == after.Reason {
-		after.Message = before.Message
+	if before := shipper.FindCondition(was.Conditions, shipper.ReleaseScheduled); before != nil && before.Reason == shipper.PlacementUnfulfilled {
+		for i := range same.Conditions {
+			if after := &same.Conditions[i]; after.Type == before.Type && after.Reason == before.Reason {
+				after.Message = before.Message
+			}
+		}
 	}
 	if same.Summary != nil && was.Summary != nil && same.Summary.Waiting == shipper.ReleaseScheduled && was.Summary.Waiting == same.Summary.Waiting {
 		same.Summary.Message = was.Summary.Message

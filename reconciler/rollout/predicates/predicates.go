@@ -85,8 +85,12 @@ func ClusterFactsChanged() builder.Predicates {
 	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(*shipper.Cluster)
 		is, ok2 := e.ObjectNew.(*shipper.Cluster)
-		return ok && ok2 && !equality.Semantic.DeepEqual(clusterFacts(was), clusterFacts(is))
+		return ok && ok2 && clusterFactsChanged(was, is)
 	}})
+}
+
+func clusterFactsChanged(was, is *shipper.Cluster) bool {
+	return !equality.Semantic.DeepEqual(clusterFacts(was), clusterFacts(is))
 }
 
 // clusterFacts is a Cluster without what placement does not judge it by.
