@@ -49,6 +49,8 @@ type Options struct {
 	SharedChecksNamespace string
 	// Histories reads what there is of an Application.
 	Histories *history.Reader
+	// UnhealthyAfter is how long a cluster may be not ready and still be picked by a placement; 5 minutes when it is 0.
+	UnhealthyAfter time.Duration
 	// Clock is the time of transitions.
 	Clock clock.PassiveClock
 	// Workers is how many Applications are worked on at the same time; 4 when it is 0.
@@ -68,9 +70,11 @@ type Reconciler struct {
 	global    string
 	// sharedChecks is the namespace with the Checks that all share.
 	sharedChecks string
-	clock        clock.PassiveClock
-	recorder     events.EventRecorder
-	retrier      *retry.Retrier[ctrl.Request]
+	// unhealthyAfter is how long a cluster may be not ready and still be picked.
+	unhealthyAfter time.Duration
+	clock          clock.PassiveClock
+	recorder       events.EventRecorder
+	retrier        *retry.Retrier[ctrl.Request]
 	// releases throttles the statuses of Releases.
 	releases *report.Throttle
 	// confirmed has the UID of each Application, by its key, of which this process has compared the cache with the API server.
