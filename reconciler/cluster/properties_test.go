@@ -65,7 +65,7 @@ func TestStatusHasThePropertiesThatAreKnown(t *testing.T) {
 			with(conditions("False", known("False", "PropertiesNotReadable", missing, then)), nil, nil, nil), false, nil,
 			with(conditions("False", known("Unknown", "PropertiesNotReadable", missing, now)), nil, nil, nil),
 		},
-		"a cluster is lost: what is known stays": {
+		"a cluster is lost: its properties stay": {
 			with(conditions("False", known("True", "", "", then)), ptr.To[int32](2), cpu("8"), tier), false, nil,
 			with(conditions("False", known("True", "", "", then)), ptr.To[int32](2), cpu("8"), tier),
 		},

@@ -66,7 +66,8 @@ func TestNodesAreSummedByResource(t *testing.T) {
 			}
 		})
 	}
-	if diff := cmp.Diff(map[string]string{"cpu": "4", "memory": "16Gi", "pods": "110", "nvidia.com/gpu": "1"}, written(a.Status.Capacity)); diff != "" {
+	own := map[string]string{"cpu": "4", "memory": "16Gi", "pods": "110", "nvidia.com/gpu": "1"}
+	if diff := cmp.Diff(own, written(a.Status.Capacity)); diff != "" {
 		t.Errorf("summing changes a cached Node (-want +got):\n%s", diff)
 	}
 }

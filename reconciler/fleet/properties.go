@@ -147,7 +147,9 @@ func newObserver(config *rest.Config, hc *http.Client) (*observer, error) {
 func watchOf[T any, P interface {
 	*T
 	runtime.Object
-}](lw *toolscache.ListWatch, right string, strip toolscache.TransformFunc, same func(before, after P) bool, changed func()) (*watched, error) {
+}](
+	lw *toolscache.ListWatch, right string, strip toolscache.TransformFunc, same func(before, after P) bool, changed func(),
+) (*watched, error) {
 	w := &watched{right: right, changed: changed}
 	list, start := lw.ListWithContextFunc, lw.WatchFuncWithContext
 	lw.ListWithContextFunc = func(ctx context.Context, of metav1.ListOptions) (runtime.Object, error) {
