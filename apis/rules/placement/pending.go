@@ -16,19 +16,53 @@ import (
 
 // Select chooses clusters by the placement or the regions of in.Requirements. The error, an *Error, is only for regions.
 func Select(in Input) (Decision, error) {
-	if in.Requirements.Placement != nil {
-		return Decide(in), nil
+	var d Decision
+	var err error
+	p := in.Requirements.Placement
+	why := func(*shipper.Cluster) (shipper.PlacementReason, string) { return "", "" }
+	switch {
+	case p == nil:
+		var chosen []string
+		chosen, err = Choose(in.App, in.Requirements, in.Clusters)
+		d.Wanted = len(chosen)
+		why = func(c *shipper.Cluster) (shipper.PlacementReason, string) {
+			if slices.Contains(chosen, c.Name) {
+				return "", ""
+			}
+			return shipper.PlacementOutranked, "others are chosen"
+		}
+	case p.Type == shipper.PickFixed:
+		d.Wanted = len(p.Clusters)
+		why = func(c *shipper.Cluster) (shipper.PlacementReason, string) {
+			if slices.Contains(p.Clusters, c.Name) {
+				return "", ""
+			}
+			return shipper.PlacementNotNamed, "name it in placement.clusters"
+		}
+	default:
+		d.Wanted = len(in.Clusters)
+		why = func(c *shipper.Cluster) (shipper.PlacementReason, string) {
+			if t := c.Spec.Taints; len(t) > 0 && len(p.Tolerations) == 0 {
+				return shipper.PlacementTainted, "tainted " + t[0].Key + "=" + t[0].Value + ":NoSchedule"
+			}
+			if p.Count != nil && len(d.Chosen) >= int(*p.Count) {
+				return shipper.PlacementOutranked, "others rank higher"
+			}
+			return "", ""
+		}
+		if p.Count != nil {
+			d.Wanted = int(*p.Count)
+		}
 	}
-	chosen, err := Choose(in.App, in.Requirements, in.Clusters)
-	d := Decision{Chosen: chosen, Wanted: len(chosen)}
-	for i := range in.Clusters {
-		v := Verdict{Cluster: in.Clusters[i].Name, Reason: shipper.PlacementNotNamed, Message: "is in another region"}
-		if slices.Contains(chosen, v.Cluster) {
-			v = Verdict{Cluster: v.Cluster, Chosen: true, Reason: shipper.PlacementPicked}
+	clusters := slices.SortedFunc(slices.Values(in.Clusters), func(a, b shipper.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	for i := range clusters {
+		v := Verdict{Cluster: clusters[i].Name}
+		if v.Reason, v.Message = why(&clusters[i]); v.Reason == "" {
+			v.Chosen, v.Reason = true, shipper.PlacementPicked
+			d.Chosen = append(d.Chosen, v.Cluster)
 		}
 		d.Verdicts = append(d.Verdicts, v)
 	}
-	slices.SortFunc(d.Verdicts, func(a, b Verdict) int { return strings.Compare(a.Cluster, b.Cluster) })
 	return d, err
 }
 
