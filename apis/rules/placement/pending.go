@@ -19,7 +19,7 @@ func Select(in Input) (Decision, error) {
 	var d Decision
 	var err error
 	p := in.Requirements.Placement
-	why := func(*shipper.Cluster) (shipper.PlacementReason, string) { return "", "" }
+	var why func(*shipper.Cluster) (shipper.PlacementReason, string)
 	switch {
 	case p == nil:
 		var chosen []string
@@ -37,13 +37,19 @@ func Select(in Input) (Decision, error) {
 			if slices.Contains(p.Clusters, c.Name) {
 				return "", ""
 			}
-			return shipper.PlacementNotNamed, "name it in placement.clusters"
+			return shipper.PlacementNotNamed, "placement.clusters does not name it"
 		}
 	default:
 		d.Wanted = len(in.Clusters)
 		why = func(c *shipper.Cluster) (shipper.PlacementReason, string) {
+			if in.Sticky && slices.Contains(in.Current, c.Name) {
+				return "", ""
+			}
+			if len(c.Status.Conditions) == 0 {
+				return shipper.PlacementNotJoined, "it has never been ready"
+			}
 			if t := c.Spec.Taints; len(t) > 0 && len(p.Tolerations) == 0 {
-				return shipper.PlacementTainted, "tainted " + t[0].Key + "=" + t[0].Value + ":NoSchedule"
+				return shipper.PlacementTainted, "tainted " + t[0].Key + "=" + t[0].Value + ":NoSchedule: tolerate it in placement.tolerations"
 			}
 			if p.Count != nil && len(d.Chosen) >= int(*p.Count) {
 				return shipper.PlacementOutranked, "others rank higher"
@@ -58,7 +64,9 @@ func Select(in Input) (Decision, error) {
 	for i := range clusters {
 		v := Verdict{Cluster: clusters[i].Name}
 		if v.Reason, v.Message = why(&clusters[i]); v.Reason == "" {
-			v.Chosen, v.Reason = true, shipper.PlacementPicked
+			if v.Chosen, v.Reason = true, shipper.PlacementPicked; slices.Contains(in.Current, v.Cluster) {
+				v.Reason = shipper.PlacementKept
+			}
 			d.Chosen = append(d.Chosen, v.Cluster)
 		}
 		d.Verdicts = append(d.Verdicts, v)
