@@ -71,6 +71,9 @@ func Select(in Input) (Decision, error) {
 		}
 		d.Verdicts = append(d.Verdicts, v)
 	}
+	if p != nil && p.Type != shipper.PickFixed && p.Count == nil {
+		d.Wanted = len(d.Chosen)
+	}
 	return d, err
 }
 
