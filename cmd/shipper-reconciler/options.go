@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.uber.org/zap/zapcore"
 	"k8s.io/client-go/rest"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"shipper.dev/shipper/apis/rules/check"
+	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/reconciler/fleet"
@@ -36,6 +38,7 @@ type options struct {
 	pprofPort               int
 
 	workers         int
+	unhealthyAfter  time.Duration
 	selectByRelease bool
 	chartCacheDir   string
 	// repositories is the parsed chartRepositories.
@@ -70,6 +73,8 @@ func parse(args []string) (*options, error) {
 		"`port` of 127.0.0.1 for /debug/pprof/, through which any process in this container can read all memory; 0 serves none")
 	set.IntVar(&o.workers, "workers", 8,
 		"how many objects of each kind are worked on at the same time, and how many passes are made at the same time in each cluster")
+	set.DurationVar(&o.unhealthyAfter, "unhealthy-after", placement.DefaultUnhealthyAfter,
+		"`time` that a cluster may be not ready and still be chosen by placements, from 30s to 24h. The webhook needs the same")
 	set.BoolVar(&o.selectByRelease, "select-by-release", true,
 		"select all Pods of a Release in the Service of its Application while no other Release has traffic; false: always select Pods by "+
 			"the label shipper-traffic-status, as older versions of Shipper do")
@@ -97,9 +102,12 @@ func parse(args []string) (*options, error) {
 		}
 		o.outgoing = &policy
 	}
+	unhealthyErr := placement.CheckUnhealthyAfter(o.unhealthyAfter)
 	switch {
 	case set.NArg() > 0:
 		return nil, fmt.Errorf("unexpected arguments: %s", strings.Join(set.Args(), " "))
+	case unhealthyErr != nil:
+		return nil, unhealthyErr
 	case o.workers < 1:
 		return nil, fmt.Errorf("--workers=%d: at least 1 is needed", o.workers)
 	case o.pprofPort < 0 || o.pprofPort > 65535:
