@@ -47,6 +47,7 @@ type scope struct {
 func (s *scope) view(now metav1.Time) blocks.View {
 	return blocks.View{
 		App: s.app, Releases: s.history.Releases(), Bearing: s.blocks, Clusters: s.clusters, Now: now.Time,
+		UnhealthyAfter: s.unhealthyAfter,
 	}
 }
 

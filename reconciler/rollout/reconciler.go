@@ -47,8 +47,6 @@ type Options struct {
 	GlobalBlocksNamespace string
 	// SharedChecksNamespace is the one with the Checks that all namespaces share.
 	SharedChecksNamespace string
-	// UnhealthyAfter is how long a cluster may be not ready and still be chosen by placements.
-	UnhealthyAfter time.Duration
 	// Histories reads what there is of an Application.
 	Histories *history.Reader
 	// UnhealthyAfter is how long a cluster may be not ready and still be picked by a placement; 5 minutes when it is 0.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
@@ -35,8 +35,6 @@ const (
 	yes       = "yes"
 	// defaultWorkers is how many Applications are worked on at the same time.
 	defaultWorkers = 4
-	// defaultUnhealthyAfter is how long a cluster may be not ready and still be picked.
-	defaultUnhealthyAfter = 5 * time.Minute
 )
 
 // SetupWithManager makes the reconciler run with mgr. ctx is needed for the time of the call only.
@@ -45,7 +43,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		o.Workers = defaultWorkers
 	}
 	if o.UnhealthyAfter == 0 {
-		o.UnhealthyAfter = defaultUnhealthyAfter
+		o.UnhealthyAfter = placement.DefaultUnhealthyAfter
 	}
 	for index, keys := range map[string]client.IndexerFunc{unplaced: isUnplaced, onCluster: clustersOf, undecided: isUndecided} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, &shipper.Release{}, index, keys); err != nil {
@@ -54,8 +52,9 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	r := &Reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: o.Histories, charts: o.Charts,
-		global: o.GlobalBlocksNamespace, sharedChecks: o.SharedChecksNamespace, clock: o.Clock, unhealthyAfter: o.UnhealthyAfter, recorder: mgr.GetEventRecorder(fleet.UserAgent),
-		retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()), releases: report.NewThrottle(),
+		global: o.GlobalBlocksNamespace, sharedChecks: o.SharedChecksNamespace, clock: o.Clock, unhealthyAfter: o.UnhealthyAfter,
+		recorder: mgr.GetEventRecorder(fleet.UserAgent),
+		retrier:  retry.NewRetrier(retry.Limiter[ctrl.Request]()), releases: report.NewThrottle(),
 		metrics: newMetrics(ctx, mgr.GetCache(), o.Clock), since: sync.OnceValue(o.Clock.Now),
 	}
 	if o.Registry != nil {
