@@ -54,8 +54,9 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	r := &Reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: o.Histories, charts: o.Charts,
-		global: o.GlobalBlocksNamespace, sharedChecks: o.SharedChecksNamespace, clock: o.Clock, unhealthyAfter: o.UnhealthyAfter, recorder: mgr.GetEventRecorder(fleet.UserAgent),
-		retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()), releases: report.NewThrottle(),
+		global: o.GlobalBlocksNamespace, sharedChecks: o.SharedChecksNamespace, clock: o.Clock, unhealthyAfter: o.UnhealthyAfter,
+		recorder: mgr.GetEventRecorder(fleet.UserAgent),
+		retrier:  retry.NewRetrier(retry.Limiter[ctrl.Request]()), releases: report.NewThrottle(),
 		metrics: newMetrics(ctx, mgr.GetCache(), o.Clock), since: sync.OnceValue(o.Clock.Now),
 	}
 	if o.Registry != nil {
