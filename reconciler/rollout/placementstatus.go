@@ -105,7 +105,8 @@ func onlyPlacement(was, is shipper.ReleaseStatus) bool {
 			}
 		}
 	}
-	if sum := was.Summary; sum != nil && same.Summary != nil && sum.Waiting == shipper.ReleaseScheduled && same.Summary.Waiting == sum.Waiting {
+	sum := was.Summary
+	if sum != nil && same.Summary != nil && sum.Waiting == shipper.ReleaseScheduled && same.Summary.Waiting == sum.Waiting {
 		same.Summary.Message = sum.Message
 	}
 	return !equality.Semantic.DeepEqual(was, is) && equality.Semantic.DeepEqual(was, same)
