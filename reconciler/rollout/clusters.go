@@ -177,8 +177,8 @@ func replaced(in placement.Input, current, going []string) []string {
 	return out
 }
 
-// ending are the clusters that a Release keeps that does not serve. One that has no other than those that leave moves to those of the newest
-// Release: it would hold the cluster until it is deleted.
+// ending are the clusters that a Release keeps that does not serve. One that has no other than those that leave moves to those of the
+// newest Release: it would hold the cluster until it is deleted.
 func ending(has []string, left leaving, newest []string) []string {
 	stay := without(has, slices.Concat(left.going, left.gone))
 	switch {

@@ -97,15 +97,17 @@ func undecidedClusters(newest *shipper.Release) bool {
 func onlyPlacement(was, is shipper.ReleaseStatus) bool {
 	same := *is.DeepCopy()
 	same.Placement = was.Placement
-	if before := shipper.FindCondition(was.Conditions, shipper.ReleaseScheduled); before != nil && before.Reason == shipper.PlacementUnfulfilled {
+	before := shipper.FindCondition(was.Conditions, shipper.ReleaseScheduled)
+	if before != nil && before.Reason == shipper.PlacementUnfulfilled {
 		for i := range same.Conditions {
 			if after := &same.Conditions[i]; after.Type == before.Type && after.Reason == before.Reason {
 				after.Message = before.Message
 			}
 		}
 	}
-	if same.Summary != nil && was.Summary != nil && same.Summary.Waiting == shipper.ReleaseScheduled && was.Summary.Waiting == same.Summary.Waiting {
-		same.Summary.Message = was.Summary.Message
+	sum := was.Summary
+	if sum != nil && same.Summary != nil && sum.Waiting == shipper.ReleaseScheduled && same.Summary.Waiting == sum.Waiting {
+		same.Summary.Message = sum.Message
 	}
 	return !equality.Semantic.DeepEqual(was, is) && equality.Semantic.DeepEqual(was, same)
 }

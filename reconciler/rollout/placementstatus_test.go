@@ -74,7 +74,8 @@ func TestStatusSaysWhyAReleaseHasItsClusters(t *testing.T) {
 		"clusters are rejected": {
 			rels{with(servingRelease(0, pickAll, "a"), chosen(1, scored))}, []shipper.Cluster{a, clusterNamed("t", tainted)}, nil, releasesDone{},
 			&shipper.ReleasePlacement{Wanted: 1, Chosen: 1, Clusters: []shipper.ChosenCluster{scored}, Rejected: []shipper.RejectedClusters{{
-				Reason: shipper.PlacementTainted, Count: 1, Examples: []string{"t"}, Message: "tainted gpu:NoSchedule: tolerate it in placement.tolerations",
+				Reason: shipper.PlacementTainted, Count: 1, Examples: []string{"t"},
+				Message: "tainted gpu:NoSchedule: tolerate it in placement.tolerations",
 			}}},
 		},
 		"it has regions": {rels{servingRelease(0, nil, "a")}, []shipper.Cluster{a}, nil, releasesDone{}, nil},

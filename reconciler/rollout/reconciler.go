@@ -47,10 +47,10 @@ type Options struct {
 	GlobalBlocksNamespace string
 	// SharedChecksNamespace is the one with the Checks that all namespaces share.
 	SharedChecksNamespace string
+	// UnhealthyAfter is how long a cluster may be not ready and still be chosen by placements.
+	UnhealthyAfter time.Duration
 	// Histories reads what there is of an Application.
 	Histories *history.Reader
-	// UnhealthyAfter is how long a cluster may be not ready and still be picked by a placement; 5 minutes when it is 0.
-	UnhealthyAfter time.Duration
 	// Clock is the time of transitions.
 	Clock clock.PassiveClock
 	// Workers is how many Applications are worked on at the same time; 4 when it is 0.

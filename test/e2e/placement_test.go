@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,9 +44,10 @@ func TestPlacementFollowsClusters(t *testing.T) {
 	}
 	all, three := beginPlaced(t, other), beginPlaced(t, other)
 	all.creates(shipper.Placement{})
-	three.creates(shipper.Placement{Type: shipper.PickN, Count: ptr.To[int32](3), Affinity: &shipper.ClusterAffinity{Required: []shipper.ClusterTerm{
-		{Names: []string{west, east}}, {LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "extra"}}},
-	}}})
+	extra := &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "extra"}}
+	three.creates(shipper.Placement{Type: shipper.PickN, Count: ptr.To[int32](3), Affinity: &shipper.ClusterAffinity{
+		Required: []shipper.ClusterTerm{{Names: []string{west, east}}, {LabelSelector: extra}},
+	}})
 	first, third := all.Release(0), three.Release(0)
 	all.Completes(first)
 	three.Completes(third)
@@ -230,7 +232,8 @@ func (s *placed) joins() {
 	s.Cleanup(func() { // when the test has failed before
 		c := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: south}}
 		_ = world.Management.Delete(context.Background(), c)
-		_ = world.Management.Patch(context.Background(), c, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`)))
+		free := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		_ = world.Management.Patch(context.Background(), c, free)
 	})
 	s.Eventually("whether "+south+" is ready", "true", func() (string, error) {
 		c := &shipper.Cluster{}
