@@ -143,3 +143,17 @@ func TestAnEditIsPlacedWhereTheNewestReleaseIs(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestADryRunOfNamedClustersLeavesOutTheOthers(t *testing.T) {
+	hook, a, dry := webhookOf(t, ask.Grant(), exact(), joined("eu-1", "eu"), joined("us-1", "us")), &response.Response{}, true
+	req := ask.Create(ask.Developer, placedBy(shipper.Placement{Type: shipper.PickFixed, Clusters: []string{"eu-1"}}))
+	req.DryRun = &dry
+	if err := hook.Validate(t.Context(), req, a); err != nil {
+		t.Fatal(err)
+	}
+	for _, warning := range a.Warnings() {
+		if strings.Contains(warning, "us-1") {
+			t.Errorf("the plan has %q", warning)
+		}
+	}
+}
