@@ -33,9 +33,6 @@ const south, southRegion = "ap-south-1", "ap-south"
 // joinsSoon is how long it may take from the moment a cluster is ready until it has what PickAll places there.
 const joinsSoon = 5 * time.Second
 
-// removesOnLeave is true when Shipper keeps a Cluster with onLeave: Remove until all that it placed there is gone.
-const removesOnLeave = false
-
 // TestPlacementFollowsClusters is not parallel: a third cluster joins the fleet that all tests share, is labelled and tainted, and leaves.
 func TestPlacementFollowsClusters(t *testing.T) {
 	other, err := world.Another(context.Background(), "south-", fleet.Options{Applications: []string{south}})
@@ -99,10 +96,8 @@ func TestPlacementFollowsClusters(t *testing.T) {
 	if least := served(); least < 1 {
 		t.Error("no Pod was ready while the cluster was replaced")
 	}
-	if removesOnLeave {
-		for _, s := range []*placed{all, three, fresh, one} {
-			s.leftNothing()
-		}
+	for _, s := range []*placed{all, three, fresh, one} {
+		s.leftNothing()
 	}
 	one.isGone()
 }
@@ -155,15 +150,11 @@ func (s *placed) running(release string) ([]string, error) {
 	return out, nil
 }
 
-// runsIn waits until a Release has ready Pods in these clusters and no others. While south is being deleted it may be out of reach, and is
-// not looked at unless Shipper removes what is there.
+// runsIn waits until a Release has ready Pods in these clusters and no others.
 func (s *placed) runsIn(release string, clusters ...string) {
 	s.Helper()
 	s.Eventually("the clusters with Pods of "+release, strings.Join(clusters, " "), func() (string, error) {
 		found, err := s.running(release)
-		if !removesOnLeave && !slices.Contains(clusters, south) && s.southLeaves() {
-			found = slices.DeleteFunc(found, func(name string) bool { return name == south })
-		}
 		return strings.Join(found, " "), err
 	})
 }
@@ -256,24 +247,14 @@ func (s *placed) editsSouth(change func(*shipper.Cluster)) {
 func (s *placed) leaves() {
 	s.Helper()
 	s.editsSouth(func(c *shipper.Cluster) {
-		if c.Spec.OnLeave = shipper.OnLeaveRemove; !removesOnLeave {
-			c.Finalizers = append(c.Finalizers, "e2e.example.com/keeper")
-		}
+		c.Spec.OnLeave = shipper.OnLeaveRemove
 	})
-	if removesOnLeave {
-		s.Eventually("the finalizers of "+south, "1", func() (string, error) {
-			c := &shipper.Cluster{}
-			err := world.Management.Get(s.Ctx, client.ObjectKey{Name: south}, c)
-			return fmt.Sprint(len(c.Finalizers)), err
-		})
-	}
+	s.Eventually("the finalizers of "+south, "1", func() (string, error) {
+		c := &shipper.Cluster{}
+		err := world.Management.Get(s.Ctx, client.ObjectKey{Name: south}, c)
+		return fmt.Sprint(len(c.Finalizers)), err
+	})
 	s.Must("deleting "+south, world.Management.Delete(s.Ctx, &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: south}}))
-}
-
-func (s *placed) southLeaves() bool {
-	c := &shipper.Cluster{}
-	err := world.Management.Get(s.Ctx, client.ObjectKey{Name: south}, c)
-	return apierrors.IsNotFound(err) || err == nil && c.DeletionTimestamp != nil
 }
 
 // leftNothing waits until nothing that Shipper placed for the Application is in south.
@@ -307,9 +288,6 @@ func (s *placed) isGone() {
 		}
 		return strings.Join(in, " "), err
 	})
-	if !removesOnLeave {
-		s.editsSouth(func(c *shipper.Cluster) { c.Finalizers = nil })
-	}
 	s.Eventually("the Cluster "+south, "gone", func() (string, error) {
 		err := world.Management.Get(s.Ctx, client.ObjectKey{Name: south}, &shipper.Cluster{})
 		if apierrors.IsNotFound(err) {
