@@ -115,7 +115,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return errors.Join(
 		rollout.SetupWithManager(ctx, mgr, rollout.Options{
 			Charts: rollout.NewCharts(charts, values), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
-			SharedChecksNamespace: o.SharedChecksNamespace, UnhealthyAfter: o.UnhealthyAfter, Histories: histories, Clock: o.Clock, Workers: o.Workers,
+			SharedChecksNamespace: o.SharedChecksNamespace, UnhealthyAfter: o.UnhealthyAfter,
+			Histories: histories, Clock: o.Clock, Workers: o.Workers,
 			Queue:    queue.Objects(o.Workers, priorities.OfApplication),
 			Registry: o.Registry,
 		}),

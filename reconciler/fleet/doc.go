@@ -30,10 +30,10 @@
 //
 // # What a cluster says of itself
 //
-// A connection that stands watches all Nodes, and the ConfigMaps in shipper-system with the label shipper.booking.com/properties=true, with
-// informers of their own: the selector of the caches is shipper-app. Of a Node its capacity and allocatable stay, so that a heartbeat of its
-// kubelet changes nothing. Properties has the sums, and PropertyChanges reports changes, at most one in 10 s for a cluster. An account that
-// lacks the right is named by Properties.Missing; the connection is Ready without it.
+// A connection that stands watches all Nodes, and the ConfigMaps in shipper-system with the label shipper.booking.com/properties=true,
+// with informers of their own: the selector of the caches is shipper-app. Of a Node its capacity and allocatable stay, so that a
+// heartbeat of its kubelet changes nothing. Properties has the sums, and PropertyChanges reports changes, at most one in 10 s for a
+// cluster. An account that lacks the right is named by Properties.Missing; the connection is Ready without it.
 //
 // # How much at a time
 //

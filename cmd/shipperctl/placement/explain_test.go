@@ -180,11 +180,13 @@ func TestManifestsAreExplainedBesideTheNewestRelease(t *testing.T) {
 }
 
 func TestManifestsThatWouldBeRefusedAreNotExplained(t *testing.T) {
-	const head = "apiVersion: shipper.booking.com/v1alpha1\nkind: Application\nmetadata: {name: web}\nspec:\n  template:\n    clusterRequirements: "
+	const head = "apiVersion: shipper.booking.com/v1alpha1\nkind: Application\nmetadata: {name: web}\nspec:\n  template:\n" +
+		"    clusterRequirements: "
 	for requirements, want := range map[string]string{
-		"{regions: [{name: eu}]}":                "",
-		"{placement: {}}":                        "",
-		"{}":                                     "clusterRequirements.regions: Required value: name at least one region to run in, or give a placement",
+		"{regions: [{name: eu}]}": "",
+		"{placement: {}}":         "",
+		"{}": "clusterRequirements.regions: Required value: name at least one region to run in, " +
+			"or give a placement",
 		"{regions: [{name: eu}], placement: {}}": "give regions or a placement, not both",
 		"{placement: {kind: PickAll}}":           `unknown field "spec.template.clusterRequirements.placement.kind"`,
 	} {
