@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
@@ -47,6 +48,8 @@ type Options struct {
 	GlobalBlocksNamespace string
 	// SharedChecksNamespace is the one with the Checks that all namespaces share.
 	SharedChecksNamespace string
+	// UnhealthyAfter is how long a cluster may be not ready and still be chosen by placements.
+	UnhealthyAfter time.Duration
 	// Charts are where Releases' charts come from.
 	Charts *repository.Catalog
 	// OutgoingURLs are those that Notifications and Checks may name. Nil: none.
@@ -112,7 +115,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	return errors.Join(
 		rollout.SetupWithManager(ctx, mgr, rollout.Options{
 			Charts: rollout.NewCharts(charts, values), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
-			SharedChecksNamespace: o.SharedChecksNamespace, Histories: histories, Clock: o.Clock, Workers: o.Workers,
+			SharedChecksNamespace: o.SharedChecksNamespace, UnhealthyAfter: o.UnhealthyAfter,
+			Histories: histories, Clock: o.Clock, Workers: o.Workers,
 			Queue:    queue.Objects(o.Workers, priorities.OfApplication),
 			Registry: o.Registry,
 		}),

@@ -3,14 +3,17 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/webhook/application"
 	"shipper.dev/shipper/webhook/approval"
@@ -47,6 +50,8 @@ type Options struct {
 	Outgoing *outward.Policy
 	// SharedChecks is the namespace with the Checks that all namespaces share. Empty: there is none.
 	SharedChecks string
+	// UnhealthyAfter is how long a cluster may be not ready and still be chosen by placements. 0: placement.DefaultUnhealthyAfter.
+	UnhealthyAfter time.Duration
 	// Namespace is Shipper's own, in which reviews are refused. Empty: there is none.
 	Namespace string
 	// Registry registers the metrics.
@@ -62,6 +67,7 @@ type Server interface {
 
 // Setup registers all webhooks with server. manifests/webhook has the same paths.
 func Setup(server Server, o Options) error {
+	o.State.SetUnhealthyAfter(cmp.Or(o.UnhealthyAfter, placement.DefaultUnhealthyAfter), o.Clock)
 	metrics, err := response.NewMetrics(o.Registry)
 	if err != nil {
 		return err

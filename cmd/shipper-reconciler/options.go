@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.uber.org/zap/zapcore"
 	"k8s.io/client-go/rest"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"shipper.dev/shipper/apis/rules/check"
+	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/reconciler/fleet"
@@ -36,6 +38,7 @@ type options struct {
 	pprofPort               int
 
 	workers         int
+	unhealthyAfter  time.Duration
 	selectByRelease bool
 	chartCacheDir   string
 	// repositories is the parsed chartRepositories.
@@ -70,6 +73,8 @@ func parse(args []string) (*options, error) {
 		"`port` of 127.0.0.1 for /debug/pprof/, through which any process in this container can read all memory; 0 serves none")
 	set.IntVar(&o.workers, "workers", 8,
 		"how many objects of each kind are worked on at the same time, and how many passes are made at the same time in each cluster")
+	set.DurationVar(&o.unhealthyAfter, "unhealthy-after", placement.DefaultUnhealthyAfter,
+		"`time` that a cluster may be not ready and still be chosen by placements, from 30s to 24h. The webhook needs the same")
 	set.BoolVar(&o.selectByRelease, "select-by-release", true,
 		"select all Pods of a Release in the Service of its Application while no other Release has traffic; false: always select Pods by "+
 			"the label shipper-traffic-status, as older versions of Shipper do")
@@ -86,20 +91,15 @@ func parse(args []string) (*options, error) {
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
-	var err error
-	if o.repositories, err = outward.ParsePolicy(o.chartRepositories); err != nil {
-		return nil, fmt.Errorf("--chart-repositories: %w", err)
+	if err := o.parsePolicies(); err != nil {
+		return nil, err
 	}
-	if o.outgoingURLs != "" {
-		policy, err := outward.ParsePolicy(o.outgoingURLs)
-		if err != nil {
-			return nil, fmt.Errorf("--outgoing-urls: %w", err)
-		}
-		o.outgoing = &policy
-	}
+	unhealthyErr := placement.CheckUnhealthyAfter(o.unhealthyAfter)
 	switch {
 	case set.NArg() > 0:
 		return nil, fmt.Errorf("unexpected arguments: %s", strings.Join(set.Args(), " "))
+	case unhealthyErr != nil:
+		return nil, unhealthyErr
 	case o.workers < 1:
 		return nil, fmt.Errorf("--workers=%d: at least 1 is needed", o.workers)
 	case o.pprofPort < 0 || o.pprofPort > 65535:
@@ -108,6 +108,23 @@ func parse(args []string) (*options, error) {
 		return nil, fmt.Errorf("--log-format=%s: use json or text", o.logFormat)
 	}
 	return o, nil
+}
+
+// parsePolicies reads which URLs Shipper may use.
+func (o *options) parsePolicies() error {
+	var err error
+	if o.repositories, err = outward.ParsePolicy(o.chartRepositories); err != nil {
+		return fmt.Errorf("--chart-repositories: %w", err)
+	}
+	if o.outgoingURLs == "" {
+		return nil
+	}
+	policy, err := outward.ParsePolicy(o.outgoingURLs)
+	if err != nil {
+		return fmt.Errorf("--outgoing-urls: %w", err)
+	}
+	o.outgoing = &policy
+	return nil
 }
 
 // restConfig sets no client-side rate limit: the API server has one.

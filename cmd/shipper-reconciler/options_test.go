@@ -9,6 +9,8 @@ import (
 
 func TestFlagsThatCannotBeMeant(t *testing.T) {
 	for flags, want := range map[string]string{
+		"--unhealthy-after=29s":                            "--unhealthy-after=29s: must be from 30s to 24h0m0s",
+		"--unhealthy-after=24h1s":                          "--unhealthy-after=24h0m1s: must be from 30s to 24h0m0s",
 		"--workers=0":                                      "--workers=0: at least 1 is needed",
 		"--log-format=xml":                                 "--log-format=xml: use json or text",
 		"--chart-repositories=x":                           `--chart-repositories: "x" must begin with https:// or http://`,

@@ -34,6 +34,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	err = reconciler.Setup(ctx, mgr, reconciler.Options{
 		Namespace: o.namespace, GlobalBlocksNamespace: o.blocksNamespace, SharedChecksNamespace: o.sharedChecks,
+		UnhealthyAfter: o.unhealthyAfter,
 		Charts: repository.NewCatalog(ctx, repository.Options{
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
 			Secrets: repository.SecretsOf(mgr.GetAPIReader()), SystemNamespace: o.namespace,

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"shipper.dev/shipper/apis/rules/check"
+	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/certs"
 	"shipper.dev/shipper/outward"
@@ -59,6 +60,7 @@ type options struct {
 	outgoingURLs      string
 
 	sharedChecksNamespace string
+	unhealthyAfter        time.Duration
 
 	logLevel  int
 	logFormat string
@@ -100,6 +102,8 @@ func parse(args []string) (*options, error) {
 		"`time` between failing /readyz and taking no more requests; in its second half "+
 			"connections are asked to go elsewhere")
 	o.addURLs(set)
+	set.DurationVar(&o.unhealthyAfter, "unhealthy-after", placement.DefaultUnhealthyAfter,
+		"`time` that a cluster may be not ready and still be chosen by placements, from 30s to 24h. The reconciler needs the same")
 	set.IntVar(&o.logLevel, "log-level", 0, "0: refusals and what people want to know; 1: every request; 2: more")
 	set.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	if err := set.Parse(args); err != nil {
@@ -151,6 +155,7 @@ func (o *options) complete() error {
 	_, _, addrErr := o.listen()
 	policyErr := o.policies()
 	lifetimesErr := o.lifetimes.Validate()
+	unhealthyErr := placement.CheckUnhealthyAfter(o.unhealthyAfter)
 	switch mode := certs.Mode(o.certs); {
 	case addrErr != nil:
 		return addrErr
@@ -164,6 +169,8 @@ func (o *options) complete() error {
 		return policyErr
 	case lifetimesErr != nil:
 		return fmt.Errorf("--certificate-lifetime and --authority-lifetime: %w", lifetimesErr)
+	case unhealthyErr != nil:
+		return unhealthyErr
 	case o.pprofPort < 0 || o.pprofPort > 65535:
 		return fmt.Errorf("--pprof-port=%d: the port must be a number from 1 to 65535, or 0", o.pprofPort)
 	case o.logFormat != "json" && o.logFormat != "text":

@@ -104,7 +104,7 @@ func build(
 		Sources: func(ctx context.Context, namespace string, from []shipper.ValuesSource) (values.Held, error) {
 			return values.ReadSources(ctx, mgr.GetAPIReader(), namespace, from)
 		},
-		Outgoing: o.outgoing, SharedChecks: o.sharedChecksNamespace,
+		Outgoing: o.outgoing, SharedChecks: o.sharedChecksNamespace, UnhealthyAfter: o.unhealthyAfter,
 		Reconciler: o.reconcilerUser, Namespace: o.namespace, Registry: metrics.Registry, Clock: clock.RealClock{},
 		Log: mgr.GetLogger().WithName("webhook"),
 	})

@@ -19,7 +19,9 @@ const (
 	checks = "        {{- with .Values.outgoingURLs }}\n" +
 		"        - {{ join \",\" . | printf \"--outgoing-urls=%s\" | quote }}\n        {{- end }}\n" +
 		"        {{- if ne .Values.sharedChecksNamespace \"shipper-checks\" }}\n" +
-		"        - {{ printf \"--shared-checks-namespace=%s\" .Values.sharedChecksNamespace | quote }}\n        {{- end }}\n"
+		"        - {{ printf \"--shared-checks-namespace=%s\" .Values.sharedChecksNamespace | quote }}\n        {{- end }}\n" +
+		"        {{- if ne .Values.unhealthyAfter \"5m\" }}\n" +
+		"        - {{ printf \"--unhealthy-after=%s\" .Values.unhealthyAfter | quote }}\n        {{- end }}\n"
 	host = "- topologyKey: kubernetes.io/hostname\n        maxSkew: 1\n        whenUnsatisfiable: "
 )
 

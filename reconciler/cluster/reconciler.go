@@ -26,9 +26,11 @@ import (
 	"shipper.dev/shipper/reconciler/retry"
 )
 
-// Clusters are written by administrators; this one writes their status.
-// +kubebuilder:rbac:groups=shipper.booking.com,resources=clusters,verbs=get;list;watch
+// Clusters are written by administrators; this one writes their status, and the finalizer of those with onLeave: Remove.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=clusters,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=clusters/status,verbs=patch
+// A Cluster that leaves waits for these.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=releases;installationtargets,verbs=get;list;watch
 // The credentials of clusters are in Shipper's own namespace, and in no other.
 // +kubebuilder:rbac:groups="",namespace=shipper-system,resources=secrets,verbs=get;list;watch
 // Clusters that become ready or are lost are reported by events.
@@ -54,6 +56,8 @@ type Reconciler struct {
 	clock     clock.PassiveClock
 	recorder  events.EventRecorder
 	retries   *retry.Retrier[ctrl.Request]
+	throttle  *report.Throttle
+	leaving   leaving
 }
 
 // SetupWithManager makes the reconciler run with mgr.
@@ -61,6 +65,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), fleet: o.Fleet, namespace: o.Namespace, clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: retry.NewRetrier(retry.ClusterLimiter[ctrl.Request]()),
+		throttle: report.NewThrottle(),
 	}
 	// No predicate on the own kind: a pass that read the status as it was before its last write is put right by that
 	// write's event.
@@ -69,7 +74,10 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		For(&shipper.Cluster{}).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.ofSecret)).
 		WatchesRawSource(o.Fleet.KnownMembers()).
+		Watches(&shipper.Release{}, r.leaving.handler(placedOn)).
+		Watches(&shipper.InstallationTarget{}, r.leaving.handler(placedOn)).
 		WatchesRawSource(o.Fleet.Warnings()).
+		WatchesRawSource(o.Fleet.PropertyChanges()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.ClusterLimiter[ctrl.Request]()}).
 		Complete(r)
 	if err != nil {
@@ -82,12 +90,17 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	cluster := &shipper.Cluster{}
 	err := r.client.Get(ctx, req.NamespacedName, cluster)
-	if apierrors.IsNotFound(err) || err == nil && cluster.DeletionTimestamp != nil {
+	if apierrors.IsNotFound(err) || err == nil && fleet.Gone(cluster) {
+		r.leaving.remove(req.Name)
 		r.fleet.Remove(req.Name) // once more when it is gone at last: targets wait for that too
 		return r.retries.Persisted(req, nil)
 	}
 	if err != nil {
 		return ctrl.Result{}, fmt.Errorf("reading Cluster %s: %w", req.Name, err)
+	}
+	left, err := r.leave(ctx, cluster)
+	if err != nil || fleet.Gone(cluster) { // the event of the finalizer's removal makes the next pass
+		return r.retries.Persisted(req, err)
 	}
 	access, err := r.access(ctx, cluster)
 	var known *fleet.Error
@@ -97,8 +110,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	r.fleet.Set(cluster.Name, access, err)
 	state, _ := r.fleet.State(cluster.Name)
 
-	was := cluster.DeepCopy()
-	cluster.Status = status(was, state, r.clock.Now())
+	was, now := cluster.DeepCopy(), r.clock.Now()
+	cluster.Status = status(was, state, r.fleet.Properties(cluster.Name), left, now)
+	if wait := r.throttle.DelayFor(turned(was.Status, cluster.Status), was, cluster, now); wait > 0 {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
 	changed, err := report.PatchStatus(ctx, r.client, cluster, was)
 	if err != nil {
 		return r.retries.Persisted(req, fmt.Errorf("writing the status of Cluster %s: %w", req.Name, err))

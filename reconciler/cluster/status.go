@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
@@ -18,10 +19,11 @@ import (
 const clusterChanged = "ClusterConditionChanged"
 
 // status is the whole new status of a Cluster. While the fleet connects to it, its last conditions stay: a
-// restart of Shipper is no news about a cluster.
-func status(c *shipper.Cluster, state fleet.State, now time.Time) shipper.ClusterStatus {
+// restart of Shipper is no news about a cluster. properties are nil while they are not known, and left are what a leaving one waits for.
+func status(c *shipper.Cluster, state fleet.State, properties *fleet.Properties, left []string, now time.Time) shipper.ClusterStatus {
 	out := *c.Status.DeepCopy()
 	if state.Pending && len(out.Conditions) > 0 {
+		out.Conditions = leavingCondition(out.Conditions, left, now)
 		return out
 	}
 	out.ObservedGeneration = c.Generation
@@ -39,7 +41,45 @@ func status(c *shipper.Cluster, state fleet.State, now time.Time) shipper.Cluste
 		ready.Status = corev1.ConditionUnknown
 	}
 	out.Conditions = credentials(shipper.SetCondition(out.Conditions, ready, metav1.NewTime(now)), state.Credentials, now)
+	out.Conditions = joined(out.Conditions, state.Ready || out.KubernetesVersion != "", now)
+	out.Conditions = leavingCondition(out.Conditions, left, now)
+	observed(&out, state.Ready, properties, now)
 	return out
+}
+
+// joined is the condition that stays once the cluster was ready. The version is written when it is, also by earlier versions of Shipper
+// that wrote no such condition.
+func joined(conditions []shipper.Condition, wasReady bool, now time.Time) []shipper.Condition {
+	if !wasReady {
+		return conditions
+	}
+	is := shipper.Condition{Type: shipper.ClusterJoined, Status: corev1.ConditionTrue}
+	return shipper.SetCondition(conditions, is, metav1.NewTime(now))
+}
+
+// observed sets what the cluster says of itself. What cannot be read any more stays as it was last read.
+func observed(out *shipper.ClusterStatus, ready bool, properties *fleet.Properties, now time.Time) {
+	known := shipper.Condition{Type: shipper.ClusterPropertiesKnown, Status: corev1.ConditionTrue}
+	switch old := shipper.FindCondition(out.Conditions, shipper.ClusterPropertiesKnown); {
+	case !ready && old != nil && old.Status == corev1.ConditionFalse:
+		// `kubectl get clusters` shows the message of the first condition that is False, which is to be that of Ready.
+		known.Status, known.Reason, known.Message = corev1.ConditionUnknown, old.Reason, old.Message
+	case !ready || properties == nil:
+		return
+	case properties.Problem() != "":
+		known.Status, known.Reason, known.Message = corev1.ConditionFalse, shipper.PropertiesNotReadable, properties.Problem()
+	}
+	if ready && properties.Nodes != nil {
+		out.Nodes = ptr.To(properties.Nodes.Count)
+		out.Capacity, out.Allocatable = properties.Nodes.Capacity, properties.Nodes.Allocatable
+	}
+	if ready && properties.Declared != nil {
+		out.Properties = properties.Declared.Properties
+		if known.Message == "" {
+			known.Message = properties.Declared.LeftOut
+		}
+	}
+	out.Conditions = shipper.SetCondition(out.Conditions, known, metav1.NewTime(now))
 }
 
 // credentials is the condition about credentials that expire; nil for others.

@@ -20,9 +20,14 @@ func TestStatus(t *testing.T) {
 	ready := func(status corev1.ConditionStatus, reason, message string, at metav1.Time) []shipper.Condition {
 		return []shipper.Condition{{Type: "Ready", Status: status, Reason: reason, Message: message, LastTransitionTime: at}}
 	}
-	inService := shipper.ClusterStatus{
-		ObservedGeneration: 1, InService: true, KubernetesVersion: "v1.37.1", Conditions: ready("True", "", "", then),
+	joined := func(since metav1.Time, others []shipper.Condition) []shipper.Condition {
+		return append([]shipper.Condition{{Type: "Joined", Status: "True", LastTransitionTime: since}}, others...)
 	}
+	inService := shipper.ClusterStatus{
+		ObservedGeneration: 1, InService: true, KubernetesVersion: "v1.37.1", Conditions: joined(then, ready("True", "", "", then)),
+	}
+	earlier := inService
+	earlier.Conditions = ready("True", "", "", then)
 	connecting := fleet.State{Pending: true, Reason: shipper.TargetClusterClientError, Message: "connecting to x"}
 	tests := map[string]struct {
 		before shipper.ClusterStatus
@@ -44,15 +49,39 @@ func TestStatus(t *testing.T) {
 		"a cluster that stays": {
 			inService, fleet.State{Ready: true, KubernetesVersion: "v1.38.0"},
 			shipper.ClusterStatus{
-				ObservedGeneration: 2, InService: true, KubernetesVersion: "v1.38.0", Conditions: ready("True", "", "", then),
+				ObservedGeneration: 2, InService: true, KubernetesVersion: "v1.38.0", Conditions: joined(then, ready("True", "", "", then)),
 			},
 			nil,
+		},
+		"a cluster that joined in the time of an earlier version": {
+			earlier, fleet.State{Ready: true, KubernetesVersion: "v1.37.1"},
+			shipper.ClusterStatus{
+				ObservedGeneration: 2, InService: true, KubernetesVersion: "v1.37.1", Conditions: joined(now, ready("True", "", "", then)),
+			},
+			[]report.Event{{Type: "Normal", Reason: "ClusterConditionChanged", Action: "UpdateStatus", Note: "[] -> [Joined True]"}},
+		},
+		"a cluster that was lost in the time of an earlier version": {
+			shipper.ClusterStatus{KubernetesVersion: "v1.37.1", Conditions: ready("False", "ClusterUnreachable", "no answer", then)},
+			fleet.State{Reason: shipper.ClusterUnreachable, Message: "no answer"},
+			shipper.ClusterStatus{
+				ObservedGeneration: 2, KubernetesVersion: "v1.37.1",
+				Conditions: joined(now, ready("False", "ClusterUnreachable", "no answer", then)),
+			},
+			[]report.Event{{Type: "Warning", Reason: "ClusterConditionChanged", Action: "UpdateStatus", Note: "[] -> [Joined True]"}},
+		},
+		"a cluster that was never ready": {
+			shipper.ClusterStatus{}, fleet.State{Reason: shipper.SecretMissing, Message: "no Secret"},
+			shipper.ClusterStatus{ObservedGeneration: 2, Conditions: ready("False", "SecretMissing", "no Secret", now)},
+			[]report.Event{{
+				Type: "Warning", Reason: "ClusterConditionChanged", Action: "UpdateStatus",
+				Note: "[] -> [Ready False SecretMissing no Secret]",
+			}},
 		},
 		"a cluster that is lost": {
 			inService, fleet.State{Reason: shipper.ClusterUnreachable, Message: "no answer"},
 			shipper.ClusterStatus{
 				ObservedGeneration: 2, KubernetesVersion: "v1.37.1",
-				Conditions: ready("False", "ClusterUnreachable", "no answer", now),
+				Conditions: joined(then, ready("False", "ClusterUnreachable", "no answer", now)),
 			},
 			[]report.Event{{
 				Type: "Warning", Reason: "ClusterConditionChanged", Action: "UpdateStatus",
@@ -88,7 +117,7 @@ func TestStatus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			was := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Status: tc.before}
 			is := was.DeepCopy()
-			is.Status = status(was, tc.state, time.Unix(2000, 0))
+			is.Status = status(was, tc.state, nil, nil, time.Unix(2000, 0))
 			if diff := cmp.Diff(tc.want, is.Status); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

@@ -21,9 +21,10 @@ type connection struct {
 	access *Access // nil when it is not known how to reach the cluster
 	token  token   // in use; that of access is the one that the connection began with
 
-	cancel context.CancelFunc // nil until it runs
-	state  State
-	member *Member // nil unless state.Ready
+	cancel     context.CancelFunc // nil until it runs
+	state      State
+	member     *Member     // nil unless state.Ready
+	properties *Properties // of the session of member; nil until they are known
 }
 
 // stop ends the connection. The fleet's mutex is held.
@@ -31,7 +32,7 @@ func (c *connection) stop() {
 	if c.cancel != nil {
 		c.cancel()
 	}
-	c.member = nil
+	c.member, c.properties = nil, nil
 	c.state.Ready = false
 }
 
@@ -85,6 +86,7 @@ func (c *connection) serve(ctx context.Context, backoff *wait.Backoff) {
 	log.FromContext(ctx).WithName("fleet").Info("Cluster is connected", "cluster", c.name, "version", s.version)
 	c.fleet.set(c, State{Ready: true, KubernetesVersion: s.version}, &Member{Name: c.name, session: s})
 	s.attach(c.fleet.allWatches())
+	c.fleet.running.Go(func() { c.observe(ctx, s) })
 	c.lost(ctx, c.beat(ctx, s))
 }
 

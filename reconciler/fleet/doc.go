@@ -28,6 +28,13 @@
 // have none, Secrets among them, metadata alone is watched. In the place of managedFields is a value that differs when a user has
 // edited the object.
 //
+// # What a cluster says of itself
+//
+// A connection that stands watches all Nodes, and the ConfigMaps in shipper-system with the label shipper.booking.com/properties=true,
+// with informers of their own: the selector of the caches is shipper-app. Of a Node its capacity and allocatable stay, so that a
+// heartbeat of its kubelet changes nothing. Properties has the sums, and PropertyChanges reports changes, at most one in 10 s for a
+// cluster. An account that lacks the right is named by Properties.Missing; the connection is Ready without it.
+//
 // # How much at a time
 //
 // Requests to one cluster, of all reconcilers together, are bounded.
@@ -43,6 +50,7 @@
 //	coordination.k8s.io  leases                     get                             the heartbeat
 //	""                   serviceaccounts/token      create                          of its own account, to renew its token
 //	""                   namespaces                 get list watch                  to see that a missing one appears
+//	""                   nodes                      get list watch                  the figures that placements compare
 //	""                   pods                       get list watch patch            the traffic label
 //	""                   services                   get list watch create patch delete
 //	""                   configmaps                 get list watch create patch delete   the anchors

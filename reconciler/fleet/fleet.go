@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/transport"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -71,6 +72,7 @@ type Fleet struct {
 	watches     []*watch
 	listeners   []func(cluster string) // of connections
 	warned      []func(cluster string) // of credentials
+	observers   []func(cluster string) // of properties
 }
 
 var _ manager.LeaderElectionRunnable = (*Fleet)(nil)
@@ -208,7 +210,7 @@ func (f *Fleet) Get(ctx context.Context, name string) (*Member, error) {
 	cluster := &shipper.Cluster{}
 	err := f.options.Reader.Get(ctx, types.NamespacedName{Name: name}, cluster)
 	switch {
-	case err == nil && cluster.DeletionTimestamp != nil:
+	case err == nil && Gone(cluster):
 		unknown.Message, unknown.Pending = fmt.Sprintf("Cluster %q is being deleted", name), false
 	case apierrors.IsNotFound(err):
 		unknown.Message, unknown.Pending = fmt.Sprintf("there is no Cluster %q", name), false
@@ -216,6 +218,12 @@ func (f *Fleet) Get(ctx context.Context, name string) (*Member, error) {
 		return nil, fmt.Errorf("reading Cluster %q: %w", name, err)
 	}
 	return nil, unknown
+}
+
+// Gone reports whether a Cluster is being deleted and Shipper works there no more. One with onLeave: Remove stays connected, by its
+// finalizer, until what Shipper placed there is removed.
+func Gone(cluster *shipper.Cluster) bool {
+	return cluster.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(cluster, shipper.ClusterFinalizer)
 }
 
 // notReady is why a cluster that is known cannot be worked with.
@@ -261,6 +269,9 @@ func (f *Fleet) set(c *connection, state State, member *Member) {
 	}
 	changed := c.state != state || c.member != member
 	c.state, c.member = state, member
+	if member == nil {
+		c.properties = nil
+	}
 	f.mu.Unlock()
 	if changed {
 		f.notify(c.name)

@@ -118,7 +118,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 func (r *Reconciler) observe(ctx context.Context, key types.NamespacedName, secret *corev1.Secret) (bool, error) {
 	cluster := &shipper.Cluster{}
 	err := r.client.Get(ctx, client.ObjectKey{Name: key.Name}, cluster)
-	if apierrors.IsNotFound(err) || err == nil && cluster.DeletionTimestamp != nil {
+	if apierrors.IsNotFound(err) || err == nil && fleet.Gone(cluster) {
 		return false, nil
 	}
 	if err != nil {

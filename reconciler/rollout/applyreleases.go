@@ -24,6 +24,8 @@ type releasesDone struct {
 	// newest is the name of the newest Release; asked is true when what targets say was changed for it.
 	newest string
 	asked  bool
+	// placed is true when the clusters that were planned are written.
+	placed bool
 	// moved is true when Shipper moved or deleted the newest Release by itself: the plan is out of date then.
 	moved bool
 	// rollout is why the strategy's writes stopped; nil when they did not.
@@ -67,13 +69,10 @@ func (r *pass) applyReleases(ctx context.Context, s *scope, p releasesPlan) rele
 	if newest := s.history.Newest(); newest != nil {
 		d.newest = newest.Name
 	}
-	if p.choice != nil {
-		newest := s.own(len(s.history.Live) - 1)
-		if err := r.choose(ctx, newest, p.choice); err != nil {
-			d.scheduling[newest.Name] = err
+	if p.clusters.writes() {
+		if !r.placeReleases(ctx, s, p.clusters, &d) {
 			return d
 		}
-		d.note(newest, clustersSelected(newest, p.choice))
 	}
 	if d.rollout = r.writeTargets(ctx, s, p, &d); d.rollout != nil {
 		return d
@@ -108,6 +107,30 @@ func (r *pass) applyReleases(ctx context.Context, s *scope, p releasesPlan) rele
 
 func (d *releasesDone) note(rel *shipper.Release, e report.Event) {
 	d.events[rel.Name] = append(d.events[rel.Name], e)
+}
+
+// placeReleases writes the clusters of Releases. It reports whether the pass goes on: the plan for targets is out of date when clusters
+// have changed.
+func (r *pass) placeReleases(ctx context.Context, s *scope, p clustersPlan, d *releasesDone) bool {
+	if p.choice != nil {
+		newest := s.own(len(s.history.Live) - 1)
+		if err := r.choose(ctx, newest, p.choice); err != nil {
+			d.scheduling[newest.Name] = err
+			return false
+		}
+		d.note(newest, clustersSelected(newest, p.choice))
+		d.placed = true
+		return true
+	}
+	for _, c := range p.changes {
+		rel := s.own(c.index)
+		if d.rollout = r.choose(ctx, rel, c.clusters); d.rollout != nil {
+			return false
+		}
+		d.note(rel, clustersSelected(rel, c.clusters))
+	}
+	d.placed = true
+	return false
 }
 
 // choose writes the clusters into the annotation, unless the Release was changed since it was read.

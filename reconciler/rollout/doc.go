@@ -4,7 +4,8 @@
 // these what the strategy requests, step by step. It aborts, trims history, and holds deletions that blocks forbid.
 //
 // A request is an Application: one worker does everything for it, because a rollout changes two Releases at a time. A pass reads
-// (observe.go), plans (template.go: which Release the template asks for; releases.go: what the strategy asks of targets; both are pure),
+// (observe.go), plans (template.go: which Release the template asks for; clusters.go: which clusters Releases get and lose;
+// releases.go: what the strategy asks of targets; all are pure),
 // writes (applytemplate.go, applyreleases.go), and reports (applicationstatus.go, releasestatus.go, reportreleases.go, events.go).
 //
 // A pass plans by the cache. At its end it waits until the cache shows what it wrote (settle), so the next pass cannot take an old

@@ -35,8 +35,10 @@ type scope struct {
 	approvals []shipper.Approval
 	// checks are those of the newest Release.
 	checks checksScope
-	// clusters are all there are; nil if neither a block nor placement needs them.
+	// clusters are all there are, and the cache's own; nil if neither a block nor placement needs them.
 	clusters []shipper.Cluster
+	// unhealthyAfter is how long a cluster may be not ready and still be picked.
+	unhealthyAfter time.Duration
 	// since is when this process began to observe Applications.
 	since time.Time
 }
@@ -45,6 +47,7 @@ type scope struct {
 func (s *scope) view(now metav1.Time) blocks.View {
 	return blocks.View{
 		App: s.app, Releases: s.history.Releases(), Bearing: s.blocks, Clusters: s.clusters, Now: now.Time,
+		UnhealthyAfter: s.unhealthyAfter,
 	}
 }
 
@@ -68,7 +71,7 @@ func (r *pass) observe(ctx context.Context, req ctrl.Request) (*scope, error) {
 	case !app.DeletionTimestamp.IsZero():
 		return nil, r.finish(ctx, app)
 	}
-	s := &scope{app: app, since: r.since()}
+	s := &scope{app: app, since: r.since(), unhealthyAfter: r.unhealthyAfter}
 	if s.history, err = r.histories.Cached(ctx, s.app); err != nil {
 		return nil, err
 	}
@@ -98,18 +101,42 @@ func (r *Reconciler) observeApprovals(ctx context.Context, s *scope) ([]shipper.
 	return all.Items, nil
 }
 
-// observeClusters reads the clusters if a block names some or the newest Release has none yet.
+// observeClusters reads the clusters if a block names some, or which clusters the Releases have may change.
 func (r *Reconciler) observeClusters(ctx context.Context, s *scope) error {
-	newest := s.history.Newest()
-	if !blocks.NameClusters(s.blocks) && (newest == nil || len(stamp.Clusters(newest)) > 0) {
-		return nil
+	if !blocks.NameClusters(s.blocks) && !undecidedClusters(s.history.Newest()) {
+		if leave, err := r.anyLeaves(ctx, s); err != nil || !leave {
+			return err
+		}
 	}
 	var clusters shipper.ClusterList
-	if err := r.client.List(ctx, &clusters); err != nil {
+	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing clusters: %w", err)
 	}
-	s.clusters = clusters.Items
+	s.clusters = append([]shipper.Cluster{}, clusters.Items...)
 	return nil
+}
+
+// anyLeaves reports whether a cluster leaves a live Release.
+func (r *Reconciler) anyLeaves(ctx context.Context, s *scope) (bool, error) {
+	known := clustersByName{}
+	for _, have := range s.history.Live {
+		for _, name := range stamp.Clusters(have.Release) {
+			if _, read := known[name]; !read {
+				cluster := &shipper.Cluster{}
+				switch err := r.client.Get(ctx, client.ObjectKey{Name: name}, cluster, client.UnsafeDisableDeepCopy); {
+				case apierrors.IsNotFound(err):
+					cluster = nil
+				case err != nil:
+					return false, fmt.Errorf("reading cluster %s: %w", name, err)
+				}
+				known[name] = cluster
+			}
+			if leaves(have.Release, known[name]) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }
 
 // confirm fails with a conflict if the cache lags behind the API server. What this process wrote the cache shows (settle), and

@@ -47,6 +47,8 @@ type Options struct {
 	GlobalBlocksNamespace string
 	// SharedChecksNamespace is the one with the Checks that all namespaces share.
 	SharedChecksNamespace string
+	// UnhealthyAfter is how long a cluster may be not ready and still be chosen by placements.
+	UnhealthyAfter time.Duration
 	// Histories reads what there is of an Application.
 	Histories *history.Reader
 	// Clock is the time of transitions.
@@ -68,9 +70,11 @@ type Reconciler struct {
 	global    string
 	// sharedChecks is the namespace with the Checks that all share.
 	sharedChecks string
-	clock        clock.PassiveClock
-	recorder     events.EventRecorder
-	retrier      *retry.Retrier[ctrl.Request]
+	// unhealthyAfter is how long a cluster may be not ready and still be picked.
+	unhealthyAfter time.Duration
+	clock          clock.PassiveClock
+	recorder       events.EventRecorder
+	retrier        *retry.Retrier[ctrl.Request]
 	// releases throttles the statuses of Releases.
 	releases *report.Throttle
 	// confirmed has the UID of each Application, by its key, of which this process has compared the cache with the API server.

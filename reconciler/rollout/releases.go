@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"shipper.dev/shipper/apis/rules/block"
-	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/progress"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
@@ -22,10 +21,8 @@ type releasesPlan struct {
 	// does.
 	verdict block.Verdict
 	blocked string
-	// choice are the clusters for the newest Release; nil when they are chosen already or cannot be.
-	choice []string
-	// refusal is why no clusters can be chosen; nil when they can.
-	refusal error
+	// clusters says which clusters Releases get and lose.
+	clusters clustersPlan
 	// targets lists what is missing.
 	targets []missingTargets
 	// remove are the Releases being deleted of which Shipper's finalizer is to be removed.
@@ -48,7 +45,7 @@ type missingTargets struct {
 
 // writes reports whether anything but status is to be written.
 func (p releasesPlan) writes() bool {
-	return p.choice != nil || len(p.targets) > 0 || len(p.remove) > 0 || p.rollout.Writes() || p.progress.Acts() || p.checks.run != nil
+	return p.clusters.writes() || len(p.targets) > 0 || len(p.remove) > 0 || p.rollout.Writes() || p.progress.Acts() || p.checks.run != nil
 }
 
 // planReleases is pure.
@@ -74,22 +71,9 @@ func planReleases(s *scope, now metav1.Time) releasesPlan {
 	p.remove = free(leaving, p.rollout.Leaving)
 	p.progress = planProgress(s, p, now)
 	p.checks = p.checks.begins(s, p.progress, p.blocked)
+	p.clusters = planClusters(s, p.rollout, p.blocked != "", now)
 	if p.blocked != "" {
 		return p
-	}
-	if len(stamp.Clusters(newest)) == 0 {
-		choice, err := placement.Choose(s.app.Name, newest.Spec.Environment.ClusterRequirements, s.clusters)
-		switch {
-		case err != nil:
-			p.refusal = err
-		case len(choice) == 0:
-			p.refusal = &placement.Error{
-				Reason:  shipper.NoRegionsSpecified,
-				Message: "clusterRequirements.regions want no cluster: every region has replicas 0",
-			}
-		default:
-			p.choice = choice
-		}
 	}
 	p.targets = p.missing(s)
 	return p
@@ -137,8 +121,8 @@ func (p releasesPlan) missing(s *scope) []missingTargets {
 			continue
 		}
 		c := missingTargets{index: i, clusters: stamp.Clusters(r.Release)}
-		if role == strategy.Contender && p.choice != nil {
-			c.clusters = p.choice
+		if role == strategy.Contender && p.clusters.choice != nil {
+			c.clusters = p.clusters.choice
 		}
 		if len(c.clusters) > 0 {
 			out = append(out, c)

@@ -81,11 +81,11 @@ func describePlan(s *scope, p releasesPlan) []string {
 	if p.blocked != "" {
 		out = append(out, p.blocked)
 	}
-	if p.choice != nil {
-		out = append(out, "choose "+strings.Join(p.choice, ","))
+	if p.clusters.choice != nil {
+		out = append(out, "choose "+strings.Join(p.clusters.choice, ","))
 	}
-	if p.refusal != nil {
-		out = append(out, p.refusal.Error())
+	if p.clusters.refusal != nil {
+		out = append(out, p.clusters.refusal.Error())
 	}
 	for i, o := range p.rollout.Outcomes {
 		if !o.Write.Empty() {
@@ -189,7 +189,7 @@ func TestReleasesPlan(t *testing.T) {
 			if diff := cmp.Diff(tc.want, describePlan(tc.scope, p)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
-			wants := p.choice != nil || len(p.targets) > 0 || p.rollout.Writes()
+			wants := p.clusters.writes() || len(p.targets) > 0 || p.rollout.Writes()
 			if p.writes() != wants {
 				t.Errorf("writes: got %t, want %t", p.writes(), wants)
 			}
@@ -261,7 +261,7 @@ func TestReleaseStatus(t *testing.T) {
 		"scheduled just now": {scope: observedReleases(bare), done: releasesDone{scheduled: []string{"web-0"}},
 			want: conditions{"Scheduled": "True  "}},
 		"no clusters": {
-			scope: observedReleases(bare), plan: func(p *releasesPlan) { p.refusal = errors.New("too few") },
+			scope: observedReleases(bare), plan: func(p *releasesPlan) { p.clusters.refusal = errors.New("too few") },
 			want: conditions{"Scheduled": "False FailedAPICall too few"},
 		},
 		"a broken chart": {

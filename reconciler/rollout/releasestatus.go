@@ -33,6 +33,9 @@ func releaseStatus(s *scope, p releasesPlan, d releasesDone, i int, now metav1.T
 			out.Conditions = shipper.SetCondition(out.Conditions, *c, now)
 		}
 	}
+	if i == len(s.history.Live)-1 {
+		out.Placement = placed(s, p.clusters, d)
+	}
 	setProgress(s, p.progress, i, &out, now)
 	sum := summary.Of(afterwards(s, i, out), i)
 	out.Summary = &sum
@@ -69,17 +72,20 @@ func scheduled(s *scope, p releasesPlan, d releasesDone, i int) *shipper.Conditi
 	c := &shipper.Condition{Type: shipper.ReleaseScheduled, Status: corev1.ConditionFalse}
 	switch foreign, err := s.history.Foreign[r.Release.Name], d.scheduling[r.Release.Name]; {
 	case r.Scheduled(), slices.Contains(d.scheduled, r.Release.Name):
+		if r.Release == s.history.Newest() {
+			return ofPlacement(r.Release, p.clusters, d)
+		}
 		c.Status = corev1.ConditionTrue
 	case len(foreign) > 0:
 		c.Reason = shipper.TargetsFailed
 		c.Message = fmt.Sprintf("waiting for targets of the same name to go: %s", strings.Join(foreign, "; "))
 	case err != nil:
 		c.Reason, c.Message = reasonOf(err), err.Error()
-		if r.Lost() && (p.choice == nil || r.Release != s.history.Newest()) {
+		if r.Lost() && (p.clusters.choice == nil || r.Release != s.history.Newest()) {
 			c.Status = corev1.ConditionUnknown
 		}
-	case p.refusal != nil && p.rollout.Outcomes[i].Role == strategy.Contender:
-		c.Reason, c.Message = reasonOf(p.refusal), p.refusal.Error()
+	case p.clusters.refusal != nil && p.rollout.Outcomes[i].Role == strategy.Contender:
+		c.Reason, c.Message = reasonOf(p.clusters.refusal), p.clusters.refusal.Error()
 	default:
 		return nil
 	}

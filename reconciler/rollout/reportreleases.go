@@ -72,6 +72,9 @@ func (r *pass) persistRelease(
 // statusTurned reports whether a changed status must be written at once. A change of status.strategy.state is, because the original's
 // clients act on it; progress, such as the number of ready Pods, may lag.
 func statusTurned(was, is shipper.ReleaseStatus) bool {
+	if onlyPlacement(was, is) {
+		return false
+	}
 	return was.ObservedGeneration != is.ObservedGeneration || !equality.Semantic.DeepEqual(was.AchievedStep, is.AchievedStep) ||
 		!awaited(was) || !awaited(is) || states(was) != states(is) ||
 		slices.ContainsFunc(is.Conditions, func(c shipper.Condition) bool {
@@ -86,7 +89,8 @@ func turned(was *shipper.Condition, is shipper.Condition) bool {
 		return is.Reason == shipper.ObjectsNotHealthy && (was == nil || was.Reason != is.Reason || was.Status != is.Status)
 	}
 	return was == nil || was.Status != is.Status || was.Reason != is.Reason ||
-		was.Message != is.Message && is.Type != shipper.ReleaseStrategyExecuted && is.Type != shipper.ReleaseAdvancing
+		was.Message != is.Message && is.Type != shipper.ReleaseStrategyExecuted && is.Type != shipper.ReleaseAdvancing &&
+			is.Reason != shipper.PlacementUnfulfilled
 }
 
 // awaited reports whether a status says that its step is under way.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
@@ -25,8 +26,10 @@ import (
 const (
 	// name of the reconciler, in logs, metrics and indexes.
 	name = "rollout"
-	// unscheduled is the index of Releases that have no clusters yet; its one key is yes.
-	unscheduled = name + ".unscheduled"
+	// unplaced is the index of Releases that may get clusters: they have none, or their placement may add some. Its one key is yes.
+	unplaced = name + ".unplaced"
+	// onCluster is the index of Releases by the clusters that they have.
+	onCluster = name + ".onCluster"
 	// undecided is the index of Releases whose checks are undecided, or cannot begin.
 	undecided = name + ".undecided"
 	yes       = "yes"
@@ -39,16 +42,19 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Workers == 0 {
 		o.Workers = defaultWorkers
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &shipper.Release{}, unscheduled, isUnscheduled); err != nil {
-		return fmt.Errorf("indexing releases without clusters: %w", err)
+	if o.UnhealthyAfter == 0 {
+		o.UnhealthyAfter = placement.DefaultUnhealthyAfter
 	}
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &shipper.Release{}, undecided, isUndecided); err != nil {
-		return fmt.Errorf("indexing releases with undecided checks: %w", err)
+	for index, keys := range map[string]client.IndexerFunc{unplaced: isUnplaced, onCluster: clustersOf, undecided: isUndecided} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, &shipper.Release{}, index, keys); err != nil {
+			return fmt.Errorf("indexing releases by %s: %w", index, err)
+		}
 	}
 	r := &Reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: o.Histories, charts: o.Charts,
-		global: o.GlobalBlocksNamespace, sharedChecks: o.SharedChecksNamespace, clock: o.Clock, recorder: mgr.GetEventRecorder(fleet.UserAgent),
-		retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()), releases: report.NewThrottle(),
+		global: o.GlobalBlocksNamespace, sharedChecks: o.SharedChecksNamespace, clock: o.Clock, unhealthyAfter: o.UnhealthyAfter,
+		recorder: mgr.GetEventRecorder(fleet.UserAgent),
+		retrier:  retry.NewRetrier(retry.Limiter[ctrl.Request]()), releases: report.NewThrottle(),
 		metrics: newMetrics(ctx, mgr.GetCache(), o.Clock), since: sync.OnceValue(o.Clock.Now),
 	}
 	if o.Registry != nil {
@@ -67,7 +73,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&shipper.CheckTarget{}, predicates.EnqueueForApplication()).
 		Watches(&shipper.Check{}, handler.EnqueueRequestsFromMapFunc(r.withoutCheck), predicates.SpecOrMetaChanged()).
 		Watches(&shipper.RolloutBlock{}, predicates.EnqueueForBlock(r.client, r.global), predicates.BlockActiveChanged()).
-		Watches(&shipper.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.withoutClusters), predicates.SpecOrMetaChanged()).
+		Watches(&shipper.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.concernedBy), predicates.ClusterFactsChanged()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.Limiter[ctrl.Request](), NewQueue: o.Queue}).
 		Complete(r)
 	if err != nil {
@@ -95,13 +101,33 @@ func isUndecided(o client.Object) []string {
 	return nil
 }
 
-// withoutClusters makes a request for each Application with a Release that has no clusters yet.
-func (r *Reconciler) withoutClusters(ctx context.Context, _ client.Object) []reconcile.Request {
-	var rels shipper.ReleaseList
-	if err := r.client.List(ctx, &rels, client.MatchingFields{unscheduled: yes}); err != nil {
-		log.FromContext(ctx).Error(err, "Cannot find the releases that wait for clusters")
+// concernedBy makes a request for each Application with a Release that this cluster may be added to, or with clusters that leave: this
+// one, or others that this one may replace.
+func (r *Reconciler) concernedBy(ctx context.Context, o client.Object) []reconcile.Request {
+	logger := log.FromContext(ctx).WithValues("cluster", o.GetName())
+	var clusters shipper.ClusterList
+	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+		logger.Error(err, "Cannot find the clusters that leave")
 	}
-	return requests(ctx, rels)
+	fields, gone := []client.MatchingFields{{unplaced: yes}}, true
+	for i := range clusters.Items {
+		c := &clusters.Items[i]
+		if gone = gone && c.Name != o.GetName(); !c.DeletionTimestamp.IsZero() {
+			fields = append(fields, client.MatchingFields{onCluster: c.Name})
+		}
+	}
+	if gone {
+		fields = append(fields, client.MatchingFields{onCluster: o.GetName()})
+	}
+	var out []reconcile.Request
+	for _, by := range fields {
+		var rels shipper.ReleaseList
+		if err := r.client.List(ctx, &rels, by, client.UnsafeDisableDeepCopy); err != nil {
+			logger.Error(err, "Cannot find the releases that a cluster concerns")
+		}
+		out = append(out, requests(ctx, rels)...)
+	}
+	return out
 }
 
 // requests are those of the Applications of Releases.
@@ -113,9 +139,17 @@ func requests(ctx context.Context, rels shipper.ReleaseList) []reconcile.Request
 	return out
 }
 
-func isUnscheduled(o client.Object) []string {
-	if rel, ok := o.(*shipper.Release); ok && len(stamp.Clusters(rel)) == 0 {
+func isUnplaced(o client.Object) []string {
+	if rel, ok := o.(*shipper.Release); ok && (len(stamp.Clusters(rel)) == 0 || searching(rel)) {
 		return []string{yes}
 	}
 	return nil
+}
+
+func clustersOf(o client.Object) []string {
+	rel, ok := o.(*shipper.Release)
+	if !ok {
+		return nil
+	}
+	return stamp.Clusters(rel)
 }

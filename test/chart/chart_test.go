@@ -179,6 +179,14 @@ patches:
     - {op: add, path: /spec/template/spec/containers/1/args/-, value: --shared-checks-namespace=checks}
     - {op: add, path: /spec/template/spec/containers/1/args/-, value: --workers=16}
 `},
+		"a time that clusters may be not ready, for both containers": {`unhealthyAfter: 10m`, `
+resources: [../default]
+patches:
+- target: {kind: Deployment, name: shipper}
+  patch: |
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: --unhealthy-after=10m}
+    - {op: add, path: /spec/template/spec/containers/1/args/-, value: --unhealthy-after=10m}
+`},
 		"no shared Checks": {`sharedChecksNamespace: ""`, `
 resources: [../default]
 patches:
@@ -248,6 +256,7 @@ func TestTheChartRefusesValuesThatItDoesNotKnow(t *testing.T) {
 		"servers that are not a list":       "outgoingURLs: https://judge.example.com",
 		"two servers in one item":           `outgoingURLs: ["https://a.example.com,https://b.example.com"]`,
 		"a server without a scheme":         "outgoingURLs: [judge.example.com]",
+		"a time without a unit":             "unhealthyAfter: \"300\"",
 		"a namespace of no name":            "sharedChecksNamespace: Checks",
 	} {
 		t.Run(sentence, func(t *testing.T) {

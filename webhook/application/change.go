@@ -40,7 +40,7 @@ func (w *Webhook) around(app, old *shipper.Application) (block.App, error) {
 	if err != nil {
 		return block.App{}, err
 	}
-	out := block.App{Name: some.Name, Clusters: w.State.Clusters, Releases: rels}
+	out := w.State.Around(some.Name, rels)
 	for _, a := range []*shipper.Application{app, old} {
 		if a != nil {
 			out.Labels = append(out.Labels, a.Labels)

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/values"
@@ -22,10 +21,11 @@ import (
 // report its faults.
 const judgeTime = time.Second
 
-// judgeChart refuses a Release that none of its clusters can run, and warns of doubts. It does not know values from ConfigMaps
+// judgeChart refuses a Release that none of its chosen clusters can run, and warns of doubts. It does not know values from ConfigMaps
 // and Secrets, nor, without clusters for the Release, the values that depend on them.
 func (w *Webhook) judgeChart(
 	ctx context.Context, req *admission.Request, a *response.Response, app *shipper.Application, rel *shipper.Release,
+	chosen []string,
 ) error {
 	template := &app.Spec.Template
 	if req.UserInfo.Username == w.Guard.Reconciler || len(template.ValuesFrom) > 0 || app.DeletionTimestamp != nil ||
@@ -36,7 +36,7 @@ func (w *Webhook) judgeChart(
 	defer cancel()
 	layers, choice := values.LayersOf(template), []string(nil)
 	if layers.Differ() {
-		choice, _ = placement.Choose(app.Name, template.ClusterRequirements, w.State.Clusters()) // the Release reports errors
+		choice = chosen
 	}
 	places := distinct(w.places(layers, choice))
 	doubts, failures := remarks{of: len(places)}, remarks{of: len(places)}

@@ -26,8 +26,8 @@ func (w *Webhook) validateTemplate(template *shipper.ReleaseEnvironment) field.E
 	return templatecheck.ValidatePatches(template, path, w.State.Clusters())
 }
 
-// warnOfUnusedValues warns of values for clusters that a Release will not use, as clusters are now.
-func warnOfUnusedValues(a *response.Response, template *shipper.ReleaseEnvironment, choice []string) {
+// warnOfUnusedValues warns of values for clusters, and for regions of a placement, that a Release will not use, as clusters are now.
+func warnOfUnusedValues(a *response.Response, template *shipper.ReleaseEnvironment, choice []string, clusters []shipper.Cluster) {
 	if len(choice) == 0 {
 		return
 	}
@@ -40,6 +40,21 @@ func warnOfUnusedValues(a *response.Response, template *shipper.ReleaseEnvironme
 	if len(vain) > 0 {
 		a.Warn("valuesPerCluster has values for %s, where it will not run as clusters are now: it is placed on %s",
 			abridged(vain), abridged(choice))
+	}
+	if template.ClusterRequirements.Placement == nil { // templatecheck warns of regions that are not named
+		return
+	}
+	var elsewhere []string
+	for _, values := range template.ValuesPerRegion {
+		if !slices.ContainsFunc(clusters, func(c shipper.Cluster) bool {
+			return c.Spec.Region == values.Name && slices.Contains(choice, c.Name)
+		}) {
+			elsewhere = append(elsewhere, values.Name)
+		}
+	}
+	if len(elsewhere) > 0 {
+		a.Warn("valuesPerRegion has values for %s, where it will not run as clusters are now: it is placed on %s",
+			abridged(elsewhere), abridged(choice))
 	}
 }
 

@@ -27,20 +27,29 @@ const countTimeout = 2 * time.Second
 // maxClustersNamed is how many clusters a plan names; API servers shorten long warnings.
 const maxClustersNamed = 8
 
+// plan is the Release that an edit creates, beside the existing ones, oldest first, and its clusters.
+type plan struct {
+	next     *shipper.Release
+	existing []*shipper.Release
+	choice   placement.Decision
+	// unplaced says why no clusters can be chosen for regions; nil when they can.
+	unplaced error
+}
+
 // preview describes the result of a dry run: the new Release, its clusters, its steps, and the blocks that may stop it.
-// old is app before, or nil, rel is the Release to be created, and rels are the existing ones.
+// old is app before, or nil.
 func (w *Webhook) preview(
-	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application, rel *shipper.Release,
-	rels []*shipper.Release,
+	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application, p plan,
 ) error {
 	env := &app.Spec.Template
-	a.Warn(shipper.PlannedRelease+"%s of %s", rel.Name, w.describePinned(app))
-	choice, err := placement.Choose(app.Name, env.ClusterRequirements, w.State.Clusters())
-	if err == nil {
-		a.Warn(shipper.Planned+"%s: %s", count(len(choice), "cluster"), abridged(choice))
+	a.Warn(shipper.PlannedRelease+"%s of %s", p.next.Name, w.describePinned(app))
+	if p.unplaced == nil {
+		for _, line := range describeChoice(env.ClusterRequirements.Placement, p.choice) {
+			a.Warn(shipper.Planned+"%s", line)
+		}
 	}
-	incumbent := strategy.LastComplete(rels)
-	for _, line := range w.steps(ctx, env, rel, incumbent, choice) {
+	incumbent := strategy.LastComplete(p.existing)
+	for _, line := range w.steps(ctx, env, p.next, incumbent, p.choice.Chosen) {
 		a.Warn(shipper.Planned+"%s", line)
 	}
 	if incumbent != nil {

@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
-	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
@@ -168,22 +167,29 @@ func (w *Webhook) announce(
 			err.Error()+"; choose a shorter name")})
 	}
 	if isNew {
-		if err := w.judgeChart(ctx, req, a, app, next); err != nil {
+		around, err := w.around(app, old)
+		if err != nil {
+			return err
+		}
+		choice, unplaced := around.Select(&app.Spec.Template)
+		if err := w.judgeChart(ctx, req, a, app, next, choice.Chosen); err != nil {
 			return err
 		}
 		a.Audit(response.AuditReleaseStamped, next.Name)
 		a.Warn(shipper.MakesRelease+"%s", next.Name)
 		if req.DryRun != nil && *req.DryRun {
 			rels, _ := stamp.SortByGeneration(stamp.Own(app, existing))
-			if err := w.preview(ctx, req, a, app, old, next, rels); err != nil {
+			p := plan{next: next, existing: rels, choice: choice, unplaced: unplaced}
+			if err := w.preview(ctx, req, a, app, old, p); err != nil {
 				return err
 			}
 		}
-		choice, err := placement.Choose(app.Name, app.Spec.Template.ClusterRequirements, w.State.Clusters())
-		if err != nil {
-			a.Warn("%sno clusters can be chosen for it as they are now: %v", shipper.MayNotRollOut, err)
+		if unplaced != nil {
+			a.Warn("%sno clusters can be chosen for it as they are now: %v", shipper.MayNotRollOut, unplaced)
 		}
-		warnOfUnusedValues(a, &app.Spec.Template, choice)
+		clusters := w.State.Clusters()
+		warnOfPlacement(a, app.Spec.Template.ClusterRequirements.Placement, choice, clusters)
+		warnOfUnusedValues(a, &app.Spec.Template, choice.Chosen, clusters)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/chart/values"
@@ -48,6 +49,8 @@ type Resolver interface {
 type State interface {
 	Releases(app types.NamespacedName) ([]*shipper.Release, error)
 	Clusters() []shipper.Cluster
+	// Around is an Application with its own Releases, oldest first, which can choose clusters.
+	Around(app string, rels []*shipper.Release) block.App
 	NamespaceTerminating(namespace string) bool
 }
 

@@ -42,6 +42,18 @@ func region(name string) func(*shipper.ClusterSpec) {
 	return func(s *shipper.ClusterSpec) { s.Region = name }
 }
 
+func taints(keys ...string) func(*shipper.ClusterSpec) {
+	return func(s *shipper.ClusterSpec) {
+		for _, key := range keys {
+			s.Taints = append(s.Taints, shipper.ClusterTaint{Key: key, Value: "yes", Effect: shipper.TaintNoSchedule})
+		}
+	}
+}
+
+func onLeave(p shipper.ClusterLeavePolicy) func(*shipper.ClusterSpec) {
+	return func(s *shipper.ClusterSpec) { s.OnLeave = p }
+}
+
 // placed are n Releases on the Cluster eu-1.
 func placed(n int) []client.Object {
 	var out []client.Object
@@ -118,6 +130,25 @@ func TestClustersAreJudged(t *testing.T) {
 				"default/rel-0, default/rel-1, default/rel-2, default/rel-3, default/rel-4 and 2 more"},
 		},
 		"one where none run is deleted without": {req: ask.Delete("ann", eu())},
+		"one that removes what runs there says what it removes": {
+			req: ask.Delete("ann", eu(onLeave(shipper.OnLeaveRemove))), known: placed(2),
+			warned: []string{"2 Release(s) are placed on cluster eu-1, and Shipper removes all that they run there before the Cluster " +
+				"goes: default/rel-0, default/rel-1; it has onLeave: Remove"},
+		},
+		"one that removes, where none run": {req: ask.Delete("ann", eu(onLeave(shipper.OnLeaveRemove)))},
+		"one that keeps what runs there": {req: ask.Delete("ann", eu(onLeave(shipper.OnLeaveKeep))), known: placed(1), warned: []string{
+			"1 Release(s) are placed on cluster eu-1 and what they run there is left as it is: default/rel-0"}},
+		"with a policy for leaving that there is not": {
+			req:     ask.Create("ann", eu(onLeave("Burn"))),
+			message: invalid + `spec.onLeave: Unsupported value: "Burn": supported values: "Keep", "Remove"`,
+		},
+		"a new taint moves nothing, and says so": {
+			req: ask.Update("ann", eu(taints("gpu", "old")), eu(taints("old"))), known: placed(1), warned: []string{
+				"1 Release(s) are placed on cluster eu-1 and stay, although it is tainted gpu=yes:NoSchedule now: default/rel-0"},
+		},
+		"a taint where nothing is placed":                            {req: ask.Update("ann", eu(taints("gpu")), eu())},
+		"a taint less needs no word":                                 {req: ask.Update("ann", eu(), eu(taints("gpu"))), known: placed(1)},
+		"a Cluster that is tainted when it is created needs no word": {req: ask.Create("ann", eu(taints("gpu"))), known: placed(1)},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			hook, a := &cluster.Webhook{State: ask.Know(t, ask.Grant(), tc.known...).State}, &response.Response{}

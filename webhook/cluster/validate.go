@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/response"
 )
@@ -41,6 +43,12 @@ func validate(spec *shipper.ClusterSpec) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("scheduler", "identity"), *id,
 			"leave it out to place by the cluster's own name"))
 	}
+	errs = append(errs, placement.ValidateTaints(spec.Taints, path.Child("taints"))...)
+	errs = append(errs, placement.ValidateProperties(spec.Properties, path.Child("properties"))...)
+	if p := spec.OnLeave; p != "" && p != shipper.OnLeaveKeep && p != shipper.OnLeaveRemove {
+		errs = append(errs, field.NotSupported(path.Child("onLeave"), p,
+			[]shipper.ClusterLeavePolicy{shipper.OnLeaveKeep, shipper.OnLeaveRemove}))
+	}
 	return errs
 }
 
@@ -60,29 +68,62 @@ func whyNotServer(apiMaster string) string {
 	return ""
 }
 
-// warnOfPlaced warns of Releases that are still placed on a cluster that is being deleted.
-func (w *Webhook) warnOfPlaced(a *response.Response, name string) error {
+// warnOfPlaced warns of what happens to Releases that are still placed on a cluster that is being deleted.
+func (w *Webhook) warnOfPlaced(a *response.Response, name string, policy shipper.ClusterLeavePolicy) error {
 	placed, err := w.State.PlacedOn(name)
 	if err != nil || len(placed) == 0 {
 		return err
+	}
+	if policy == shipper.OnLeaveRemove {
+		a.Warn("%d Release(s) are placed on cluster %s, and Shipper removes all that they run there before the Cluster goes: %s; "+
+			"it has onLeave: Remove", len(placed), name, listed(placed))
+		return nil
 	}
 	a.Warn("%d Release(s) are placed on cluster %s and what they run there is left as it is: %s",
 		len(placed), name, listed(placed))
 	return nil
 }
 
-// warnOfStaying warns that Releases stay on a cluster whose region or capabilities change.
+// warnOfStaying warns that Releases stay on a cluster whose region or capabilities change, or that has a new taint.
 func (w *Webhook) warnOfStaying(a *response.Response, now, old *shipper.Cluster) error {
-	if old == nil || now.Spec.Region == old.Spec.Region && offersAll(&now.Spec, old.Spec.Capabilities) {
+	if old == nil {
+		return nil
+	}
+	otherOffer := now.Spec.Region != old.Spec.Region || !offersAll(&now.Spec, old.Spec.Capabilities)
+	tainted := newTaints(&now.Spec, &old.Spec)
+	if !otherOffer && len(tainted) == 0 {
 		return nil
 	}
 	placed, err := w.State.PlacedOn(now.Name)
 	if err != nil || len(placed) == 0 {
 		return err
 	}
-	a.Warn("%d Release(s) are placed on cluster %s and stay, whatever it offers now: %s",
-		len(placed), now.Name, listed(placed))
+	if otherOffer {
+		a.Warn("%d Release(s) are placed on cluster %s and stay, whatever it offers now: %s",
+			len(placed), now.Name, listed(placed))
+	}
+	if len(tainted) > 0 {
+		a.Warn("%d Release(s) are placed on cluster %s and stay, although it is tainted %s now: %s",
+			len(placed), now.Name, listed(tainted), listed(placed))
+	}
 	return nil
+}
+
+// newTaints are the taints that a cluster did not have before, as kubectl writes them.
+func newTaints(now, old *shipper.ClusterSpec) []string {
+	var out []string
+	for _, taint := range now.Taints {
+		if !slices.ContainsFunc(old.Taints, func(before shipper.ClusterTaint) bool {
+			return before.Key == taint.Key && before.Value == taint.Value
+		}) {
+			text := taint.Key
+			if taint.Value != "" {
+				text += "=" + taint.Value
+			}
+			out = append(out, text+":"+string(cmp.Or(taint.Effect, shipper.TaintNoSchedule)))
+		}
+	}
+	return out
 }
 
 func offersAll(spec *shipper.ClusterSpec, capabilities []string) bool {

@@ -37,7 +37,7 @@ func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *respons
 		return err
 	}
 	if req.Operation == admissionv1.Delete {
-		return w.warnOfPlaced(a, req.Name)
+		return w.warnOfPlaced(a, req.Name, old.Spec.OnLeave)
 	}
 	if old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec) {
 		return nil

@@ -12,14 +12,17 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -66,13 +69,25 @@ type Reader struct {
 	// there are no live reads.
 	live            client.Reader
 	globalNamespace string
+	// unhealthyAfter and clock are for placements.
+	unhealthyAfter time.Duration
+	clock          clock.PassiveClock
 	// confirmed replaces the blocks of the cache if it is set.
 	confirmed atomic.Pointer[confirmation]
 }
 
 // New returns a Reader of known. RolloutBlocks in globalNamespace apply to every namespace.
 func New(known Indexers, live client.Reader, globalNamespace string) *Reader {
-	return &Reader{cached: known, live: live, globalNamespace: globalNamespace}
+	return &Reader{
+		cached: known, live: live, globalNamespace: globalNamespace,
+		unhealthyAfter: placement.DefaultUnhealthyAfter, clock: clock.RealClock{},
+	}
+}
+
+// SetUnhealthyAfter sets how long a cluster may be not ready and still be chosen by placements, and the clock that says so. It is not
+// safe while others read.
+func (f *Reader) SetUnhealthyAfter(after time.Duration, c clock.PassiveClock) {
+	f.unhealthyAfter, f.clock = after, c
 }
 
 // GlobalNamespace is the namespace whose RolloutBlocks apply to every namespace.
@@ -162,7 +177,7 @@ func (f *Reader) App(rel *shipper.Release) (block.App, error) {
 		return block.App{}, err
 	}
 	ordered, _ := stamp.SortByGeneration(rels)
-	app := block.App{Name: name, Clusters: f.Clusters}
+	app := f.Around(name, nil)
 	app.Releases = slices.DeleteFunc(ordered, func(r *shipper.Release) bool {
 		return !r.DeletionTimestamp.IsZero() || applicationUID(r) != applicationUID(rel)
 	})
@@ -172,6 +187,11 @@ func (f *Reader) App(rel *shipper.Release) (block.App, error) {
 		}
 	}
 	return app, nil
+}
+
+// Around is an Application of that name with its own Releases, oldest first, as blocks and placements need it.
+func (f *Reader) Around(app string, rels []*shipper.Release) block.App {
+	return block.App{Name: app, Releases: rels, Clusters: f.Clusters, UnhealthyAfter: f.unhealthyAfter, Now: f.clock.Now()}
 }
 
 // PlacedOn are the Releases that are placed on the cluster, sorted.

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -211,9 +213,23 @@ func TestStrip(t *testing.T) {
 	if diff := cmp.Diff(any(want), got); diff != "" {
 		t.Errorf("release (-want +got):\n%s", diff)
 	}
-	cluster := &shipper.Cluster{Status: shipper.ClusterStatus{InService: true}}
-	if got, err := state.Strip(cluster); err != nil || cmp.Diff(any(&shipper.Cluster{}), got) != "" {
-		t.Errorf("cluster: got %v, %v", got, err)
+	resources := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4")}
+	cluster, since := &shipper.Cluster{}, metav1.NewTime(ask.Now)
+	read := shipper.ClusterStatus{ // the fields that placements read
+		KubernetesVersion: "1.34", Nodes: new(int32(3)), Capacity: resources, Allocatable: resources,
+		Properties: map[string]string{"gpus": "8"}, Conditions: []shipper.Condition{
+			{Type: shipper.ClusterJoined, Status: "True", LastTransitionTime: since},
+			{Type: shipper.ClusterReady, Status: "False", LastTransitionTime: since, Reason: "Unreachable", Message: "no route to host"},
+		},
+	}
+	read.DeepCopyInto(&cluster.Status)
+	cluster.Status.InService, cluster.Status.Conditions[0].Reason, cluster.Status.Conditions[0].Message = true, "dropped", "long"
+	cluster.Status.Conditions = append(cluster.Status.Conditions, shipper.Condition{Type: shipper.ClusterCredentialsValid, Status: "True"})
+	if got, err = state.Strip(cluster); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(any(&shipper.Cluster{Status: read}), got); diff != "" {
+		t.Errorf("cluster (-want +got):\n%s", diff)
 	}
 	if got, err := state.Strip("a tombstone"); got != "a tombstone" || err != nil {
 		t.Errorf("anything else: got %v, %v", got, err)

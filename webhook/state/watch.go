@@ -21,8 +21,8 @@ import (
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // Strip removes the parts of a cached object that the webhook never reads: managed fields, kubectl's copy of the object, and
-// the status of Releases and Clusters except the fields that show whether a rollout goes back. It is a transform for the cache
-// that Watch gets.
+// the status of Releases and Clusters except the fields that show whether a rollout goes back, and those that placements read. It
+// is a transform for the cache that Watch gets.
 func Strip(o any) (any, error) {
 	if meta, ok := o.(metav1.Object); ok {
 		meta.SetManagedFields(nil)
@@ -39,7 +39,19 @@ func Strip(o any) (any, error) {
 			o.Status.Conditions = []shipper.Condition{{Type: c.Type, Status: c.Status}}
 		}
 	case *shipper.Cluster:
-		o.Status = shipper.ClusterStatus{}
+		was := o.Status
+		o.Status = shipper.ClusterStatus{
+			KubernetesVersion: was.KubernetesVersion, Nodes: was.Nodes, Capacity: was.Capacity, Allocatable: was.Allocatable,
+			Properties: was.Properties,
+		}
+		for _, c := range was.Conditions {
+			if c.Type == shipper.ClusterReady || c.Type == shipper.ClusterJoined {
+				if c.Status == corev1.ConditionTrue {
+					c.Reason, c.Message = "", ""
+				}
+				o.Status.Conditions = append(o.Status.Conditions, c)
+			}
+		}
 	}
 	return o, nil
 }

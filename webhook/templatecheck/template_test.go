@@ -60,6 +60,10 @@ func regions(r ...shipper.RegionRequirement) edit {
 	return func(e *shipper.ReleaseEnvironment) { e.ClusterRequirements.Regions = r }
 }
 
+func placed(p shipper.Placement) edit {
+	return func(e *shipper.ReleaseEnvironment) { e.ClusterRequirements.Placement = &p }
+}
+
 func repository(url string) edit {
 	return func(e *shipper.ReleaseEnvironment) { e.Chart.RepoURL = url }
 }
@@ -231,6 +235,11 @@ func TestValidate(t *testing.T) {
 			want: field.ErrorList{field.Invalid(path.Child("valuesPerCluster"), "(1048630 bytes)", "")},
 		},
 		"no regions": {env: env(regions()), want: field.ErrorList{field.Required(reqs.Child("regions"), "")}},
+		"regions and a placement": {
+			env:  env(placed(shipper.Placement{})),
+			want: field.ErrorList{field.Forbidden(reqs.Child("placement"), "")},
+		},
+		"a placement instead of regions": {env: env(regions(), placed(shipper.Placement{Type: shipper.PickAll}))},
 		"regions without a name, twice, and with impossible numbers of clusters": {
 			env: env(regions(shipper.RegionRequirement{Name: "eu", Replicas: count(-1)}, shipper.RegionRequirement{Name: ""},
 				shipper.RegionRequirement{Name: "eu", Replicas: count(1001)}, shipper.RegionRequirement{Name: "us", Replicas: count(0)})),
@@ -381,6 +390,16 @@ func TestWarnings(t *testing.T) {
 		"no cluster in any region": {
 			env:  env(regions(shipper.RegionRequirement{Name: "eu", Replicas: count(0)})),
 			want: []string{"clusterRequirements ask for no cluster in any region: nothing will run"},
+		},
+		"a placement of no clusters": {
+			env:  env(regions(), placed(shipper.Placement{Type: shipper.PickN, Count: count(0)})),
+			want: []string{"clusterRequirements.placement wants 0 clusters: nothing will run"},
+		},
+		"a placement of all clusters, with values for a region": {
+			env: env(regions(), placed(shipper.Placement{}), perRegion(shipper.ValuesFor{Name: "moon"})),
+		},
+		"a placement of named clusters": {
+			env: env(regions(), placed(shipper.Placement{Type: shipper.PickFixed, Clusters: []string{"eu-1"}})),
 		},
 		"values for a region that it is not in": {
 			env:  env(perRegion(shipper.ValuesFor{Name: "moon"})),

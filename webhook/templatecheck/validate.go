@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/index"
 )
@@ -138,8 +139,14 @@ func validateValues(values *shipper.ChartValues, path *field.Path, archive int) 
 func validateRequirements(r shipper.ClusterRequirements, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	regions := path.Child("regions")
-	if len(r.Regions) == 0 {
-		errs = append(errs, field.Required(regions, "name at least one region to run in"))
+	switch {
+	case len(r.Regions) == 0 && r.Placement == nil:
+		errs = append(errs, field.Required(regions, "name at least one region to run in, or give a placement"))
+	case len(r.Regions) > 0 && r.Placement != nil:
+		errs = append(errs, field.Forbidden(path.Child("placement"), "give regions or a placement, not both"))
+	}
+	if r.Placement != nil {
+		errs = append(errs, placement.Validate(r.Placement, path.Child("placement"))...)
 	}
 	seen := map[string]bool{}
 	for i, region := range r.Regions {

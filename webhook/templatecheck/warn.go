@@ -38,8 +38,15 @@ func Warnings(env *shipper.ReleaseEnvironment) []string {
 	if env.Strategy.OnFailure != "" && env.Strategy.ProgressDeadline == "" && !check.Counts(env.Strategy) {
 		warn("onFailure is %s and has no effect: nothing fails without progressDeadline", env.Strategy.OnFailure)
 	}
-	if Wanted(env.ClusterRequirements) == 0 {
+	placed := env.ClusterRequirements.Placement != nil
+	switch none := Wanted(env.ClusterRequirements) == 0; {
+	case none && placed:
+		warn("clusterRequirements.placement wants 0 clusters: nothing will run")
+	case none:
 		warn("clusterRequirements ask for no cluster in any region: nothing will run")
+	}
+	if placed { // which regions it gets depends on the clusters
+		return out
 	}
 	for _, values := range env.ValuesPerRegion {
 		if !slices.ContainsFunc(env.ClusterRequirements.Regions, func(r shipper.RegionRequirement) bool { return r.Name == values.Name }) {
@@ -49,9 +56,18 @@ func Warnings(env *shipper.ReleaseEnvironment) []string {
 	return out
 }
 
-// Wanted is the number of requested clusters.
+// Wanted is the number of requested clusters. PickAll, which has as many as fit, requests 1.
 func Wanted(r shipper.ClusterRequirements) int64 {
 	var n int64
+	if p := r.Placement; p != nil {
+		switch {
+		case p.Type == shipper.PickFixed:
+			return int64(len(p.Clusters))
+		case p.Count != nil:
+			return int64(*p.Count)
+		}
+		return 1
+	}
 	for _, region := range r.Regions {
 		if region.Replicas == nil {
 			n++

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
-	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -22,8 +22,12 @@ type App struct {
 	Labels []map[string]string
 	// Releases are its own Releases that are not being deleted, oldest first.
 	Releases []*shipper.Release
-	// Clusters returns all clusters. It is called only if a scope names clusters and none were chosen yet. Nil: unknown.
+	// Clusters returns all clusters. It is called only if a scope names clusters and none were chosen yet, or regions and there is a
+	// placement. Nil: unknown.
 	Clusters func() []shipper.Cluster
+	// UnhealthyAfter and Now are those of placement.Input.
+	UnhealthyAfter time.Duration
+	Now            time.Time
 }
 
 // Newest is the newest Release; nil when there is none.
@@ -142,6 +146,7 @@ func (a App) change(rels []*shipper.Release, templates ...*shipper.ReleaseEnviro
 		}
 	}
 	c.Clusters = func() []string { return a.where(rels, place) }
+	c.Regions = sync.OnceValue(func() []string { return a.regions(rels, templates) })
 	return c
 }
 
@@ -162,29 +167,4 @@ func LabelsOf(rel *shipper.Release) map[string]string {
 		delete(own, key)
 	}
 	return own
-}
-
-// where are the clusters that rels and next, if not nil, run in or would be placed on; nil if one of them is unknown.
-func (a App) where(rels []*shipper.Release, next *shipper.ReleaseEnvironment) []string {
-	out, places := []string{}, []*shipper.ReleaseEnvironment{}
-	for _, rel := range rels {
-		chosen := stamp.Clusters(rel)
-		if out = append(out, chosen...); len(chosen) == 0 {
-			places = append(places, &rel.Spec.Environment)
-		}
-	}
-	if next != nil {
-		places = append(places, next)
-	}
-	for _, env := range places {
-		if a.Clusters == nil {
-			return nil
-		}
-		choice, err := placement.Choose(a.Name, env.ClusterRequirements, a.Clusters())
-		if err != nil {
-			return nil
-		}
-		out = append(out, choice...)
-	}
-	return out
 }

@@ -24,6 +24,20 @@ func env(chart string, regions ...string) *shipper.ReleaseEnvironment {
 	return e
 }
 
+// fixed is an environment that is placed on named clusters.
+func fixed(clusters ...string) *shipper.ReleaseEnvironment {
+	e := env("nginx")
+	e.ClusterRequirements.Placement = &shipper.Placement{Type: shipper.PickFixed, Clusters: clusters}
+	return e
+}
+
+// picked is an environment that is placed on n clusters.
+func picked(n int32) *shipper.ReleaseEnvironment {
+	e := env("nginx")
+	e.ClusterRequirements.Placement = &shipper.Placement{Type: shipper.PickN, Count: &n}
+	return e
+}
+
 // rel is a Release of a generation with an environment.
 func rel(generation int, e *shipper.ReleaseEnvironment, edits ...func(*shipper.Release)) *shipper.Release {
 	r := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "frontend", Name: fmt.Sprint("r", generation)}}

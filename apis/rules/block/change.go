@@ -23,6 +23,9 @@ type Change struct {
 	// Clusters are those of the change, present or future. Called only if a scope names clusters; if it is nil or returns nil,
 	// they are unknown and every scope matches.
 	Clusters func() []string
+	// Regions are those of the clusters of placements among Environments, present or future. Called only if a scope names regions; if
+	// it is nil or returns nil, they are unknown, and every scope matches if there is a placement.
+	Regions func() []string
 	// Matches reports whether a block's matchConditions match the request; called only if it has some. Nil: there is no
 	// request, and they do not match.
 	Matches func(b *shipper.RolloutBlock) bool
@@ -47,7 +50,7 @@ func applies(b *shipper.RolloutBlock, c Change, now time.Time) bool {
 
 // inScope reports whether every part of a scope matches.
 func inScope(s *shipper.RolloutBlockScope, c Change) bool {
-	return s == nil || charts(s.Charts, c.Environments) && regions(s.Regions, c.Environments) &&
+	return s == nil || charts(s.Charts, c.Environments) && inRegions(s.Regions, c) &&
 		selects(s.Applications, c.Labels) && places(s.Clusters, c.Clusters)
 }
 
@@ -90,14 +93,23 @@ func charts(names []string, envs []*shipper.ReleaseEnvironment) bool {
 	})
 }
 
-func regions(names []string, envs []*shipper.ReleaseEnvironment) bool {
-	return len(names) == 0 || slices.ContainsFunc(envs, func(env *shipper.ReleaseEnvironment) bool {
-		return slices.ContainsFunc(env.ClusterRequirements.Regions, func(r shipper.RegionRequirement) bool {
+func inRegions(names []string, c Change) bool {
+	if len(names) == 0 {
+		return true
+	}
+	placed := false
+	for _, env := range c.Environments {
+		placed = placed || env.ClusterRequirements.Placement != nil
+		if slices.ContainsFunc(env.ClusterRequirements.Regions, func(r shipper.RegionRequirement) bool {
 			return slices.Contains(names, r.Name) && (r.Replicas == nil || *r.Replicas > 0)
-		})
-	})
+		}) {
+			return true
+		}
+	}
+	return placed && places(names, c.Regions)
 }
 
+// places reports whether where returns one of names, or does not know. No names match everything.
 func places(names []string, where func() []string) bool {
 	if len(names) == 0 || where == nil {
 		return true

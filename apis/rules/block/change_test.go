@@ -60,6 +60,47 @@ func TestScope(t *testing.T) {
 			shop(runs, rel(1, env("nginx", "us"), completed), rel(2, env("x", "us"))).Rollout(), false,
 		},
 
+		"a region of a cluster that a placement would choose": {
+			&shipper.RolloutBlockScope{Regions: []string{"eu"}}, shop().Edit(nil, fixed("eu-1")), true,
+		},
+		"another region than those of the clusters that a placement would choose": {
+			&shipper.RolloutBlockScope{Regions: []string{"eu"}}, shop().Edit(nil, fixed("us-1")), false,
+		},
+		"a region of a cluster that a placement has chosen": {
+			&shipper.RolloutBlockScope{Regions: []string{"eu"}}, shop(rel(0, fixed("us-1", "eu-1"), in("eu-1,us-1"))).Rollout(), true,
+		},
+		"another region than those of the clusters that a placement has chosen": {
+			&shipper.RolloutBlockScope{Regions: []string{"eu"}}, shop(rel(0, fixed("us-1"), in("us-1"))).Rollout(), false,
+		},
+		"a region when a placement leaves it": {
+			&shipper.RolloutBlockScope{Regions: []string{"eu"}},
+			shop(rel(0, fixed("eu-1"), completed, in("eu-1"))).Edit(fixed("eu-1"), fixed("us-1")), true,
+		},
+		"a region when nothing fits a placement": {
+			&shipper.RolloutBlockScope{Regions: []string{"eu"}}, shop().Edit(nil, fixed("mars-1")), true,
+		},
+		"a region when a placement wants no cluster": {
+			&shipper.RolloutBlockScope{Regions: []string{"eu"}}, shop().Edit(nil, picked(0)), false,
+		},
+		"a region when a cluster that a placement has chosen is gone": {
+			&shipper.RolloutBlockScope{Regions: []string{"eu"}}, shop(rel(0, fixed("us-2"), in("us-2"))).Rollout(), true,
+		},
+		"a region when the clusters of a placement are unknown": {
+			&shipper.RolloutBlockScope{Regions: []string{"eu"}}, App{Name: "shop"}.Edit(nil, fixed("us-1")), true,
+		},
+		"a cluster that a placement would choose": {
+			&shipper.RolloutBlockScope{Clusters: []string{"eu-1"}}, shop().Edit(nil, fixed("eu-1")), true,
+		},
+		"a cluster that a placement would not choose": {
+			&shipper.RolloutBlockScope{Clusters: []string{"eu-1"}}, shop().Edit(nil, fixed("us-1")), false,
+		},
+		"a cluster when nothing fits a placement": {
+			&shipper.RolloutBlockScope{Clusters: []string{"eu-1"}}, shop().Edit(nil, fixed("mars-1")), true,
+		},
+		"a cluster when a placement wants none": {
+			&shipper.RolloutBlockScope{Clusters: []string{"eu-1"}}, shop().Edit(nil, picked(0)), false,
+		},
+
 		"a cluster that would be chosen": {
 			&shipper.RolloutBlockScope{Clusters: []string{"eu-1"}}, shop().Edit(nil, env("nginx", "eu")), true,
 		},

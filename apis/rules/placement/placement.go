@@ -4,8 +4,16 @@
 //
 // Every cluster has a score for every application, computed from a hash of both names: an application always prefers the same
 // clusters, different applications prefer different ones, and a cluster that is added or removed moves only the applications
-// that prefer it. In each region, placement takes the schedulable clusters with the highest scores that offer all required
-// capabilities.
+// that prefer it. For regions, Choose takes in each region the schedulable clusters with the highest scores that offer all
+// required capabilities.
+//
+// For a placement, Decide filters the clusters, ranks those that fit, and picks. It ranks by spread, then affinity, then whether
+// the Release before has the cluster, then score, then name. While the placement is the one by which the clusters of the Release
+// before were chosen, these are kept, whatever has become of them. Both say of each cluster why it is chosen or not: Select.
+//
+// Properties are compared as quantities, and kubernetes as a version: as many of its numbers are compared as are wanted, so that
+// 1.33.4 is equal to 1.33, and what a distribution appends to it is left out. Spread counts as values of a label those of all
+// clusters that match the required affinity and have joined, also of tainted and unready ones, as it does for Pods and Nodes.
 package placement
 
 import (
@@ -35,10 +43,10 @@ func (e *Error) Error() string { return e.Message }
 // Choose returns the names of the clusters for an application with these requirements, sorted. The result does not depend on
 // the order of clusters. Every error is an *Error that lists all regions that fail.
 func Choose(app string, req shipper.ClusterRequirements, clusters []shipper.Cluster) ([]string, error) {
-	regions, err := regionsOf(req)
-	if err != nil {
+	if err := impossible(req); err != nil {
 		return nil, err
 	}
+	regions := regionsOf(req)
 	byRegion := schedulable(clusters)
 	var few, incapable []string
 	var chosen []string
@@ -90,10 +98,10 @@ type region struct {
 	wanted int
 }
 
-// regionsOf returns the regions sorted by name. If a region is named twice, the last entry counts.
-func regionsOf(req shipper.ClusterRequirements) ([]region, error) {
+// impossible returns an *Error when the requirements can choose no clusters, whichever there are.
+func impossible(req shipper.ClusterRequirements) error {
 	if len(req.Regions) == 0 {
-		return nil, &Error{Reason: shipper.NoRegionsSpecified, Message: "clusterRequirements.regions is empty: name a region"}
+		return &Error{Reason: shipper.NoRegionsSpecified, Message: "clusterRequirements.regions is empty: name a region"}
 	}
 	seen := map[string]bool{}
 	var twice []string
@@ -105,11 +113,16 @@ func regionsOf(req shipper.ClusterRequirements) ([]region, error) {
 	}
 	if len(twice) > 0 {
 		slices.Sort(twice)
-		return nil, &Error{
+		return &Error{
 			Reason:  shipper.DuplicateCapabilityRequirement,
 			Message: "clusterRequirements.capabilities has more than once: " + strings.Join(twice, ", "),
 		}
 	}
+	return nil
+}
+
+// regionsOf returns the regions sorted by name. If a region is named twice, the last entry counts.
+func regionsOf(req shipper.ClusterRequirements) []region {
 	wanted := map[string]int{}
 	for _, r := range req.Regions {
 		wanted[r.Name] = 1
@@ -122,15 +135,16 @@ func regionsOf(req shipper.ClusterRequirements) ([]region, error) {
 		out = append(out, region{name: name, wanted: n})
 	}
 	slices.SortFunc(out, func(a, b region) int { return strings.Compare(a.name, b.name) })
-	return out, nil
+	return out
 }
 
-// schedulable groups by region the clusters that may take new Releases. A cluster that is being deleted may not.
+// schedulable groups by region the clusters that may take new Releases. One that is being deleted or has a taint may not, for
+// regions tolerate no taint.
 func schedulable(clusters []shipper.Cluster) map[string][]*shipper.Cluster {
 	out := map[string][]*shipper.Cluster{}
 	for i := range clusters {
 		c := &clusters[i]
-		if !c.Spec.Scheduler.Unschedulable && c.DeletionTimestamp.IsZero() {
+		if !c.Spec.Scheduler.Unschedulable && c.DeletionTimestamp.IsZero() && len(untolerated(c.Spec.Taints, nil)) == 0 {
 			out[c.Spec.Region] = append(out[c.Spec.Region], c)
 		}
 	}

@@ -160,6 +160,10 @@ func TestChoose(t *testing.T) {
 		"a cluster that is being deleted is not chosen": {
 			req: wants(one(us)), clusters: but(in(us, us), 1, going), want: []string{"cluster-0"},
 		},
+		"a tainted cluster is not chosen": {
+			req: wants(some(us, 2)), clusters: but(in(us, us), 1, taint("gpu", "yes")),
+			reason: shipper.NotEnoughClustersInRegion, message: `region "us-east" has 1 of the 2 schedulable clusters wanted`,
+		},
 		"weight 0 puts clusters last, by name": {
 			req: wants(some("r", 2)), clusters: but(but(in("r", "r", "r"), 1, weight(0)), 2, weight(0)),
 			want: []string{"cluster-0", "cluster-1"},

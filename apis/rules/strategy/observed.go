@@ -50,10 +50,11 @@ func (r Release) Scheduled() bool {
 }
 
 // Lost reports whether targets are missing of a Release that may have had them: its Pods may run without a target. A Release
-// that is known not to have been scheduled has never run.
+// that is known not to have been scheduled has never run; one with fewer clusters than its placement wants may have.
 func (r Release) Lost() bool {
 	c := shipper.FindCondition(r.Release.Status.Conditions, shipper.ReleaseScheduled)
-	return !r.Scheduled() && len(stamp.Clusters(r.Release)) > 0 && (c == nil || c.Status != corev1.ConditionFalse)
+	never := c != nil && c.Status == corev1.ConditionFalse && c.Reason != shipper.PlacementUnfulfilled
+	return !r.Scheduled() && len(stamp.Clusters(r.Release)) > 0 && !never
 }
 
 // Role is the part a Release has in a rollout.

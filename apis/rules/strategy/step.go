@@ -28,6 +28,15 @@ type StepState struct {
 	Lacking []Lack
 	// Available is the number of the contender's available Pods in all clusters.
 	Available int32
+	// Begun reports whether the step is known, and the contender has the targets for it.
+	Begun bool
+	// Incomplete are the clusters in which the contender or the incumbent lacks what the step wants, sorted; none before it has begun.
+	Incomplete []string
+}
+
+// ConvergedBut reports whether everything that the step wants is there, in all clusters but these.
+func (s StepState) ConvergedBut(clusters []string) bool {
+	return s.Begun && !slices.ContainsFunc(s.Incomplete, func(c string) bool { return !slices.Contains(clusters, c) })
 }
 
 // Lack is a cluster that is awaited.
@@ -49,6 +58,7 @@ func (r *rollout) stepState() StepState {
 		approvals, _ := ApprovalsOf(r.contender().Release, r.step, r.Approvals)
 		s.Approvals = &approvals
 	}
+	s.Begun, s.Incomplete = true, r.incomplete()
 	awaited, _ := r.awaited()
 	if s.Achieved = awaited == nil; s.Achieved {
 		return s
@@ -58,6 +68,27 @@ func (r *rollout) stepState() StepState {
 		s.Lacking = awaited.lacking()
 	}
 	return s
+}
+
+// incomplete are the clusters that lack something of any stage but the gates.
+func (r *rollout) incomplete() []string {
+	var out []string
+	for _, stage := range r.stages {
+		if stage.achieved || stage.lacking == nil {
+			continue
+		}
+		lacking := stage.lacking()
+		for _, l := range lacking {
+			out = append(out, l.Cluster)
+		}
+		if len(lacking) == 0 { // what is requested changes, in clusters that the stage does not name
+			for _, s := range r.participants {
+				out = append(out, s.capacity.clusters...)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // availablePods of the contender in all clusters.

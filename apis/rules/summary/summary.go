@@ -31,7 +31,7 @@ func Of(rels []*shipper.Release, i int) shipper.ReleaseSummary {
 		out.Override, out.OverrideReason = blocks, shortened(rels[i].Annotations[shipper.RolloutBlockOverrideReasonAnnotation], maxReason)
 	}
 	out.Outcome, out.Duration, out.ValuesChanged = outcome(rels, i), duration(rels[i]), Shorten(Changed(rels, i), maxChanged)
-	waiting, message := awaited(&rels[i].Status)
+	waiting, message := awaited(rels[i])
 	out.Waiting, out.Message = waiting, shortened(message, maxMessage)
 	return out
 }
@@ -44,10 +44,13 @@ func shortened(text string, most int) string {
 }
 
 // awaited is the type and message of the condition that a Release waits for. A Release that is not scheduled has no strategy
-// conditions of its own, or outdated ones, so Scheduled comes first.
-func awaited(status *shipper.ReleaseStatus) (waiting, message string) {
+// conditions of its own, or outdated ones, so Scheduled comes first. One with fewer clusters than its placement wants goes on in those.
+func awaited(rel *shipper.Release) (waiting, message string) {
+	status := &rel.Status
 	if c := shipper.FindCondition(status.Conditions, shipper.ReleaseScheduled); c != nil && c.Status == corev1.ConditionFalse {
-		return c.Type, c.Message
+		if c.Reason != shipper.PlacementUnfulfilled || len(stamp.Clusters(rel)) == 0 {
+			return c.Type, c.Message
+		}
 	}
 	if status.Strategy == nil {
 		return "", ""

@@ -61,6 +61,13 @@ func TestReleasesAreSummedUp(t *testing.T) {
 	unscheduled.Status.Strategy = step("ContenderAchievedCapacity", "an outdated message")
 	waits := release("web-0", "a", 0, "")
 	waits.Status.Strategy = step("ContenderAchievedCapacity", "1 of 3 Pods")
+	unfilled, unplaced := release("web-0", "a", 0, ""), release("web-0", "a", 0, "")
+	unfilled.Annotations = map[string]string{shipper.ReleaseClustersAnnotation: "eu"}
+	unfilled.Status.Conditions = []shipper.Condition{{
+		Type: shipper.ReleaseScheduled, Status: corev1.ConditionFalse, Reason: shipper.PlacementUnfulfilled, Message: "1 of 2 clusters",
+	}}
+	unfilled.Status.Strategy = step("ContenderAchievedCapacity", "1 of 3 Pods")
+	unplaced.Status.Conditions = unfilled.Status.Conditions
 	type sums = []shipper.ReleaseSummary
 	for sentence, tc := range map[string]struct {
 		rels []*shipper.Release
@@ -107,6 +114,12 @@ func TestReleasesAreSummedUp(t *testing.T) {
 		},
 		"one that is scheduled waits for the first condition of its step": {
 			[]*shipper.Release{waits}, sums{{Outcome: "InProgress", Waiting: "ContenderAchievedCapacity", Message: "1 of 3 Pods"}},
+		},
+		"one with fewer clusters than wanted goes on in those": {
+			[]*shipper.Release{unfilled}, sums{{Outcome: "InProgress", Waiting: "ContenderAchievedCapacity", Message: "1 of 3 Pods"}},
+		},
+		"one without any cluster waits for one": {
+			[]*shipper.Release{unplaced}, sums{{Outcome: "InProgress", Waiting: "Scheduled", Message: "1 of 2 clusters"}},
 		},
 		"one whose status was lost":      {[]*shipper.Release{lost}, sums{{Outcome: "Complete"}}},
 		"one that was taken a step back": {[]*shipper.Release{retreated}, sums{{Outcome: "InProgress"}}},

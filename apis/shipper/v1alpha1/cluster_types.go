@@ -167,7 +167,7 @@ type ClusterStatus struct {
 	// +kubebuilder:validation:MaxProperties=100
 	Properties map[string]string `json:"properties,omitempty"`
 
-	// conditions, sorted by type: CredentialsValid, Joined, PropertiesKnown, Ready.
+	// conditions, sorted by type: CredentialsValid, Joined, Leaving, PropertiesKnown, Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -115,8 +115,11 @@ const (
 	// ClusterJoined is True once the cluster has been ready: its account, rights and identity were good then. It stays True when the
 	// cluster is lost later.
 	ClusterJoined = "Joined"
-	// ClusterPropertiesKnown is True while Shipper watches the cluster's Nodes and the ConfigMaps with its properties. False:
-	// PropertiesNotReadable.
+	// ClusterLeaving is True while a deleted Cluster with onLeave: Remove waits until Shipper has removed what it placed there; the
+	// message names the Releases. Reason: InProgress. Absent otherwise.
+	ClusterLeaving = "Leaving"
+	// ClusterPropertiesKnown is True while Shipper watches the cluster's Nodes and the ConfigMaps with its properties; the message names
+	// properties that were left out. False: PropertiesNotReadable. Unknown in place of False while the cluster is not Ready.
 	ClusterPropertiesKnown = "PropertiesKnown"
 	// ClusterCredentialsValid is False when a cluster's credentials have expired, or expire soon and Shipper does not renew them;
 	// otherwise True. Absent: they never expire, or Shipper does not know when.

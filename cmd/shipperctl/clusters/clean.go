@@ -283,10 +283,14 @@ func (f *finalizers) remove(ctx context.Context, now time.Time) error {
 		return err
 	}
 	removed, problems := 0, []error(nil)
-	for _, list := range []client.ObjectList{
+	kinds := []client.ObjectList{
 		&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{},
 		&shipper.CapacityTargetList{}, &shipper.TrafficTargetList{},
-	} {
+	}
+	if f.in == "" {
+		kinds = append(kinds, &shipper.ClusterList{})
+	}
+	for _, list := range kinds {
 		if err := f.client.List(ctx, list, client.InNamespace(f.in)); err != nil {
 			return fmt.Errorf("listing what has finalizers: %w", err)
 		}

@@ -183,7 +183,8 @@ func newRemove(o *options) *cobra.Command {
 		Use:   "remove NAME",
 		Short: "Make Shipper forget a cluster that nothing is placed on",
 		Long: "Make Shipper forget a cluster that nothing is placed on: the Cluster object is deleted, and its Secret goes with it.\n" +
-			"Nothing is changed in the cluster itself.",
+			"Nothing is changed in the cluster itself. With spec.onLeave: Remove, Releases may still be placed there: the Cluster\n" +
+			"goes when Shipper has removed what they have there, and the command lists those that it waits for.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.remove(cmd, args[0], force)
@@ -208,7 +209,8 @@ func (o *options) remove(cmd *cobra.Command, name string, force bool) error {
 	if err != nil {
 		return err
 	}
-	if len(placed) > 0 && !force {
+	removes := cluster.Spec.OnLeave == shipper.OnLeaveRemove
+	if len(placed) > 0 && !force && !removes {
 		return stillPlaced(name, placed)
 	}
 	secret := &corev1.Secret{}
@@ -219,19 +221,37 @@ func (o *options) remove(cmd *cobra.Command, name string, force bool) error {
 	if err := c.Delete(ctx, cluster, client.Preconditions{UID: &cluster.UID}); err != nil {
 		return fmt.Errorf("deleting cluster %s: %w", name, err)
 	}
+	if removes && len(placed) > 0 {
+		fmt.Fprint(cmd.OutOrStdout(), leaves(name, placed))
+		return nil
+	}
 	fmt.Fprint(cmd.OutOrStdout(), removed(cluster, secret, o.Namespace, len(placed)))
 	return nil
 }
 
-// stillPlaced is the error of a cluster that has Releases.
-func stillPlaced(name string, placed []string) error {
+// leaves says what a Cluster with onLeave: Remove waits for.
+func leaves(name string, placed []string) string {
+	return fmt.Sprintf("cluster %s leaves: the Cluster goes when Shipper has removed what %d releases have there: %s\n"+
+		"Condition Leaving says what is left. To wait for the end: kubectl wait --for=delete cluster/%s --timeout=10m\n"+
+		"A release that has no other cluster stays there until it is moved: shipperctl clusters drain %s lists the commands.\n"+
+		"To let the cluster go now, with what runs there: kubectl patch cluster %s --type=merge -p '{\"spec\":{\"onLeave\":\"Keep\"}}'\n",
+		name, len(placed), firstOf(placed), name, name, name)
+}
+
+// firstOf names the first Releases of a list, and counts the others.
+func firstOf(placed []string) string {
 	slices.Sort(placed)
 	first := strings.Join(placed[:min(maxNamed, len(placed))], ", ")
 	if more := len(placed) - maxNamed; more > 0 {
 		first += fmt.Sprintf(" and %d more", more)
 	}
+	return first
+}
+
+// stillPlaced is the error of a cluster that has Releases.
+func stillPlaced(name string, placed []string) error {
 	return fmt.Errorf("%d releases are placed on cluster %s: %s\nshipperctl clusters drain %s lists the commands that move them; "+
-		"with --force their Pods keep running there, and Shipper does not clean them up", len(placed), name, first, name)
+		"with --force their Pods keep running there, and Shipper does not clean them up", len(placed), name, firstOf(placed), name)
 }
 
 // removed lists the objects that stay when a Cluster is deleted. secret has no name when there is none.

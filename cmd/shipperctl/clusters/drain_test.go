@@ -116,6 +116,16 @@ func TestRemoveRefusesAndNames(t *testing.T) {
 	}
 }
 
+func TestRemoveSaysWhatALeavingClusterWaitsFor(t *testing.T) {
+	const want = "cluster eu-1 leaves: the Cluster goes when Shipper has removed what 2 releases have there: a/b, a/c\n" +
+		"Condition Leaving says what is left. To wait for the end: kubectl wait --for=delete cluster/eu-1 --timeout=10m\n" +
+		"A release that has no other cluster stays there until it is moved: shipperctl clusters drain eu-1 lists the commands.\n" +
+		"To let the cluster go now, with what runs there: kubectl patch cluster eu-1 --type=merge -p '{\"spec\":{\"onLeave\":\"Keep\"}}'\n"
+	if diff := cmp.Diff(want, leaves("eu-1", []string{"a/c", "a/b"})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestRemoveSaysWhatStaysBehind(t *testing.T) {
 	c := aCluster("eu-1", "eu", "", "")
 	c.UID = "u"

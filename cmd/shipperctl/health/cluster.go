@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
@@ -99,7 +101,13 @@ func (s *clusterState) connect(ctx context.Context, access *fleet.Access) error 
 // findings is pure.
 func (s *clusterState) findings() []Finding {
 	var out []Finding
-	if !s.cluster.DeletionTimestamp.IsZero() {
+	leaving := shipper.FindCondition(s.cluster.Status.Conditions, shipper.ClusterLeaving)
+	switch {
+	case s.cluster.DeletionTimestamp.IsZero():
+	case leaving != nil && controllerutil.ContainsFinalizer(s.cluster, shipper.ClusterFinalizer):
+		out = append(out, warning("it leaves, and "+leaving.Message,
+			"the Cluster goes when Shipper has removed what it placed there", "shipperctl clusters drain "+s.cluster.Name))
+	default:
 		out = append(out, warning("it is being deleted",
 			"Shipper does not speak to it any more", "look at its finalizers: kubectl get cluster "+s.cluster.Name+" -o yaml"))
 	}
@@ -107,12 +115,18 @@ func (s *clusterState) findings() []Finding {
 		return append(out, s.unusable())
 	}
 	out = append(out, tooOld(s.version, leastApplication)...)
-	if len(s.missing) > 0 {
-		out = append(out, broken("Shipper's account may not:\n"+list(s.missing),
+	ofNodes := func(r right) bool { return r.group == "" && r.resource == "nodes" }
+	if others := slices.DeleteFunc(slices.Clone(s.missing), ofNodes); len(others) > 0 {
+		out = append(out, broken("Shipper's account may not:\n"+list(others),
 			"charts with such objects are not installed, or not rolled out",
 			"join it again, which brings the roles up to date: shipperctl clusters join"))
 	}
 	out = append(out, s.condition(len(out) > 0)...)
+	if nodes := slices.DeleteFunc(slices.Clone(s.missing), func(r right) bool { return !ofNodes(r) }); len(nodes) > 0 {
+		out = append(out, warning("Shipper's account may not:\n"+list(nodes),
+			"placements cannot compare this cluster by its Nodes and their resources",
+			"join it again, which brings the roles up to date: shipperctl clusters join"))
+	}
 	return append(out, endOf(s.credential, s.now)...)
 }
 

@@ -57,6 +57,14 @@ func TestClusterFindings(t *testing.T) {
 				{group: "apps", resource: "deployments", verb: "create"},
 			}}, []string{"BROKEN: Shipper's account may not:\ncreate,patch deployments.apps\nlist pods"},
 		},
+		"the right to Nodes is missing: placements alone need it": {
+			status(corev1.ConditionFalse, shipper.ClusterUnreachable, "no answer"), clusterState{version: "v1.37.1", missing: []right{
+				{resource: "nodes", verb: "list"}, {resource: "nodes", verb: "watch"},
+			}}, []string{
+				"BROKEN: it answers here, but Shipper says ClusterUnreachable: no answer",
+				"warning: Shipper's account may not:\nlist,watch nodes",
+			},
+		},
 		"what Shipper cannot reach is reached from here": {
 			status(corev1.ConditionFalse, shipper.ClusterUnreachable, "no answer"), clusterState{version: "v1.37.1"},
 			[]string{"BROKEN: it answers here, but Shipper says ClusterUnreachable: no answer"},

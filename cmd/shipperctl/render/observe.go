@@ -5,6 +5,7 @@ package render
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
+	"shipper.dev/shipper/apis/rules/block"
 	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -41,7 +43,7 @@ func (r *renderer) requestedReleases(ctx context.Context, in io.Reader, name, fi
 		}
 		apps = append(apps, app)
 	} else {
-		found, err := readManifest(in, file, r.namespace)
+		found, err := cli.ReadManifest(in, file, r.namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -92,14 +94,42 @@ func (r *renderer) placed(ctx context.Context, rel *shipper.Release) ([]string, 
 	if err := r.client.List(ctx, &all); err != nil {
 		return nil, fmt.Errorf("listing clusters: %w", err)
 	}
-	names, err := placement.Choose(rel.Labels[shipper.AppLabel], rel.Spec.Environment.ClusterRequirements, all.Items)
-	if err != nil && len(r.clusters) > 0 {
+	before, err := r.before(ctx, rel)
+	if err != nil {
+		return nil, err
+	}
+	app := block.App{
+		Name: rel.Labels[shipper.AppLabel], Releases: before, Clusters: func() []shipper.Cluster { return all.Items },
+		UnhealthyAfter: placement.DefaultUnhealthyAfter, Now: time.Now(),
+	}
+	d, err := app.Select(&rel.Spec.Environment)
+	if len(r.clusters) > 0 && len(d.Chosen) == 0 {
 		return nil, nil // others are named
+	}
+	if err == nil && len(d.Chosen) == 0 && rel.Spec.Environment.ClusterRequirements.Placement != nil {
+		err = errors.New("none fits its placement as they are now")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("choosing clusters for %s/%s: %w; --clusters names some", rel.Namespace, rel.Name, err)
 	}
-	return names, nil
+	return d.Chosen, nil
+}
+
+// before are the other Releases of rel's Application that are not being deleted, oldest first.
+func (r *renderer) before(ctx context.Context, rel *shipper.Release) ([]*shipper.Release, error) {
+	var list shipper.ReleaseList
+	key := client.ObjectKey{Namespace: rel.Namespace, Name: rel.Labels[shipper.AppLabel]}
+	if err := r.client.List(ctx, &list, cli.OfApplication(key)...); err != nil {
+		return nil, fmt.Errorf("listing releases of %s: %w", key, err)
+	}
+	var others []*shipper.Release
+	for i := range list.Items {
+		if one := &list.Items[i]; one.Name != rel.Name && one.DeletionTimestamp.IsZero() {
+			others = append(others, one)
+		}
+	}
+	ordered, _ := stamp.SortByGeneration(others)
+	return ordered, nil
 }
 
 // describeCluster reads the properties of a cluster that charts are rendered with.

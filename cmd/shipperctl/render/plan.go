@@ -3,12 +3,9 @@
 package render
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -18,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,7 +39,7 @@ func NewPlanCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			apps, err := readManifest(cmd.InOrStdin(), file, namespace)
+			apps, err := cli.ReadManifest(cmd.InOrStdin(), file, namespace)
 			if err != nil {
 				return err
 			}
@@ -154,50 +150,6 @@ func (w *warnings) take() []string {
 
 // fieldManager is the name under which shipperctl applies.
 const fieldManager = "shipperctl"
-
-// readManifest reads the Applications in a file, or in standard input when it is named -; there must be one. Those without a
-// namespace are given one.
-func readManifest(in io.Reader, file, namespace string) ([]*unstructured.Unstructured, error) {
-	var raw []byte
-	var err error
-	if file == "-" {
-		raw, err = io.ReadAll(in)
-	} else {
-		raw, err = os.ReadFile(file)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the manifest: %w", err)
-	}
-	found, err := applications(raw)
-	for _, app := range found {
-		if app.GetNamespace() == "" {
-			app.SetNamespace(namespace)
-		}
-	}
-	return found, err
-}
-
-func applications(raw []byte) ([]*unstructured.Unstructured, error) {
-	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(raw), 4096)
-	var out []*unstructured.Unstructured
-	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(&object.Object)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, fmt.Errorf("reading the manifest: %w", err)
-		}
-		if object.GroupVersionKind() == shipper.GroupVersion.WithKind("Application") {
-			out = append(out, object)
-		}
-	}
-	if len(out) == 0 {
-		return nil, fmt.Errorf("there is no Application of %s in the manifest", shipper.GroupVersion)
-	}
-	return out, nil
-}
 
 // dryRunApply applies an Application in a dry run, through all admission checks, and returns the object that would be stored. It
 // applies under the field manager of the last apply, so that fields missing from the manifest are removed.

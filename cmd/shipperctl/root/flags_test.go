@@ -44,6 +44,7 @@ var reaching = map[string]string{
 	"list release":                  "",
 	"notification test":             "slack",
 	"override":                      "web --reason why",
+	"placement explain":             "web",
 	"plan":                          "-f APP",
 	"rollout abort":                 "web",
 	"rollout advance":               "web",

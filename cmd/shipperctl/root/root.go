@@ -25,6 +25,7 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/convert"
 	"shipper.dev/shipper/cmd/shipperctl/health"
 	"shipper.dev/shipper/cmd/shipperctl/notification"
+	"shipper.dev/shipper/cmd/shipperctl/placement"
 	"shipper.dev/shipper/cmd/shipperctl/render"
 	"shipper.dev/shipper/cmd/shipperctl/rollout"
 )
@@ -42,7 +43,8 @@ func NewCommand(out io.Writer) *cobra.Command {
 		clusters.NewCommand(), backup.NewCommand(clock.RealClock{}), clusters.NewCleanCommand(),
 		rollout.NewCommand(clock.RealClock{}), block.NewCommand(clock.RealClock{}), block.NewOverrideCommand(clock.RealClock{}),
 		render.NewPlanCommand(), clusters.NewListCommand(), render.NewChartCommand(), health.NewCommand(clock.RealClock{}),
-		convert.NewCommand(), notification.NewCommand(), check.NewCommand(clock.RealClock{}), newVersion(),
+		convert.NewCommand(), notification.NewCommand(), check.NewCommand(clock.RealClock{}),
+		placement.NewCommand(clock.RealClock{}), newVersion(),
 	)
 	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -177,6 +179,7 @@ var examples = map[string][]string{
 	"shipperctl list contender":    {"shipperctl list contender --clusters eu-west-1"},
 	"shipperctl list release":      {"shipperctl list release -o json"},
 	"shipperctl override":          {`shipperctl override super-server --reason "the fix for the outage"`},
+	"shipperctl placement explain": {"shipperctl placement explain super-server"},
 	"shipperctl plan":              {"shipperctl plan -f app.yaml"},
 	"shipperctl rollout abort":     {"shipperctl rollout abort super-server"},
 	"shipperctl rollout advance":   {"shipperctl rollout advance super-server"},

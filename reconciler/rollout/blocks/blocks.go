@@ -52,6 +52,8 @@ type View struct {
 	// Clusters are all there are. They are needed only when NameClusters.
 	Clusters []shipper.Cluster
 	Now      time.Time
+	// UnhealthyAfter is how long a cluster may be not ready and still be chosen.
+	UnhealthyAfter time.Duration
 }
 
 // OfApplication is what the blocks mean for whatever might be asked of the Application.
@@ -136,7 +138,7 @@ func (v View) OfDeletion() block.Verdict {
 func (v View) app() block.App {
 	return block.App{
 		Name: v.App.Name, Labels: []map[string]string{v.App.Labels}, Releases: v.Releases,
-		Clusters: func() []shipper.Cluster { return v.Clusters },
+		Clusters: func() []shipper.Cluster { return v.Clusters }, UnhealthyAfter: v.UnhealthyAfter, Now: v.Now,
 	}
 }
 

@@ -6,6 +6,7 @@ package predicates
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -76,6 +77,36 @@ func SpecOrMetaChanged() builder.Predicates {
 	}}
 	return builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
 		predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, going))
+}
+
+// ClusterFactsChanged passes changes of what placement judges a Cluster by: its labels and spec, whether it is ready and has joined, what
+// its nodes have, its properties and version, and that it comes, is to go, or is gone. Heartbeats change none of these.
+func ClusterFactsChanged() builder.Predicates {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, ok := e.ObjectOld.(*shipper.Cluster)
+		is, ok2 := e.ObjectNew.(*shipper.Cluster)
+		return ok && ok2 && clusterFactsChanged(was, is)
+	}})
+}
+
+func clusterFactsChanged(was, is *shipper.Cluster) bool {
+	return !equality.Semantic.DeepEqual(clusterFacts(was), clusterFacts(is))
+}
+
+// clusterFacts is a Cluster without what placement does not judge it by.
+func clusterFacts(c *shipper.Cluster) shipper.Cluster {
+	out := shipper.Cluster{Spec: c.Spec}
+	out.Labels, out.DeletionTimestamp, out.UID = c.Labels, c.DeletionTimestamp, c.UID
+	out.Status = shipper.ClusterStatus{
+		KubernetesVersion: c.Status.KubernetesVersion, Nodes: c.Status.Nodes, Capacity: c.Status.Capacity, Allocatable: c.Status.Allocatable,
+		Properties: c.Status.Properties,
+	}
+	for _, t := range []string{shipper.ClusterJoined, shipper.ClusterReady} {
+		if known := shipper.FindCondition(c.Status.Conditions, t); known != nil {
+			out.Status.Conditions = append(out.Status.Conditions, shipper.Condition{Type: t, Status: known.Status, Reason: known.Reason})
+		}
+	}
+	return out
 }
 
 // BlockActiveChanged lets through that a RolloutBlock appears, disappears, is changed, or comes into effect or ceases to be in effect.

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/blockcheck"
 	"shipper.dev/shipper/webhook/matchconditions"
@@ -125,6 +126,7 @@ func Know(t testing.TB, rights *Rights, objects ...client.Object) *World {
 	t.Helper()
 	w := &World{Indexers: state.NewIndexers(), Authz: rights}
 	w.State = state.New(w.Indexers, nil, "global")
+	w.State.SetUnhealthyAfter(placement.DefaultUnhealthyAfter, Clock())
 	w.BlockCheck = &blockcheck.Checker{Blocks: w.State, Authz: rights, Clock: Clock(), Conditions: matchconditions.New()}
 	w.Guard = &protected.Guard{Authz: rights, Reconciler: Reconciler}
 	for _, o := range objects {

@@ -63,6 +63,7 @@ func Management() ([]Kind, error) {
 // Application are the kinds of an application cluster.
 func Application() []Kind {
 	return slices.Concat(core(), []Kind{
+		{Version: "v1", Kind: "Node", Resource: "nodes", Cluster: true, Status: true},
 		{Group: "apps", Version: "v1", Kind: "Deployment", Resource: "deployments", Status: true, Counted: true},
 		{Group: discovery, Version: "v1", Kind: "EndpointSlice", Resource: "endpointslices", Counted: true},
 	})
