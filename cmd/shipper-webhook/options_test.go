@@ -58,6 +58,7 @@ func TestFlagsThatCannotBeMeant(t *testing.T) {
 		"--addr=9443":            "--addr=9443: address 9443: missing port in address",
 		"--chart-repositories=x": `--chart-repositories: "x" must begin with https:// or http://`,
 		"--outgoing-urls=x":      `--outgoing-urls: "x" must begin with https:// or http://`,
+		"--placeable-kinds=x":    `--placeable-kinds: "x" is not a kind such as ConfigMap or Deployment.apps, nor a group such as *.example.com`,
 		"--addr=:0":              "--addr=:0: the port must be a number from 1 to 65535",
 		"--addr=:https":          "--addr=:https: the port must be a number from 1 to 65535",
 		"--log-format=xml":       "--log-format=xml: use json or text",

@@ -28,7 +28,7 @@ func (w *Webhook) judgeChart(
 	ctx context.Context, req *admission.Request, a *response.Response, app *shipper.Application, rel *shipper.Release,
 ) error {
 	template := &app.Spec.Template
-	if req.UserInfo.Username == w.Guard.Reconciler || len(template.ValuesFrom) > 0 || app.DeletionTimestamp != nil ||
+	if template.Resources != nil || req.UserInfo.Username == w.Guard.Reconciler || len(template.ValuesFrom) > 0 || app.DeletionTimestamp != nil ||
 		templatecheck.Wanted(template.ClusterRequirements) == 0 {
 		return nil
 	}

@@ -172,7 +172,8 @@ func validatePins(p *shipper.Pins, path *field.Path) field.ErrorList {
 	if p == nil || p.Resources == "" || digestForm.MatchString(p.Resources) {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path.Child("resources"), p.Resources, "must be a sha256 in hexadecimal; Shipper writes this: leave it out")}
+	return field.ErrorList{field.Invalid(path.Child("resources"), p.Resources,
+		"must be a sha256 in hexadecimal; Shipper writes this: leave it out")}
 }
 
 // oneOf validates an enumeration that may be absent.
