@@ -75,7 +75,7 @@ func (j *Judge) JudgeEnvelope(ctx context.Context, who authenticationv1.UserInfo
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return forbid("envelopes", now.Name, "you", who.Username, missing)
+	return forbid("envelopes", now.Name, "you", who.Username, "", missing)
 }
 
 // wasThere reports whether an Envelope has a manifest.

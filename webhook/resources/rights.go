@@ -64,11 +64,12 @@ func (j *Judge) Permit(ctx context.Context, who authenticationv1.UserInfo, s *Se
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	subject := "you"
+	subject, remedy := "you", ""
 	if stored {
+		remedy = fmt.Sprintf("; or set annotation %s to a new value as a user who has the right", shipper.AppResourcesRefreshAnnotation)
 		subject = fmt.Sprintf("user %q, who chose the resources of Application %s/%s,", who.Username, s.namespace, s.app)
 	}
-	return forbid("applications", s.app, subject, who.Username, missing)
+	return forbid("applications", s.app, subject, who.Username, remedy, missing)
 }
 
 // PermitStored is Permit for the reconciler, which takes the content with the rights of the user who selected it.
@@ -126,8 +127,8 @@ func each(n int, f func(i int)) {
 	wait.Wait()
 }
 
-// forbid refuses for the rights that a user lacks.
-func forbid(resource, name, subject, username string, missing []need) error {
+// forbid refuses for the rights that a user lacks. remedy ends the message.
+func forbid(resource, name, subject, username, remedy string, missing []need) error {
 	var texts []string
 	var causes []metav1.StatusCause
 	for i, n := range missing {
@@ -142,7 +143,7 @@ func forbid(resource, name, subject, username string, missing []need) error {
 	if more := len(missing) - maxListed; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
-	return forbidden(resource, name, strings.Join(texts, "; "), causes)
+	return forbidden(resource, name, strings.Join(texts, "; ")+remedy, causes)
 }
 
 // forbidden is a 403 whose cause the reconciler finds by its type.
