@@ -83,7 +83,7 @@ func TestUnpackNamesEachManifestThatIsWrong(t *testing.T) {
 			`spec.manifests[1].metadata.name: Invalid value: "default": each cluster has its own default namespace: ` +
 				"move the content to another one"},
 		{`{apiVersion: example.com/v1, kind: Widget, metadata: {name: b}}`,
-			`spec.manifests[1].kind: Invalid value: "Widget": the administrators of Shipper do not allow to place Widget.example.com`},
+			`spec.manifests[1].kind: Invalid value: "Widget": the administrators of Shipper do not allow Widget.example.com to be placed`},
 		{`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: b, namespace: work}}`,
 			`spec.manifests[1].metadata.namespace: Invalid value: "work": ClusterRoles have no namespace: leave it out`},
 		{`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: work}}`,

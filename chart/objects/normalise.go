@@ -133,9 +133,8 @@ func removeField(o map[string]any, fields []string) {
 	if !ok {
 		return
 	}
-	before := len(inner)
 	removeField(inner, fields[1:])
-	if before > 0 && len(inner) == 0 {
+	if len(inner) == 0 {
 		delete(o, fields[0])
 	}
 }

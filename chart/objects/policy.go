@@ -176,7 +176,7 @@ func (p Policy) refusedKind(gk schema.GroupKind) string {
 		return entry.Group == gk.Group && (entry.Kind == gk.Kind || entry.Kind == anyInName)
 	}
 	if slices.ContainsFunc(p.unplaceable, listed) || len(p.placeable) > 0 && !slices.ContainsFunc(p.placeable, listed) {
-		return "the administrators of Shipper do not allow to place " + gk.String()
+		return "the administrators of Shipper do not allow " + gk.String() + " to be placed"
 	}
 	return ""
 }
@@ -193,7 +193,7 @@ func (p Policy) refusedNamespace(name string) string {
 	}
 	for _, entry := range p.namespaces {
 		if prefix, isPrefix := strings.CutSuffix(entry, "*"); entry == name || isPrefix && strings.HasPrefix(name, prefix) {
-			return "the administrators of Shipper do not allow to place namespace " + name
+			return "the administrators of Shipper do not allow namespace " + name + " to be placed"
 		}
 	}
 	return ""

@@ -92,7 +92,7 @@ func TestPolicyOfAdministrators(t *testing.T) {
 				continue
 			}
 			refused = append(refused, text)
-			if diff := cmp.Diff(&Refusal{"kind", "the administrators of Shipper do not allow to place " + text}, refusal); diff != "" {
+			if diff := cmp.Diff(&Refusal{"kind", "the administrators of Shipper do not allow " + text + " to be placed"}, refusal); diff != "" {
 				t.Errorf("%s: %s", name, diff)
 			}
 		}
@@ -103,7 +103,7 @@ func TestPolicyOfAdministrators(t *testing.T) {
 				continue
 			}
 			refused = append(refused, in)
-			want := &Refusal{"namespace", "the administrators of Shipper do not allow to place namespace " + in}
+			want := &Refusal{"namespace", "the administrators of Shipper do not allow namespace " + in + " to be placed"}
 			if diff := cmp.Diff(want, refusal); diff != "" {
 				t.Errorf("%s: %s", name, diff)
 			}
@@ -197,6 +197,7 @@ func TestSkipLeavesOutWhatEachClusterMakes(t *testing.T) {
 
 		{`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: work}, data: {k: v}}`, ""},
 		{`{apiVersion: v1, kind: ConfigMap, metadata: {name: default, namespace: work}}`, ""},
+		{`{apiVersion: v1, kind: Secret, metadata: {name: kube-root-ca.crt, namespace: work}}`, ""},
 		{`{apiVersion: v1, kind: ServiceAccount, metadata: {name: web, namespace: work}}`, ""},
 		{`{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: work}, type: Opaque}`, ""},
 		{`{apiVersion: example.com/v1, kind: Secret, metadata: {name: a, namespace: work}, type: helm.sh/release.v1}`, ""},
