@@ -28,8 +28,8 @@ func (w *Webhook) judgeChart(
 	ctx context.Context, req *admission.Request, a *response.Response, app *shipper.Application, rel *shipper.Release,
 ) error {
 	template := &app.Spec.Template
-	if template.Resources != nil || req.UserInfo.Username == w.Guard.Reconciler || len(template.ValuesFrom) > 0 || app.DeletionTimestamp != nil ||
-		templatecheck.Wanted(template.ClusterRequirements) == 0 {
+	if template.Resources != nil || req.UserInfo.Username == w.Guard.Reconciler || len(template.ValuesFrom) > 0 ||
+		app.DeletionTimestamp != nil || templatecheck.Wanted(template.ClusterRequirements) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, judgeTime)

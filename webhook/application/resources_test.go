@@ -126,7 +126,8 @@ func TestTheRecordOfWhoChoseResourcesCannotBeForged(t *testing.T) {
 	hook := placing(t, ask.Grant())
 	_, _, err := admit(t, hook, ask.Update("dev", forged, old))
 	ask.CheckRefusal(t, err, response.Invalid, `Application.shipper.booking.com "super-server" is invalid: `+
-		`metadata.annotations[shipper.booking.com/app.selected-by]: Forbidden: is written by Shipper; leave it out, or at "{\"username\":\"dev\"}"`)
+		"metadata.annotations[shipper.booking.com/app.selected-by]: Forbidden: is written by Shipper; "+
+		`leave it out, or at "{\"username\":\"dev\"}"`)
 	// A mutation that comes after Shipper's own is seen by validation alone.
 	err = hook.Validate(t.Context(), ask.Update("dev", forged, old), &response.Response{})
 	ask.CheckRefusal(t, err, response.Forbidden, "metadata.annotations[shipper.booking.com/app.selected-by] is written by Shipper: it names "+
@@ -285,7 +286,8 @@ func TestARollbackOfResourcesNeedsNoRightToPlace(t *testing.T) {
 func TestWhatShipperMayNotReadIsRefused(t *testing.T) {
 	hook := placing(t, ask.Grant("dev list secrets work/"))
 	_, _, err := admit(t, hook, ask.Create("dev", ask.Application(ask.Placing(ownSecrets))))
-	ask.CheckRefusal(t, err, response.Invalid, `Application.shipper.booking.com "super-server" is invalid: spec.template.resources.select[0]: `+
+	ask.CheckRefusal(t, err, response.Invalid, `Application.shipper.booking.com "super-server" is invalid: `+
+		"spec.template.resources.select[0]: "+
 		"Forbidden: Shipper may not read secrets in namespace work; kubectl -n work create rolebinding shipper-selector "+
 		"--clusterrole=shipper-selector --serviceaccount=shipper-system:shipper-mgmt-cluster")
 }

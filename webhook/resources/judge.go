@@ -104,7 +104,8 @@ func (j *Judge) Resolve(ctx context.Context, app *shipper.Application) (*Selecti
 		case errors.Is(errs[i], ErrNotServed):
 			refused = append(refused, notServed(s, Path.Index(i)))
 		case errs[i] != nil:
-			selection.Late = append(selection.Late, fmt.Sprintf("select[%d]: not tried, %v: Shipper judges it when it takes the content", i, errs[i]))
+			selection.Late = append(selection.Late, fmt.Sprintf(
+				"select[%d]: not tried, %v: Shipper judges it when it takes the content", i, errs[i]))
 		default:
 			one := item{index: i, ResourceSelector: s, kind: found[i]}
 			if err := j.place(&one, app.Namespace); err != nil {

@@ -57,7 +57,7 @@ func TestSelectorsOfWhatMayNotBePlaced(t *testing.T) {
 		},
 		"a Namespace that the operator excludes": {
 			shipper.ResourceSelector{Kind: "Namespace", Name: "team-a"},
-			"spec.template.resources.select[0].name: Forbidden: the administrators of Shipper do not allow to place namespace team-a",
+			"spec.template.resources.select[0].name: Forbidden: the administrators of Shipper do not allow namespace team-a to be placed",
 		},
 		"a namespace of a kind without one": {
 			shipper.ResourceSelector{Group: rbac, Kind: "ClusterRole", Namespace: "work"},
