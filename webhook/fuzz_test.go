@@ -61,7 +61,7 @@ func gateOf(f *testing.F) (s served, forget func()) {
 	s = served{}
 	err := webhook.Setup(s, webhook.Options{
 		State: w.State, Ready: func(context.Context) error { return nil }, Authz: w.Authz, Charts: quick{}, Reconciler: ask.Reconciler,
-		Registry: prometheus.NewRegistry(), Clock: ask.Clock(), Log: logr.Discard(),
+		Kinds: ask.Kinds{}, Registry: prometheus.NewRegistry(), Clock: ask.Clock(), Log: logr.Discard(),
 	})
 	if err != nil {
 		f.Fatal(err)
@@ -89,6 +89,13 @@ func objects() map[string][2]client.Object {
 		"installationtarget": {&shipper.InstallationTarget{ObjectMeta: child}, &shipper.InstallationTarget{ObjectMeta: child}},
 		"capacitytarget":     {&shipper.CapacityTarget{ObjectMeta: child}, &shipper.CapacityTarget{ObjectMeta: child}},
 		"traffictarget":      {&shipper.TrafficTarget{ObjectMeta: child}, &shipper.TrafficTarget{ObjectMeta: child}},
+		"application-of-resources": {
+			ask.Application(ask.Placing(shipper.ResourceSelector{Kind: "Secret", Name: "a"}), ask.PinnedTo("a")),
+			ask.Application(ask.Placing(shipper.ResourceSelector{Kind: "ConfigMap"}), ask.SelectedBy("dev")),
+		},
+		"envelope": {&shipper.Envelope{Spec: shipper.EnvelopeSpec{Manifests: []shipper.Manifest{
+			{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}}, nil,
+		}}}, &shipper.Envelope{}},
 		"notification": {&shipper.Notification{Spec: shipper.NotificationSpec{
 			To: shipper.NotificationReceiver{SecretName: "slack"}, Body: "event.message",
 		}}, &shipper.Notification{}},

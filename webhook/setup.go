@@ -11,9 +11,11 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/placement"
+	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/webhook/application"
 	"shipper.dev/shipper/webhook/approval"
@@ -22,13 +24,16 @@ import (
 	"shipper.dev/shipper/webhook/bounds"
 	"shipper.dev/shipper/webhook/check"
 	"shipper.dev/shipper/webhook/cluster"
+	"shipper.dev/shipper/webhook/envelope"
 	"shipper.dev/shipper/webhook/matchconditions"
 	"shipper.dev/shipper/webhook/namespace"
 	"shipper.dev/shipper/webhook/notification"
 	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/release"
+	"shipper.dev/shipper/webhook/resources"
 	"shipper.dev/shipper/webhook/response"
 	"shipper.dev/shipper/webhook/rolloutblock"
+	"shipper.dev/shipper/webhook/snapshot"
 	"shipper.dev/shipper/webhook/state"
 	"shipper.dev/shipper/webhook/target"
 )
@@ -44,6 +49,11 @@ type Options struct {
 	Charts application.Resolver
 	// Sources reads ConfigMaps and Secrets with values.
 	Sources application.Sources
+	// Kinds finds the kinds that Applications and Envelopes place, Objects reads metadata of objects to count them, and Placeable is the
+	// operator's policy.
+	Kinds     resources.Kinds
+	Objects   client.Reader
+	Placeable objects.Policy
 	// Reconciler is the user name of Shipper's reconciler.
 	Reconciler string
 	// Outgoing is the policy for servers that Checks and Clusters name. Nil: no URL is listed.
@@ -86,7 +96,10 @@ func Setup(server Server, o Options) error {
 	}
 
 	uses := check.NewUses(o.State, o.SharedChecks)
-	app := &application.Webhook{BlockCheck: blocks, Guard: guard, State: o.State, Charts: o.Charts, Sources: o.Sources, Checks: uses}
+	placed := &resources.Judge{Authz: o.Authz, Kinds: o.Kinds, Policy: o.Placeable, Reader: o.Objects, Reconciler: o.Reconciler}
+	app := &application.Webhook{
+		BlockCheck: blocks, Guard: guard, State: o.State, Charts: o.Charts, Sources: o.Sources, Checks: uses, Resources: placed,
+	}
 	serve("/mutate-application", response.Mutate, "Application", app.Default)
 	serve("/validate-application", response.Validate, "Application", app.Validate)
 
@@ -123,6 +136,12 @@ func Setup(server Server, o Options) error {
 
 	chk := &check.Webhook{State: o.State, Authz: o.Authz, Outgoing: o.Outgoing, Shared: o.SharedChecks}
 	serve("/validate-check", response.Validate, "Check", chk.Validate)
+
+	env := &envelope.Webhook{Resources: placed}
+	serve("/validate-envelope", response.Validate, "Envelope", env.Validate).Ready = always // it needs no other objects
+
+	snap := &snapshot.Webhook{Guard: guard}
+	serve("/validate-resourcesnapshot", response.Validate, "ResourceSnapshot", snap.Validate).Ready = always
 
 	ntf := &notification.Webhook{Authz: o.Authz}
 	serve("/validate-notification", response.Validate, "Notification", ntf.Validate).Ready = always // it needs no other objects

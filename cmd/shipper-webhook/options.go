@@ -23,6 +23,7 @@ import (
 	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/certs"
+	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/outward"
 )
 
@@ -61,6 +62,10 @@ type options struct {
 
 	sharedChecksNamespace string
 	unhealthyAfter        time.Duration
+
+	// placeable is the parsed form of placeableOptions.
+	placeable        objects.Policy
+	placeableOptions objects.PolicyOptions
 
 	logLevel  int
 	logFormat string
@@ -104,6 +109,7 @@ func parse(args []string) (*options, error) {
 	o.addURLs(set)
 	set.DurationVar(&o.unhealthyAfter, "unhealthy-after", placement.DefaultUnhealthyAfter,
 		"`time` that a cluster may be not ready and still be chosen by placements, from 30s to 24h. The reconciler needs the same")
+	o.addPlaceable(set)
 	set.IntVar(&o.logLevel, "log-level", 0, "0: refusals and what people want to know; 1: every request; 2: more")
 	set.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	if err := set.Parse(args); err != nil {
@@ -126,9 +132,23 @@ func (o *options) addURLs(set *flag.FlagSet) {
 		"`namespace` whose Checks may be named in all namespaces; empty: none")
 }
 
-// policies parses the lists of URLs.
+// addPlaceable adds the flags about what Applications with resources may place.
+func (o *options) addPlaceable(set *flag.FlagSet) {
+	set.StringVar(&o.placeableOptions.PlaceableKinds, "placeable-kinds", "",
+		"comma-separated `kinds` that Applications with resources may place, such as ConfigMap,Deployment.apps,*.example.com; empty: all "+
+			"but those that belong to one cluster. The reconciler needs the same lists")
+	set.StringVar(&o.placeableOptions.UnplaceableKinds, "unplaceable-kinds", "",
+		"comma-separated `kinds` that they may not place; not with --placeable-kinds")
+	set.StringVar(&o.placeableOptions.UnplaceableNamespaces, "unplaceable-namespaces", "",
+		"comma-separated `namespaces` that they may not place, nor what is in them; team-* is all with that prefix")
+}
+
+// policies parses the lists of URLs, kinds and namespaces.
 func (o *options) policies() error {
 	var err error
+	if o.placeable, err = objects.ParsePolicy(o.placeableOptions); err != nil {
+		return err
+	}
 	if o.repositories, err = outward.ParsePolicy(o.chartRepositories); err != nil {
 		return fmt.Errorf("--chart-repositories: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/discovery"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -30,6 +31,7 @@ import (
 	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/webhook"
 	"shipper.dev/shipper/webhook/authz"
+	"shipper.dev/shipper/webhook/resources"
 	"shipper.dev/shipper/webhook/state"
 )
 
@@ -87,11 +89,7 @@ func build(
 	if err != nil {
 		return nil, err
 	}
-	api, err := authorizationclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return nil, fmt.Errorf("building client for rights: %w", err)
-	}
-	who, err := authz.Delegated(api)
+	who, kinds, err := rightsAndKinds(mgr)
 	if err != nil {
 		return nil, err
 	}
@@ -105,6 +103,7 @@ func build(
 			return values.ReadSources(ctx, mgr.GetAPIReader(), namespace, from)
 		},
 		Outgoing: o.outgoing, SharedChecks: o.sharedChecksNamespace, UnhealthyAfter: o.unhealthyAfter,
+		Kinds: kinds, Objects: mgr.GetAPIReader(), Placeable: o.placeable,
 		Reconciler: o.reconcilerUser, Namespace: o.namespace, Registry: metrics.Registry, Clock: clock.RealClock{},
 		Log: mgr.GetLogger().WithName("webhook"),
 	})
@@ -117,6 +116,23 @@ func build(
 		"certificate": source.Ready,
 		"webhook":     d.StartedChecker(),
 	})
+}
+
+// rightsAndKinds asks the API server what users may do, and which kinds there are.
+func rightsAndKinds(mgr manager.Manager) (authz.Authorizer, resources.Kinds, error) {
+	api, err := authorizationclient.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, nil, fmt.Errorf("building client for rights: %w", err)
+	}
+	who, err := authz.Delegated(api)
+	if err != nil {
+		return nil, nil, err
+	}
+	kinds, err := discovery.NewDiscoveryClientForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, nil, fmt.Errorf("building client for kinds: %w", err)
+	}
+	return who, resources.Discovered(mgr.GetRESTMapper(), kinds, clock.RealClock{}), nil
 }
 
 func newManager(o *options, certOptions certs.Options, stream *state.Stream) (manager.Manager, error) {

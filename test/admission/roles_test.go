@@ -73,7 +73,7 @@ func granted(t *testing.T, user, namespace string) map[string][]string {
 	for resource, where := range map[string]string{
 		"applications": namespace, "releases": namespace, "installationtargets": namespace, "capacitytargets": namespace,
 		"traffictargets": namespace, "clusters": "", "rolloutblocks": namespace, "chartsnapshots": namespace, "approvals": namespace,
-		"notifications": namespace, "checks": namespace, "checktargets": namespace,
+		"notifications": namespace, "checks": namespace, "checktargets": namespace, "envelopes": namespace, "resourcesnapshots": namespace,
 	} {
 		for _, sub := range []string{"", "status"} {
 			key := resource
@@ -81,7 +81,7 @@ func granted(t *testing.T, user, namespace string) map[string][]string {
 				key += "/" + sub
 			}
 			for _, verb := range []string{
-				"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "override", "stamp", "skip", "approve",
+				"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "override", "stamp", "skip", "approve", "place",
 			} {
 				allowed, err := permitted(t.Context(), user, verb, resource, sub, where)
 				if err != nil {
@@ -141,11 +141,15 @@ func TestRolesAllowThisAndNothingElse(t *testing.T) {
 		}
 		return out
 	}
-	// Readers may read ChartSnapshots; no user may write them.
-	views := map[string][]string{"chartsnapshots": nil, "approvals": nil, "notifications": nil, "checks": nil, "checktargets": nil}
+	// Readers may read snapshots; no user may write them.
+	views := map[string][]string{
+		"chartsnapshots": nil, "resourcesnapshots": nil, "envelopes": nil, "approvals": nil, "notifications": nil, "checks": nil,
+		"checktargets": nil,
+	}
 	edits := map[string][]string{
 		"applications": {"create", "update", "patch", "delete", "deletecollection"}, "releases": {"update", "patch", "delete"},
-		"chartsnapshots": nil, "approvals": nil,
+		"chartsnapshots": nil, "resourcesnapshots": nil, "approvals": nil,
+		"envelopes":     {"create", "update", "patch", "delete", "deletecollection"},
 		"notifications": {"create", "update", "patch", "delete", "deletecollection"},
 		"checks":        {"create", "update", "patch", "delete", "deletecollection"}, "checktargets": nil,
 	}

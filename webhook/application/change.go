@@ -22,8 +22,8 @@ func (w *Webhook) change(
 		return block.Change{}, err
 	}
 	c := around.Edit(template(old), template(app))
-	if req.UserInfo.Username == w.Guard.Reconciler {
-		// The reconciler writes the spec of an Application only to abort.
+	if req.UserInfo.Username == w.Guard.Reconciler && !w.takesContent(req, app, old) {
+		// The reconciler writes the spec of an Application only to abort, and to pin content that others wrote.
 		return c.And(shipper.RolloutBlockAbort), nil
 	}
 	c.Matches = w.BlockCheck.Requested(ctx, req)

@@ -28,8 +28,8 @@ func (w *Webhook) judgeChart(
 	chosen []string,
 ) error {
 	template := &app.Spec.Template
-	if req.UserInfo.Username == w.Guard.Reconciler || len(template.ValuesFrom) > 0 || app.DeletionTimestamp != nil ||
-		templatecheck.Wanted(template.ClusterRequirements) == 0 {
+	if template.Resources != nil || req.UserInfo.Username == w.Guard.Reconciler || len(template.ValuesFrom) > 0 ||
+		app.DeletionTimestamp != nil || templatecheck.Wanted(template.ClusterRequirements) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, judgeTime)

@@ -20,8 +20,8 @@ import (
 )
 
 // complete patches Shipper's decisions in this order: it restores protected metadata and normalises the override. If spec
-// changes, it also applies rollbackTo, bounds the history limit, pins chart and values, and records the requester. Writes that
-// keep spec must pass whatever is wrong with it; it only resolves a chart that never was.
+// changes, it also applies rollbackTo, bounds the history limit, pins chart and values, and records the requester and who chose the
+// resources. Writes that keep spec must pass whatever is wrong with it; it only resolves a chart that never was.
 func (w *Webhook) complete(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
@@ -35,7 +35,10 @@ func (w *Webhook) complete(
 		}
 	}
 	carryDigests(app, old)
-	if old != nil && !refreshWanted(app, old) && !valuesRefreshWanted(app, old) && sameSpec(&app.Spec, &old.Spec) {
+	if err := w.completeResources(ctx, req, app, old); err != nil {
+		return err
+	}
+	if old != nil && !refreshes(app, old) && sameSpec(&app.Spec, &old.Spec) {
 		return w.correctOverride(ctx, req, a, app, old)
 	}
 	asked := app.Spec.RollbackTo != nil
@@ -44,18 +47,43 @@ func (w *Webhook) complete(
 			return err
 		}
 	}
-	if app.Spec.Template.Chart == (shipper.Chart{}) {
+	if app.Spec.Template.Chart == (shipper.Chart{}) && app.Spec.Template.Resources == nil {
 		return nil // the spec may be missing; the schema refuses that
 	}
 	limitHistory(a, app)
-	if err := w.pin(ctx, req, a, app, old); err != nil {
-		return err
-	}
-	if err := w.pinValues(ctx, req, app, old, asked); err != nil {
+	if err := w.pinContent(ctx, req, a, app, old, asked); err != nil {
 		return err
 	}
 	if !asked {
 		rollOn(app, old)
+	}
+	return w.noteUsers(ctx, req, a, app, old)
+}
+
+// refreshes reports whether the user requests that something is resolved or read again.
+func refreshes(app, old *shipper.Application) bool {
+	return refreshWanted(app, old) || valuesRefreshWanted(app, old) || resourcesRefreshWanted(app, old)
+}
+
+// pinContent pins chart and values. The reconciler pins resources.
+func (w *Webhook) pinContent(
+	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application, wentBack bool,
+) error {
+	if app.Spec.Template.Resources != nil {
+		return nil
+	}
+	if err := w.pin(ctx, req, a, app, old); err != nil {
+		return err
+	}
+	return w.pinValues(ctx, req, app, old, wentBack)
+}
+
+// noteUsers prunes overrides and records whose write this is.
+func (w *Webhook) noteUsers(
+	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
+) error {
+	if err := w.stampSelector(req, app, old); err != nil {
+		return err
 	}
 	if old != nil && sameSpec(&app.Spec, &old.Spec) {
 		return nil

@@ -49,7 +49,11 @@ func (w *Webhook) preview(
 		}
 	}
 	incumbent := strategy.LastComplete(p.existing)
-	for _, line := range w.steps(ctx, env, p.next, incumbent, p.choice.Chosen) {
+	lines := []string{rollingOf(env)}
+	if env.Resources == nil {
+		lines = w.steps(ctx, env, p.next, incumbent, p.choice.Chosen)
+	}
+	for _, line := range lines {
 		a.Warn(shipper.Planned+"%s", line)
 	}
 	if incumbent != nil {
@@ -58,8 +62,29 @@ func (w *Webhook) preview(
 	return w.previewBlocks(ctx, req, a, app, old)
 }
 
-// describePinned describes the pinned chart.
+// defaultRolling is what maxUnavailable and maxSurge are when they are absent.
+const defaultRolling = "25%"
+
+// rollingOf describes how many clusters a Release with resources changes at the same time.
+func rollingOf(env *shipper.ReleaseEnvironment) string {
+	unavailable, surge := defaultRolling, defaultRolling
+	if s := env.Strategy; s != nil && s.Rolling != nil {
+		if s.Rolling.MaxUnavailable != nil {
+			unavailable = s.Rolling.MaxUnavailable.String()
+		}
+		if s.Rolling.MaxSurge != nil {
+			surge = s.Rolling.MaxSurge.String()
+		}
+	}
+	return fmt.Sprintf("clusters change a few at a time: %s may be without a ready version, and %s more than chosen may have one",
+		unavailable, surge)
+}
+
+// describePinned describes the pinned chart, or resources.
 func (w *Webhook) describePinned(app *shipper.Application) string {
+	if app.Spec.Template.Resources != nil {
+		return "resources, sha256 " + pinOf(&app.Spec.Template)
+	}
 	c := app.Spec.Template.Chart
 	out := fmt.Sprintf("chart %s %s", c.Name, c.Version)
 	if raw := app.Annotations[shipper.AppChartVersionRawAnnotation]; raw != "" && raw != c.Version {

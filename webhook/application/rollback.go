@@ -44,9 +44,11 @@ func (w *Webhook) rollBack(a *response.Response, app, old *shipper.Application) 
 	}
 	app.Spec.RollbackTo = nil
 	app.Spec.Template = *goal.Spec.Environment.DeepCopy()
-	write(app, app.Spec.Template.Chart, repository.Resolution{
-		Version: app.Spec.Template.Chart.Version, Digest: goal.Annotations[shipper.ReleaseChartDigestAnnotation],
-	})
+	if app.Spec.Template.Resources == nil {
+		write(app, app.Spec.Template.Chart, repository.Resolution{
+			Version: app.Spec.Template.Chart.Version, Digest: goal.Annotations[shipper.ReleaseChartDigestAnnotation],
+		})
+	}
 	newest := rels[len(rels)-1]
 	if stamp.SameEnvironment(&newest.Spec.Environment, &goal.Spec.Environment) {
 		if old != nil && !stamp.SameEnvironment(&old.Spec.Template, &newest.Spec.Environment) {
@@ -66,7 +68,7 @@ func (w *Webhook) rollBack(a *response.Response, app, old *shipper.Application) 
 // observed generation (which only users who may stamp change) are those of one of its Releases. It installs nothing that was
 // not admitted when that Release was created.
 func (w *Webhook) restored(app, old *shipper.Application) bool {
-	if old == nil || refreshWanted(app, old) || valuesRefreshWanted(app, old) ||
+	if old == nil || refreshes(app, old) ||
 		stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) {
 		return false
 	}

@@ -54,6 +54,9 @@ func (w *Webhook) validateWrite(
 	if err := response.Invalidate(kind, app.Name, errs); err != nil {
 		return err
 	}
+	if err := w.judgeResources(ctx, req, app, old); err != nil {
+		return err
+	}
 	if err := w.permitCredentials(ctx, req, app, old); err != nil {
 		return err
 	}
@@ -165,6 +168,10 @@ func (w *Webhook) announce(
 	if err != nil {
 		return response.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), app.Name,
 			err.Error()+"; choose a shorter name")})
+	}
+	if isNew && awaitsContent(&app.Spec.Template) {
+		a.Warn("Shipper takes the content of spec.template.resources now, and makes a Release of it")
+		return nil
 	}
 	if isNew {
 		around, err := w.around(app, old)

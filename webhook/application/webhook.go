@@ -20,6 +20,7 @@ import (
 	"shipper.dev/shipper/webhook/blockcheck"
 	"shipper.dev/shipper/webhook/check"
 	"shipper.dev/shipper/webhook/protected"
+	"shipper.dev/shipper/webhook/resources"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -64,6 +65,8 @@ type Webhook struct {
 	Sources Sources
 	// Checks validates the checks that strategies name.
 	Checks *check.Uses
+	// Resources judges what templates place in place of a chart. Nil: Applications with resources are refused.
+	Resources *resources.Judge
 }
 
 // Default checks and completes a user's write.
@@ -107,7 +110,11 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	if req.Operation == admissionv1.Delete {
 		return w.validateDelete(ctx, req, a, old)
 	}
-	return w.validateWrite(ctx, req, a, app, old)
+	if err := w.validateWrite(ctx, req, a, app, old); err != nil {
+		return err
+	}
+	w.describeResources(ctx, req, a, app, old)
+	return nil
 }
 
 func subject(app *shipper.Application, isNew bool) response.Subject {

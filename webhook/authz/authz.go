@@ -31,7 +31,18 @@ const (
 	Skip = "skip"
 	// Approve on releases permits giving Approvals of a Release's steps.
 	Approve = "approve"
+	// Place on any resource permits placing its objects on clusters. On namespaces it covers all content.
+	Place = "place"
 )
+
+// Action is what a user wants to do to objects of any kind.
+type Action struct {
+	Verb string
+	// Group is empty for the core group. Resource is the plural; `*` is all.
+	Group, Resource string
+	// Namespace is empty for objects without one, and for all namespaces. Name is empty for all objects.
+	Namespace, Name string
+}
 
 // SecretRemedy is what the owner of a namespace does for a user who may not get a Secret there.
 func SecretRemedy(secret types.NamespacedName) string {
@@ -65,6 +76,8 @@ type Authorizer interface {
 	) (bool, error)
 	// MayGet reports whether a user may get the object of resource (a plural of the core group, such as secrets) and key.
 	MayGet(ctx context.Context, who authenticationv1.UserInfo, resource string, key types.NamespacedName) (bool, error)
+	// May reports whether a user may do something to objects of any kind.
+	May(ctx context.Context, who authenticationv1.UserInfo, what Action) (bool, error)
 }
 
 // Delegated uses SubjectAccessReviews and caches the answers for a while.
@@ -104,6 +117,13 @@ func (d delegated) MayGet(
 ) (bool, error) {
 	return d.ask(ctx, who, authorizer.AttributesRecord{
 		Verb: "get", APIVersion: "v1", Resource: resource, Namespace: key.Namespace, Name: key.Name,
+	})
+}
+
+// May asks the authorizer.
+func (d delegated) May(ctx context.Context, who authenticationv1.UserInfo, what Action) (bool, error) {
+	return d.ask(ctx, who, authorizer.AttributesRecord{
+		Verb: what.Verb, APIGroup: what.Group, APIVersion: "*", Resource: what.Resource, Namespace: what.Namespace, Name: what.Name,
 	})
 }
 

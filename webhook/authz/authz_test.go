@@ -76,6 +76,15 @@ func TestTheAPIServerIsAsked(t *testing.T) {
 	if allowed, err := who.Allowed(t.Context(), bob, authz.Stamp, "releases", block); allowed || err != nil {
 		t.Errorf("bob: got %v, %v", allowed, err)
 	}
+	if allowed, err := who.May(t.Context(), ann, authz.Action{
+		Verb: authz.Place, Group: "apps", Resource: "deployments", Name: "web",
+	}); !allowed || err != nil {
+		t.Errorf("ann: got %v, %v", allowed, err)
+	}
+	placed := &authorizationv1.ResourceAttributes{Verb: "place", Group: "apps", Version: "*", Resource: "deployments", Name: "web"}
+	if diff := cmp.Diff(placed, server.asked[len(server.asked)-1].ResourceAttributes); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
 	broken := authenticationv1.UserInfo{Username: "broken"}
 	if allowed, err := who.Allowed(t.Context(), broken, authz.Stamp, "releases", block); allowed || err == nil {
 		t.Errorf("broken: got %v, %v; want an error", allowed, err)

@@ -38,6 +38,7 @@ func (w *Webhook) validateCreate(
 	errs := validateStamp(rel, app)
 	errs = append(errs, templatecheck.Validate(&rel.Spec.Environment, specPath.Child("environment"))...)
 	errs = append(errs, validateTargetStep(rel)...)
+	errs = append(errs, validateContent(rel)...)
 	if err := w.warnOfChecks(ctx, req, a, rel); err != nil {
 		return err
 	}
@@ -201,6 +202,15 @@ func warnWithoutEffect(a *response.Response, rel, newest *shipper.Release) {
 	}
 }
 
+// validateContent requires the digest of the content of a Release with resources.
+func validateContent(rel *shipper.Release) field.ErrorList {
+	env := &rel.Spec.Environment
+	if env.Resources == nil || env.Pins != nil && env.Pins.Resources != "" {
+		return nil
+	}
+	return field.ErrorList{field.Required(specPath.Child("environment", "pins", "resources"), "a Release has the digest of its content")}
+}
+
 // validateTargetStep requires targetStep to be a step of the strategy.
 func validateTargetStep(rel *shipper.Release) field.ErrorList {
 	var steps []shipper.RolloutStrategyStep
@@ -209,6 +219,11 @@ func validateTargetStep(rel *shipper.Release) field.ErrorList {
 	}
 	if step := rel.Spec.TargetStep; step >= 0 && int(step) < len(steps) {
 		return nil
+	} else if rel.Spec.Environment.Resources != nil {
+		if step == 0 {
+			return nil
+		}
+		return field.ErrorList{field.Invalid(specPath.Child("targetStep"), step, "resources have no steps: leave it at 0")}
 	}
 	names := make([]string, len(steps))
 	for i, s := range steps {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package templatecheck validates the environment that Applications and Releases share: the chart, values, cluster requirements
-// and strategy of one version of an application. It only reads its arguments.
+// Package templatecheck validates the environment that Applications and Releases share: the chart and values, or the resources, and the
+// cluster requirements and strategy of one version of an application. It only reads its arguments.
 package templatecheck
 
 import (
@@ -39,9 +39,14 @@ const (
 	MinProgressDeadline = 30 * time.Second
 )
 
-// Validate returns the errors of env, which is at path. Its chart must have an exact version.
+// Validate returns the errors of env, which is at path. Its chart must have an exact version. Whether what its resources select may be
+// placed is not judged here: Releases keep what was admitted.
 func Validate(env *shipper.ReleaseEnvironment, path *field.Path) field.ErrorList {
-	errs := validateChart(env.Chart, path.Child("chart"))
+	errs, done := validateContent(env, path)
+	if done {
+		return errs
+	}
+	errs = append(errs, validateChart(env.Chart, path.Child("chart"))...)
 	errs = append(errs, validateValues(env.Values, path.Child("values"), len(env.Chart.Archive))...)
 	errs = append(errs, validatePlaces(env, path)...)
 	errs = append(errs, validateSources(env, path)...)

@@ -15,6 +15,9 @@ func Warnings(env *shipper.ReleaseEnvironment) []string {
 	var out []string
 	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 
+	if env.Strategy == nil {
+		return nil // validation refuses that
+	}
 	steps := env.Strategy.Steps
 	for i, s := range steps {
 		switch {
@@ -26,14 +29,8 @@ func Warnings(env *shipper.ReleaseEnvironment) []string {
 			warn("step %d (%s) gives no Release any traffic", i, s.Name)
 		}
 	}
-	last := steps[len(steps)-1]
-	if last.Capacity.Contender != MaxPercent || last.Capacity.Incumbent != 0 {
-		warn("the last step (%s) completes the release with %d %% of capacity and leaves %d %% to its predecessor; "+
-			"100 and 0 are usual",
-			last.Name, last.Capacity.Contender, last.Capacity.Incumbent)
-	}
-	if at := len(steps) - 1; last.Capacity.Incumbent == 0 && len(env.Strategy.ChecksAt(int32(at))) > 0 {
-		warn("step %d (%s): its checks run when the incumbent is gone; put them in a step that leaves it its capacity", at, last.Name)
+	if len(steps) > 0 {
+		out = append(out, warningsOfEnd(env.Strategy)...)
 	}
 	if env.Strategy.OnFailure != "" && env.Strategy.ProgressDeadline == "" && !check.Counts(env.Strategy) {
 		warn("onFailure is %s and has no effect: nothing fails without progressDeadline", env.Strategy.OnFailure)
@@ -52,6 +49,22 @@ func Warnings(env *shipper.ReleaseEnvironment) []string {
 		if !slices.ContainsFunc(env.ClusterRequirements.Regions, func(r shipper.RegionRequirement) bool { return r.Name == values.Name }) {
 			warn("valuesPerRegion has values for region %s, which clusterRequirements do not name", values.Name)
 		}
+	}
+	return out
+}
+
+// warningsOfEnd is Warnings of the last step.
+func warningsOfEnd(s *shipper.RolloutStrategy) (out []string) {
+	at := len(s.Steps) - 1
+	last := s.Steps[at]
+	if last.Capacity.Contender != MaxPercent || last.Capacity.Incumbent != 0 {
+		out = append(out, fmt.Sprintf("the last step (%s) completes the release with %d %% of capacity and leaves %d %% to its predecessor; "+
+			"100 and 0 are usual",
+			last.Name, last.Capacity.Contender, last.Capacity.Incumbent))
+	}
+	if last.Capacity.Incumbent == 0 && len(s.ChecksAt(int32(at))) > 0 {
+		out = append(out, fmt.Sprintf(
+			"step %d (%s): its checks run when the incumbent is gone; put them in a step that leaves it its capacity", at, last.Name))
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +26,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/blockcheck"
 	"shipper.dev/shipper/webhook/matchconditions"
 	"shipper.dev/shipper/webhook/protected"
@@ -87,6 +90,7 @@ type Rights struct {
 	Granted map[string]bool
 	Asked   []string
 	Err     error
+	lock    sync.Mutex // rights are asked for side by side
 }
 
 // Grant returns the rights listed, and no others.
@@ -103,6 +107,8 @@ func (r *Rights) Allowed(
 	_ context.Context, who authenticationv1.UserInfo, verb, resource string, key types.NamespacedName,
 ) (bool, error) {
 	asked := fmt.Sprintf("%s %s %s %s", who.Username, verb, resource, key)
+	r.lock.Lock()
+	defer r.lock.Unlock()
 	r.Asked = append(r.Asked, asked)
 	return r.Granted[asked], r.Err
 }
@@ -110,6 +116,12 @@ func (r *Rights) Allowed(
 // MayGet is webhook/authz.Rights.
 func (r *Rights) MayGet(ctx context.Context, who authenticationv1.UserInfo, resource string, key types.NamespacedName) (bool, error) {
 	return r.Allowed(ctx, who, "get", resource, key)
+}
+
+// May is webhook/authz.Rights. The right is listed with the group, as in `ann place clusterroles.rbac.authorization.k8s.io /admin`.
+func (r *Rights) May(ctx context.Context, who authenticationv1.UserInfo, what authz.Action) (bool, error) {
+	resource := schema.GroupResource{Group: what.Group, Resource: what.Resource}.String()
+	return r.Allowed(ctx, who, what.Verb, resource, types.NamespacedName{Namespace: what.Namespace, Name: what.Name})
 }
 
 // World has the objects and rights that the webhook finds in a test.

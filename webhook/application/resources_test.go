@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/application"
+	"shipper.dev/shipper/webhook/response"
+)
+
+// placing is webhookOf for resources.
+func placing(t testing.TB, rights *ask.Rights, known ...client.Object) *application.Webhook {
+	t.Helper()
+	hook := webhookOf(t, rights, exact(), known...)
+	hook.Resources = (&ask.World{Authz: rights}).Resources()
+	return hook
+}
+
+// admit sends a request through mutation and validation, as the API server does, and returns what would be stored.
+func admit(t testing.TB, hook *application.Webhook, req *admission.Request) (*shipper.Application, *response.Response, error) {
+	t.Helper()
+	a := &response.Response{}
+	if err := hook.Default(t.Context(), req, a); err != nil {
+		return nil, a, err
+	}
+	out := ask.Patched[shipper.Application](t, req, a)
+	text, err := json.Marshal(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mutated := *req
+	mutated.Object = runtime.RawExtension{Raw: text}
+	return out, a, hook.Validate(t.Context(), &mutated, a)
+}
+
+var (
+	ownMap     = shipper.ResourceSelector{Kind: "ConfigMap", Name: "web"}
+	ownSecrets = shipper.ResourceSelector{Kind: "Secret"}
+	roles      = shipper.ResourceSelector{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "admin"}
+)
+
+const (
+	mayGet       = "dev get configmaps work/web"
+	shipperReads = ask.Reconciler + " list configmaps work/"
+	denied       = "spec.template.resources.select[0]: "
+)
+
+// A tenant who may write Applications in namespace work, and read its ConfigMap web, tries to have Shipper copy what is not theirs.
+func TestATenantCannotPlaceWhatBelongsToOthers(t *testing.T) {
+	old := ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), ask.SelectedBy("dev"))
+	for name, tc := range map[string]struct {
+		req     *admission.Request
+		message string
+	}{
+		"every Secret of another namespace": {
+			ask.Create("dev", ask.Application(ask.Placing(shipper.ResourceSelector{Kind: "Secret", Namespace: "payments"}))),
+			denied + `you may not place namespaces "payments" on clusters: that needs the verb "place" on it; ` +
+				"kubectl create clusterrole place-payments --verb=place --resource=namespaces --resource-name=payments; " +
+				"kubectl create clusterrolebinding place-payments --clusterrole=place-payments --user=dev",
+		},
+		"another namespace with all content": {
+			ask.Create("dev", ask.Application(ask.Placing(shipper.ResourceSelector{Kind: "Namespace", Name: "payments"}))),
+			denied + `you may not place namespaces "payments" on clusters: that needs the verb "place" on it; ` +
+				"kubectl create clusterrole place-payments --verb=place --resource=namespaces --resource-name=payments; " +
+				"kubectl create clusterrolebinding place-payments --clusterrole=place-payments --user=dev",
+		},
+		"the own namespace with all content, which has Secrets": {
+			ask.Create("dev", ask.Application(ask.Placing(shipper.ResourceSelector{Kind: "Namespace", Name: "work"}))),
+			denied + `you may not place namespaces "work" on clusters: that needs the verb "place" on it; ` +
+				"kubectl create clusterrole place-work --verb=place --resource=namespaces --resource-name=work; " +
+				"kubectl create clusterrolebinding place-work --clusterrole=place-work --user=dev",
+		},
+		"ClusterRoles": {
+			ask.Create("dev", ask.Application(ask.Placing(roles))),
+			denied + `you may not place clusterroles.rbac.authorization.k8s.io "admin" on clusters: that needs the verb "place" on it; ` +
+				"kubectl create clusterrole place-admin --verb=place --resource=clusterroles.rbac.authorization.k8s.io --resource-name=admin; " +
+				"kubectl create clusterrolebinding place-admin --clusterrole=place-admin --user=dev",
+		},
+		"the Secrets of the own namespace, which they may not list": {
+			ask.Create("dev", ask.Application(ask.Placing(ownSecrets))),
+			denied + "you may not list all secrets in namespace work, and only what its author may read is placed; " +
+				"kubectl -n work create role list-secrets --verb=list --resource=secrets; " +
+				"kubectl -n work create rolebinding list-secrets --role=list-secrets --user=dev",
+		},
+		"one more selector beside what they may": {
+			ask.Update("dev", ask.Application(ask.Placing(ownMap, ownSecrets), ask.PinnedTo("a"), ask.SelectedBy("dev")), old),
+			"spec.template.resources.select[1]: you may not list all secrets in namespace work, and only what its author may read is placed; " +
+				"kubectl -n work create role list-secrets --verb=list --resource=secrets; " +
+				"kubectl -n work create rolebinding list-secrets --role=list-secrets --user=dev",
+		},
+		"a pin to the content of another tenant": {
+			ask.Update("dev", ask.Application(ask.Placing(ownMap), ask.PinnedTo("b"), ask.SelectedBy("dev")), old),
+			"spec.template.pins: pins are written by Shipper: leave them out (user \"dev\" does not have the verb stamp on " +
+				"applications.shipper.booking.com)",
+		},
+		"a pin on creation": {
+			ask.Create("dev", ask.Application(ask.Placing(ownMap), ask.PinnedTo("b"))),
+			"spec.template.pins: pins are written by Shipper: leave them out (user \"dev\" does not have the verb stamp on " +
+				"applications.shipper.booking.com)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := admit(t, placing(t, ask.Grant(mayGet, shipperReads)), tc.req)
+			ask.CheckRefusal(t, err, response.Forbidden, tc.message)
+		})
+	}
+}
+
+func TestTheRecordOfWhoChoseResourcesCannotBeForged(t *testing.T) {
+	old := ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), ask.SelectedBy("dev"))
+	forged := ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), ask.SelectedBy("admin"))
+	hook := placing(t, ask.Grant())
+	_, _, err := admit(t, hook, ask.Update("dev", forged, old))
+	ask.CheckRefusal(t, err, response.Invalid, `Application.shipper.booking.com "super-server" is invalid: `+
+		"metadata.annotations[shipper.booking.com/app.selected-by]: Forbidden: is written by Shipper; "+
+		`leave it out, or at "{\"username\":\"dev\"}"`)
+	// A mutation that comes after Shipper's own is seen by validation alone.
+	err = hook.Validate(t.Context(), ask.Update("dev", forged, old), &response.Response{})
+	ask.CheckRefusal(t, err, response.Forbidden, "metadata.annotations[shipper.booking.com/app.selected-by] is written by Shipper: it names "+
+		`the user who chooses spec.template.resources, user "dev" here`)
+}
+
+func TestResourcesAreCompletedByTheWebhook(t *testing.T) {
+	stored := ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), ask.SelectedBy("ann"))
+	other := shipper.ResourceSelector{Kind: "ConfigMap", Name: "other"}
+	for name, tc := range map[string]struct {
+		now  *shipper.Application
+		old  *shipper.Application
+		pins *shipper.Pins
+		by   string
+	}{
+		"a new Application has a strategy and no pins": {
+			ask.Application(ask.Placing(ownMap), func(app *shipper.Application) { app.Spec.Template.Strategy = nil }), nil, nil, "dev",
+		},
+		"pins stay that an apply leaves out": {ask.Application(ask.Placing(ownMap)), stored, stored.Spec.Template.Pins, "ann"},
+		"pins stay when the strategy changes": {
+			ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), func(app *shipper.Application) {
+				app.Spec.Template.Strategy.OnFailure = shipper.OnFailureAbort
+			}), stored, stored.Spec.Template.Pins, "ann",
+		},
+		"pins go with their selectors": {ask.Application(ask.Placing(other), ask.PinnedTo("a")), stored, nil, "dev"},
+		"a refresh is the consent of another user": {
+			ask.Application(ask.Placing(ownMap), ask.Annotated(shipper.AppResourcesRefreshAnnotation, "1")), stored,
+			stored.Spec.Template.Pins, "dev",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := ask.Create("dev", tc.now)
+			if tc.old != nil {
+				req = ask.Update("dev", tc.now, tc.old)
+			}
+			got, _, err := admit(t, placing(t, ask.Grant(mayGet, "dev get configmaps work/other", shipperReads)), req)
+			ask.CheckRefusal(t, err, "", "")
+			want := *tc.now.Spec.Template.DeepCopy()
+			want.Pins = tc.pins
+			if want.Strategy == nil {
+				want.Strategy = &shipper.RolloutStrategy{}
+			}
+			if diff := cmp.Diff(want, got.Spec.Template); diff != "" {
+				t.Errorf("template (-want +got):\n%s", diff)
+			}
+			if by := got.Annotations[shipper.AppSelectedByAnnotation]; by != `{"username":"`+tc.by+`"}` {
+				t.Errorf("selected by %s, not %s", by, tc.by)
+			}
+		})
+	}
+}
+
+func TestTheRecordHasTheGroupsOfTheUser(t *testing.T) {
+	req := ask.Create("dev", ask.Application(ask.Placing(ownMap)))
+	req.UserInfo = authenticationv1.UserInfo{Username: "dev", UID: "1", Groups: []string{"team-a", `q"uote<`}}
+	got, _, err := admit(t, placing(t, ask.Grant(mayGet, shipperReads)), req)
+	ask.CheckRefusal(t, err, "", "")
+	want := `{"username":"dev","uid":"1","groups":["team-a","q\"uote<"]}`
+	if diff := cmp.Diff(want, got.Annotations[shipper.AppSelectedByAnnotation]); diff != "" {
+		t.Errorf("annotation (-want +got):\n%s", diff)
+	}
+}
+
+func TestTheReconcilerPinsContentWithTheRightsOfWhoChoseIt(t *testing.T) {
+	pinning := func(by ...func(*shipper.Application)) *admission.Request {
+		edits := append([]func(*shipper.Application){ask.Placing(ownMap), ask.PinnedTo("a")}, by...)
+		now := ask.Application(append(slices.Clone(edits), ask.PinnedTo("b"))...)
+		return ask.Update(ask.Reconciler, now, ask.Application(edits...))
+	}
+	block := ask.Block("global/dns")
+	block.Spec.Allow = []shipper.RolloutBlockChange{shipper.RolloutBlockAbort}
+	for name, tc := range map[string]struct {
+		req      *admission.Request
+		rights   []string
+		known    []client.Object
+		decision response.Decision
+		message  string
+		asked    []string
+	}{
+		"the user still may": {
+			req: pinning(ask.SelectedBy("ann")), rights: []string{"ann get configmaps work/web"},
+			asked: []string{"ann get configmaps work/web"},
+		},
+		"the user has lost the right": {
+			req: pinning(ask.SelectedBy("ann")), decision: response.Forbidden,
+			message: denied + `user "ann", who chose the resources of Application work/super-server, may not get configmaps "web" in namespace ` +
+				"work, and only what its author may read is placed; kubectl -n work create role get-web --verb=get --resource=configmaps " +
+				"--resource-name=web; kubectl -n work create rolebinding get-web --role=get-web --user=ann; or set annotation " +
+				"shipper.booking.com/app.resources.refresh to a new value as a user who has the right",
+			asked: []string{"ann get configmaps work/web"},
+		},
+		"nobody chose it": {
+			req: pinning(), decision: response.Forbidden,
+			message: "annotation shipper.booking.com/app.selected-by names no user whose rights the content could be taken with: " +
+				"set annotation shipper.booking.com/app.resources.refresh to a new value",
+		},
+		"a block stops it like an edit, although it lets aborts pass": {
+			req: pinning(ask.SelectedBy("ann")), rights: []string{"ann get configmaps work/web"}, known: []client.Object{block},
+			decision: response.Blocked,
+			message: "rollouts blocked by: global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago; lets pass: Abort). " +
+				"To override: kubectl annotate app super-server shipper.booking.com/rollout-block.override=global/dns -n work " +
+				"(the verb override on these rolloutblocks is needed)",
+			asked: []string{"ann get configmaps work/web"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rights := ask.Grant(tc.rights...)
+			_, _, err := admit(t, placing(t, rights, tc.known...), tc.req)
+			ask.CheckRefusal(t, err, tc.decision, tc.message)
+			if diff := cmp.Diff(tc.asked, rights.Asked); diff != "" {
+				t.Errorf("rights that were asked for (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An abort restores the template of a Release. It may differ in pins alone, and needs no right: the content was placed before.
+func TestAnAbortOfContentAsksForNoRight(t *testing.T) {
+	first := ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), ask.SelectedBy("ann"))
+	rel := ask.Release(first, nil)
+	now := ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), ask.SelectedBy("ann"),
+		ask.Annotated(shipper.AppHighestObservedGenerationAnnotation, "0"))
+	old := ask.Application(ask.Placing(ownMap), ask.PinnedTo("b"), ask.SelectedBy("ann"),
+		ask.Annotated(shipper.AppHighestObservedGenerationAnnotation, "1"))
+	block := ask.Block("global/dns")
+	block.Spec.Allow = []shipper.RolloutBlockChange{shipper.RolloutBlockAbort}
+	rights := ask.Grant()
+	_, _, err := admit(t, placing(t, rights, rel, block), ask.Update(ask.Reconciler, now, old))
+	ask.CheckRefusal(t, err, "", "")
+	if len(rights.Asked) > 0 {
+		t.Errorf("asked for %q", rights.Asked)
+	}
+}
+
+// A rollback brings back selectors and content that were placed: a user on call need not have the rights of their author.
+func TestARollbackOfResourcesNeedsNoRightToPlace(t *testing.T) {
+	first := ask.Application(ask.Placing(roles), ask.PinnedTo("a"), ask.SelectedBy("ann"))
+	before := ask.Release(first, nil)
+	second := ask.Application(ask.Placing(ownMap), ask.PinnedTo("b"), ask.SelectedBy("ann"))
+	newest := ask.Release(second, []*shipper.Release{before})
+	now := second.DeepCopy()
+	now.Spec.RollbackTo = &shipper.RollbackTo{Release: before.Name}
+	got, a, err := admit(t, placing(t, ask.Grant(), before, newest), ask.Update("dev", now, second))
+	ask.CheckRefusal(t, err, "", "")
+	if diff := cmp.Diff(first.Spec.Template, got.Spec.Template); diff != "" {
+		t.Errorf("template (-want +got):\n%s", diff)
+	}
+	if by := got.Annotations[shipper.AppSelectedByAnnotation]; by != `{"username":"dev"}` {
+		t.Errorf("selected by %s", by)
+	}
+	if got := strings.Join(a.Warnings(), "\n"); !strings.Contains(got, "this rolls back from Release "+newest.Name) {
+		t.Errorf("warned of %s", got)
+	}
+}
+
+func TestWhatShipperMayNotReadIsRefused(t *testing.T) {
+	hook := placing(t, ask.Grant("dev list secrets work/"))
+	_, _, err := admit(t, hook, ask.Create("dev", ask.Application(ask.Placing(ownSecrets))))
+	ask.CheckRefusal(t, err, response.Invalid, `Application.shipper.booking.com "super-server" is invalid: `+
+		"spec.template.resources.select[0]: "+
+		"Forbidden: Shipper may not read secrets in namespace work; kubectl -n work create rolebinding shipper-selector "+
+		"--clusterrole=shipper-selector --serviceaccount=shipper-system:shipper-mgmt-cluster")
+}
+
+func TestPlansOfResources(t *testing.T) {
+	req := func(app *shipper.Application) *admission.Request {
+		req := ask.Update("dev", app, ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), ask.SelectedBy("dev")))
+		req.DryRun = ptrTo(true)
+		return req
+	}
+	halt := func(app *shipper.Application) {
+		app.Spec.Template.Apply = &shipper.Apply{Type: shipper.ApplyClientSide}
+	}
+	got, a, err := admit(t, placing(t, ask.Grant()), req(ask.Application(ask.Placing(ownMap), halt)))
+	ask.CheckRefusal(t, err, "", "")
+	next := ask.Release(got, nil).Name
+	want := []string{
+		shipper.MakesRelease + next,
+		shipper.PlannedRelease + next + " of resources, sha256 " + strings.Repeat("a", 64),
+		shipper.Planned + "1 cluster: here",
+		shipper.Planned + "clusters change a few at a time: 25% may be without a ready version, and 25% more than chosen may have one",
+	}
+	if diff := cmp.Diff(want, a.Warnings()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	other := shipper.ResourceSelector{Kind: "ConfigMap", Name: "other"}
+	rights := ask.Grant("dev get configmaps work/other", shipperReads)
+	_, a, err = admit(t, placing(t, rights), req(ask.Application(ask.Placing(other))))
+	ask.CheckRefusal(t, err, "", "")
+	want = []string{"Shipper takes the content of spec.template.resources now, and makes a Release of it"}
+	if diff := cmp.Diff(want, a.Warnings()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnAPIServerThatSaysNothingOfKinds(t *testing.T) {
+	late := func(rights ...string) *application.Webhook {
+		hook := placing(t, ask.Grant(rights...))
+		hook.Resources.Kinds = ask.Kinds{Err: context.DeadlineExceeded}
+		return hook
+	}
+	_, a, err := admit(t, late(), ask.Create("dev", ask.Application(ask.Placing(ownMap))))
+	ask.CheckRefusal(t, err, "", "")
+	const warning = "select[0]: not tried, context deadline exceeded: Shipper judges it when it takes the content"
+	if !slices.Contains(a.Warnings(), warning) {
+		t.Errorf("warned of %q, not of %q", a.Warnings(), warning)
+	}
+	now := ask.Application(ask.Placing(ownMap), ask.PinnedTo("b"), ask.SelectedBy("dev"))
+	_, _, err = admit(t, late(mayGet), ask.Update(ask.Reconciler, now, ask.Application(ask.Placing(ownMap), ask.SelectedBy("dev"))))
+	var refusal *response.Refusal
+	if !errors.As(err, &refusal) || refusal.Decision != response.Unavailable {
+		t.Errorf("the pin got %v, want a refusal for now", err)
+	}
+}

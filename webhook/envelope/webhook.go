@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package envelope validates Envelopes: each manifest may be placed, and the author has the right to place it.
+package envelope
+
+import (
+	"context"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/resources"
+	"shipper.dev/shipper/webhook/response"
+)
+
+// Webhook validates Envelopes.
+type Webhook struct {
+	// Resources judges manifests.
+	Resources *resources.Judge
+}
+
+// Validate validates an object before it is stored.
+func (w *Webhook) Validate(ctx context.Context, req *admission.Request, _ *response.Response) error {
+	if req.Operation == admissionv1.Delete {
+		return nil
+	}
+	now, old, err := response.Decode[shipper.Envelope](req)
+	if err != nil {
+		return err
+	}
+	if now.Namespace == "" {
+		now.Namespace = req.Namespace
+	}
+	if old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec) {
+		return nil
+	}
+	return w.Resources.JudgeEnvelope(ctx, req.UserInfo, now, old)
+}

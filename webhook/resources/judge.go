@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package resources judges what Applications and Envelopes place: whether their kinds and namespaces may be placed, whether the author
+// has the right to it, and whether Shipper may read it.
+package resources
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/cel/environment"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/objects"
+	"shipper.dev/shipper/outward/boundedcel"
+	"shipper.dev/shipper/webhook/authz"
+	"shipper.dev/shipper/webhook/response"
+)
+
+const (
+	// timeout bounds each of: finding kinds, asking for rights, counting objects.
+	timeout = time.Second
+	// atOnce bounds the requests of one judgement that run at the same time.
+	atOnce = 20
+)
+
+// Judge judges what is placed.
+type Judge struct {
+	Authz authz.Authorizer
+	// Kinds finds kinds. Nil: Applications with resources and Envelopes are refused.
+	Kinds  Kinds
+	Policy objects.Policy
+	// Reader lists the metadata of objects, to count them. Nil: they are not counted.
+	Reader client.Reader
+	// Reconciler is the user name of Shipper's reconciler, which reads what is selected.
+	Reconciler string
+}
+
+// Path is where selectors are in an Application.
+var Path = field.NewPath("spec", "template", "resources", "select")
+
+var (
+	namespaceKind = schema.GroupKind{Kind: "Namespace"}
+	readyPath     = field.NewPath("spec", "template", "resources", "ready")
+)
+
+// Selection is what an Application selects, by kinds that are known.
+type Selection struct {
+	namespace, app string
+	items          []item
+	// Late has the selectors whose kind could not be looked up in time, with the reason. Their rights are not judged.
+	Late []string
+}
+
+// item is a selector with its kind.
+type item struct {
+	index int
+	*shipper.ResourceSelector
+	kind Kind
+	// namespace of the objects; empty for kinds without one.
+	namespace string
+}
+
+// isNamespace reports whether the item selects Namespaces.
+func (i *item) isNamespace() bool { return i.kind.GroupKind() == namespaceKind }
+
+// hasContent reports whether the content of Namespaces is selected with them.
+func (i *item) hasContent() bool { return i.isNamespace() && i.Content != shipper.ContentNone }
+
+// path is that of the selector.
+func (i *item) path() *field.Path { return Path.Index(i.index) }
+
+// Resolve finds the kinds of what app selects, and refuses those that may not be placed. It must have resources.
+func (j *Judge) Resolve(ctx context.Context, app *shipper.Application) (*Selection, field.ErrorList, error) {
+	if j == nil || j.Kinds == nil {
+		return nil, nil, response.Unable("kinds are not looked up here: resources cannot be judged")
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	selectors := app.Spec.Template.Resources.Select
+	found, errs := make([]Kind, len(selectors)), make([]error, len(selectors))
+	each(len(selectors), func(i int) {
+		gk := schema.GroupKind{Group: selectors[i].Group, Kind: selectors[i].Kind}
+		found[i], errs[i] = j.Kinds.Find(ctx, gk, selectors[i].Version)
+	})
+	selection, refused := &Selection{namespace: app.Namespace, app: app.Name}, field.ErrorList(nil)
+	for i := range selectors {
+		s := &selectors[i]
+		// The policy knows kinds that are not served, such as those of calls, and says more about them.
+		if r := j.Policy.Refused(gvkOf(s), "", ""); r != nil {
+			refused = append(refused, field.Forbidden(Path.Index(i).Child("kind"), r.Reason))
+			continue
+		}
+		switch {
+		case errors.Is(errs[i], ErrNotServed):
+			refused = append(refused, notServed(s, Path.Index(i)))
+		case errs[i] != nil:
+			selection.Late = append(selection.Late, fmt.Sprintf(
+				"select[%d]: not tried, %v: Shipper judges it when it takes the content", i, errs[i]))
+		default:
+			one := item{index: i, ResourceSelector: s, kind: found[i]}
+			if err := j.place(&one, app.Namespace); err != nil {
+				refused = append(refused, err)
+				continue
+			}
+			selection.items = append(selection.items, one)
+		}
+	}
+	return selection, refused, nil
+}
+
+func gvkOf(s *shipper.ResourceSelector) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: s.Group, Version: s.Version, Kind: s.Kind}
+}
+
+// notServed says which kind is not served, and what a user may have meant.
+func notServed(s *shipper.ResourceSelector, path *field.Path) *field.Error {
+	gk := schema.GroupKind{Group: s.Group, Kind: s.Kind}.String()
+	if s.Version != "" {
+		return field.Invalid(path.Child("version"), s.Version, "this API server does not serve "+gk+" in this version: leave version out")
+	}
+	why := "this API server does not serve " + gk
+	if s.Group == "" {
+		why += ": name its group in group, such as apps for Deployments"
+	}
+	return field.Invalid(path.Child("kind"), s.Kind, why)
+}
+
+// place sets the namespace of an item, and refuses one that may not be placed.
+func (j *Judge) place(i *item, own string) *field.Error {
+	at := i.path()
+	switch {
+	case !i.kind.Namespaced && i.Namespace != "" && !i.isNamespace():
+		return field.Forbidden(at.Child("namespace"), "objects of kind "+i.ResourceSelector.Kind+" have no namespace: leave it out")
+	case i.kind.Namespaced:
+		if i.namespace = i.Namespace; i.namespace == "" {
+			i.namespace = own
+		}
+	}
+	r := j.Policy.Refused(i.kind.GroupVersionKind, i.namespace, i.Name)
+	switch {
+	case r == nil:
+		return nil
+	case r.Field == "namespace" && i.Namespace == "":
+		return field.Forbidden(at, fmt.Sprintf("content of namespace %s may not be placed: %s", i.namespace, r.Reason))
+	default:
+		return field.Forbidden(at.Child(r.Field), r.Reason)
+	}
+}
+
+// ValidateReady compiles the rules that say when objects are ready, if they changed.
+func ValidateReady(ctx context.Context, now, old *shipper.Resources) (field.ErrorList, error) {
+	if old != nil && equality.Semantic.DeepEqual(now.Ready, old.Ready) {
+		return nil, nil
+	}
+	var errs field.ErrorList
+	for i, rule := range now.Ready {
+		if rule.Expression == "" {
+			continue // another check refuses it
+		}
+		err := objects.CheckReady(ctx, objects.ReadyRule{Group: rule.Group, Kind: rule.Kind, Expression: rule.Expression},
+			environment.NewExpressions)
+		switch {
+		case errors.Is(err, boundedcel.ErrBusy):
+			return nil, response.Later(err.Error(), time.Second)
+		case err != nil:
+			errs = append(errs, field.Invalid(readyPath.Index(i).Child("expression"), rule.Expression, err.Error()))
+		}
+	}
+	return errs, nil
+}
+
+// FormatSelector is the annotation that records the user of a request.
+func FormatSelector(who authenticationv1.UserInfo) (string, error) {
+	var out strings.Builder
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false) // the policy control.shipper.booking.com writes the same text
+	if err := encoder.Encode(shipper.Selector{Username: who.Username, UID: who.UID, Groups: who.Groups}); err != nil {
+		return "", fmt.Errorf("encoding the user: %w", err)
+	}
+	return strings.TrimSuffix(out.String(), "\n"), nil
+}
+
+// ParseSelector is the user that an annotation records; false if it records none.
+func ParseSelector(annotation string) (authenticationv1.UserInfo, bool) {
+	var s shipper.Selector
+	if err := json.Unmarshal([]byte(annotation), &s); err != nil || s.Username == "" {
+		return authenticationv1.UserInfo{}, false
+	}
+	return authenticationv1.UserInfo{Username: s.Username, UID: s.UID, Groups: s.Groups}, true
+}
+
+// SameSelectors reports whether two Applications select the same.
+func SameSelectors(a, b *shipper.Resources) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return equality.Semantic.DeepEqual(a.Select, b.Select)
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/utils/clock"
+)
+
+// Kind is a kind that the API server serves.
+type Kind struct {
+	schema.GroupVersionKind
+	// Resource is the plural in URLs and in RBAC.
+	Resource   string
+	Namespaced bool
+}
+
+// GroupResource is the kind as RBAC names it.
+func (k Kind) GroupResource() schema.GroupResource {
+	return schema.GroupResource{Group: k.Group, Resource: k.Resource}
+}
+
+// Kinds finds kinds that the API server serves.
+type Kinds interface {
+	// Find returns a kind in a version; empty means the preferred one. It returns ErrNotServed for a kind that is not served, and another
+	// error if the API server has not said within ctx.
+	Find(ctx context.Context, gk schema.GroupKind, version string) (Kind, error)
+	// InNamespaces are the kinds with namespaces that can be listed, in their preferred versions.
+	InNamespaces(ctx context.Context) ([]Kind, error)
+}
+
+// ErrNotServed means that the API server does not serve a kind.
+var ErrNotServed = errors.New("this API server does not serve it")
+
+const (
+	// listTTL is how long the list of kinds is cached.
+	listTTL = time.Minute
+	// maxLookUps bounds the look-ups of kinds that run, also after the requests that began them have ended.
+	maxLookUps = 8
+)
+
+// Discovered finds kinds by discovery. mapper has to look a kind up again that it does not know, as that of controller-runtime does.
+func Discovered(mapper meta.RESTMapper, api discovery.DiscoveryInterface, now clock.PassiveClock) Kinds {
+	return &discovered{mapper: mapper, api: api, clock: now, slots: semaphore.NewWeighted(maxLookUps)}
+}
+
+type discovered struct {
+	mapper meta.RESTMapper
+	api    discovery.DiscoveryInterface
+	clock  clock.PassiveClock
+	slots  *semaphore.Weighted
+
+	lock   sync.Mutex
+	listed []Kind
+	at     time.Time
+}
+
+// Find asks the mapper.
+func (d *discovered) Find(ctx context.Context, gk schema.GroupKind, version string) (Kind, error) {
+	var versions []string
+	if version != "" {
+		versions = []string{version}
+	}
+	found, err := within(ctx, d.slots, func() (*meta.RESTMapping, error) { return d.mapper.RESTMapping(gk, versions...) })
+	switch {
+	case meta.IsNoMatchError(err):
+		return Kind{}, ErrNotServed
+	case err != nil:
+		return Kind{}, fmt.Errorf("looking for kind %s: %w", gk, err)
+	}
+	return Kind{
+		GroupVersionKind: found.GroupVersionKind, Resource: found.Resource.Resource,
+		Namespaced: found.Scope.Name() == meta.RESTScopeNameNamespace,
+	}, nil
+}
+
+// InNamespaces asks the API server at most once in listTTL. Groups whose own server does not respond are left out.
+func (d *discovered) InNamespaces(ctx context.Context) ([]Kind, error) {
+	if known := d.known(); known != nil {
+		return known, nil
+	}
+	return within(ctx, d.slots, func() ([]Kind, error) {
+		lists, err := discovery.ServerPreferredNamespacedResources(d.api)
+		if err != nil && len(lists) == 0 {
+			return nil, fmt.Errorf("listing kinds: %w", err)
+		}
+		kinds := kindsOf(lists)
+		d.lock.Lock()
+		defer d.lock.Unlock()
+		d.listed, d.at = kinds, d.clock.Now()
+		return kinds, nil
+	})
+}
+
+// known is the cached list; nil if there is none, or if it is old.
+func (d *discovered) known() []Kind {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	if d.clock.Since(d.at) > listTTL {
+		return nil
+	}
+	return d.listed
+}
+
+// kindsOf are the kinds in discovery that can be listed.
+func kindsOf(lists []*metav1.APIResourceList) []Kind {
+	var out []Kind
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			continue
+		}
+		for i := range list.APIResources {
+			if r := &list.APIResources[i]; slices.Contains(r.Verbs, "list") {
+				out = append(out, Kind{GroupVersionKind: gv.WithKind(r.Kind), Resource: r.Name, Namespaced: r.Namespaced})
+			}
+		}
+	}
+	return out
+}
+
+// within returns the result of f, or an error once ctx ends. f goes on then: it fills a cache for the next request.
+func within[T any](ctx context.Context, slots *semaphore.Weighted, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	if err := slots.Acquire(ctx, 1); err != nil {
+		return *new(T), fmt.Errorf("the API server takes long to list its kinds: %w", err)
+	}
+	done := make(chan result, 1)
+	go func() {
+		defer slots.Release(1)
+		value, err := f()
+		done <- result{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		return *new(T), fmt.Errorf("the API server takes long to list its kinds: %w", ctx.Err())
+	}
+}

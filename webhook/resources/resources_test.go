@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resources_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/objects"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/resources"
+	"shipper.dev/shipper/webhook/response"
+)
+
+func judge(rights ...string) *resources.Judge {
+	return (&ask.World{Authz: ask.Grant(rights...)}).Resources()
+}
+
+func TestSelectorsOfWhatMayNotBePlaced(t *testing.T) {
+	const rbac = "rbac.authorization.k8s.io"
+	policy, err := objects.ParsePolicy(objects.PolicyOptions{UnplaceableNamespaces: "team-*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		selector shipper.ResourceSelector
+		want     string
+	}{
+		"a ConfigMap": {shipper.ResourceSelector{Kind: "ConfigMap", Name: "web"}, ""},
+		"Pods": {
+			shipper.ResourceSelector{Kind: "Pod"},
+			"spec.template.resources.select[0].kind: Forbidden: Pods are made by what owns them: select that",
+		},
+		"a kind that is not served": {
+			shipper.ResourceSelector{Kind: "Deployment"},
+			`spec.template.resources.select[0].kind: Invalid value: "Deployment": this API server does not serve Deployment: ` +
+				"name its group in group, such as apps for Deployments",
+		},
+		"a version that is not served": {
+			shipper.ResourceSelector{Kind: "Deployment", Group: "apps", Version: "v1beta1"},
+			`spec.template.resources.select[0].version: Invalid value: "v1beta1": this API server does not serve Deployment.apps ` +
+				"in this version: leave version out",
+		},
+		"a namespace of Kubernetes": {
+			shipper.ResourceSelector{Kind: "ConfigMap", Namespace: "kube-system"},
+			"spec.template.resources.select[0].namespace: Forbidden: namespaces with the prefix kube- belong to Kubernetes",
+		},
+		"a Namespace that the operator excludes": {
+			shipper.ResourceSelector{Kind: "Namespace", Name: "team-a"},
+			"spec.template.resources.select[0].name: Forbidden: the administrators of Shipper do not allow namespace team-a to be placed",
+		},
+		"a namespace of a kind without one": {
+			shipper.ResourceSelector{Group: rbac, Kind: "ClusterRole", Namespace: "work"},
+			"spec.template.resources.select[0].namespace: Forbidden: objects of kind ClusterRole have no namespace: leave it out",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := judge()
+			j.Policy = policy
+			_, errs, err := j.Resolve(t.Context(), ask.Application(ask.Placing(tc.selector)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if len(errs) > 0 {
+				got = errs.ToAggregate().Error()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("errors (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheOwnNamespaceMayBeUnplaceable(t *testing.T) {
+	app := ask.Application(ask.Placing(shipper.ResourceSelector{Kind: "ConfigMap"}))
+	app.Namespace = "default"
+	_, errs, err := judge().Resolve(t.Context(), app)
+	want := "spec.template.resources.select[0]: Forbidden: content of namespace default may not be placed: " +
+		"each cluster has its own default namespace: move the content to another one"
+	if err != nil || errs.ToAggregate() == nil {
+		t.Fatalf("it was admitted: %v, %v", errs, err)
+	}
+	if diff := cmp.Diff(want, errs.ToAggregate().Error()); diff != "" {
+		t.Errorf("errors (-want +got):\n%s", diff)
+	}
+}
+
+func TestRulesOfReadinessAreCompiled(t *testing.T) {
+	rules := func(expression string) *shipper.Resources {
+		return &shipper.Resources{Ready: []shipper.ReadyRule{{Kind: "Widget", Expression: expression}}}
+	}
+	bad := rules("object.status.phase")
+	errs, err := resources.ValidateReady(t.Context(), bad, rules("true"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `spec.template.resources.ready[0].expression: Invalid value: "object.status.phase": ` +
+		"must be bool, is dyn: compare it, as in object.status.ready == true"
+	if len(errs) != 1 || errs[0].Error() != want {
+		t.Errorf("got %v, want %s", errs, want)
+	}
+	for _, old := range []*shipper.Resources{nil, bad} {
+		now := rules("object.status.phase == 'Bound'")
+		if old != nil {
+			now = bad // it was admitted by a version with another CEL
+		}
+		if errs, err := resources.ValidateReady(t.Context(), now, old); len(errs) > 0 || err != nil {
+			t.Errorf("refused: %v, %v", errs, err)
+		}
+	}
+}
+
+// reader has objects of the management cluster.
+func reader(t *testing.T, objects ...client.Object) client.Reader {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	if err := shipper.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+}
+
+func in(namespace, name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Namespace: namespace, Name: name}
+}
+
+func TestWhatASelectionHasIsCounted(t *testing.T) {
+	labelled := func(meta metav1.ObjectMeta) metav1.ObjectMeta {
+		meta.Labels = map[string]string{"app": "web"}
+		return meta
+	}
+	controlled := in("work", "web-1")
+	controlled.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Widget", Name: "w", Controller: new(true)}}
+	known := []client.Object{
+		&corev1.Namespace{ObjectMeta: in("", "work")},
+		&corev1.ConfigMap{ObjectMeta: labelled(in("work", "a"))}, &corev1.ConfigMap{ObjectMeta: in("work", "b")},
+		&corev1.ConfigMap{ObjectMeta: in("work", "kube-root-ca.crt")}, &corev1.ConfigMap{ObjectMeta: controlled},
+		&corev1.ConfigMap{ObjectMeta: labelled(in("elsewhere", "c"))},
+		&appsv1.Deployment{ObjectMeta: in("work", "web")}, &corev1.Pod{ObjectMeta: in("work", "web-1-x")},
+		&shipper.Envelope{ObjectMeta: in("work", "hidden")},
+	}
+	for name, tc := range map[string]struct {
+		selectors []shipper.ResourceSelector
+		want      []string
+	}{
+		"by labels, in the own namespace": {
+			[]shipper.ResourceSelector{{Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}},
+			[]string{"selects 1 object: 1 ConfigMap"},
+		},
+		"a Namespace with all content": {
+			[]shipper.ResourceSelector{{Kind: "Namespace", Name: "work"}},
+			[]string{
+				"selects 5 objects: 1 Namespace, 2 ConfigMaps, 1 Deployment, 1 Envelope",
+				"Deployment web runs here as well: put it into an Envelope",
+			},
+		},
+		"a Namespace alone": {
+			[]shipper.ResourceSelector{{Kind: "Namespace", Name: "work", Content: shipper.ContentNone}},
+			[]string{"selects 1 object: 1 Namespace"},
+		},
+		"by name, twice, and one that is missing": {
+			[]shipper.ResourceSelector{{Kind: "ConfigMap", Name: "a"}, {Kind: "ConfigMap", Name: "a"}, {Kind: "ConfigMap", Name: "z"}},
+			[]string{`select[2]: there is no ConfigMap "z" yet`, "selects 1 object: 1 ConfigMap"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := judge()
+			j.Reader = reader(t, known...)
+			s, errs, err := j.Resolve(t.Context(), ask.Application(ask.Placing(tc.selectors...)))
+			if len(errs) > 0 || err != nil {
+				t.Fatal(errs, err)
+			}
+			if diff := cmp.Diff(tc.want, j.Describe(t.Context(), s)); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// An Envelope can hold what its author could not create in the management cluster.
+func TestManifestsOfEnvelopes(t *testing.T) {
+	object := func(apiVersion, kind, namespace, name string) shipper.Manifest {
+		metadata := map[string]any{"name": name}
+		if namespace != "" {
+			metadata["namespace"] = namespace
+		}
+		return shipper.Manifest{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}
+	}
+	role := object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "admin")
+	invalid := `Envelope.shipper.booking.com "e" is invalid: spec.manifests[0]`
+	for name, tc := range map[string]struct {
+		manifest shipper.Manifest
+		rights   []string
+		old      *shipper.Envelope
+		decision response.Decision
+		message  string
+	}{
+		"of the own namespace": {manifest: object("v1", "ConfigMap", "", "a")},
+		"of another namespace": {
+			manifest: object("v1", "Secret", "payments", "a"), decision: response.Forbidden,
+			message: `spec.manifests[0]: you may not place namespaces "payments" on clusters: that needs the verb "place" on it; ` +
+				"kubectl create clusterrole place-payments --verb=place --resource=namespaces --resource-name=payments; " +
+				"kubectl create clusterrolebinding place-payments --clusterrole=place-payments --user=dev",
+		},
+		"of a kind without a namespace": {
+			manifest: role, decision: response.Forbidden,
+			message: `spec.manifests[0]: you may not place clusterroles.rbac.authorization.k8s.io "admin" on clusters: that needs the verb ` +
+				`"place" on it; kubectl create clusterrole place-admin --verb=place --resource=clusterroles.rbac.authorization.k8s.io ` +
+				"--resource-name=admin; kubectl create clusterrolebinding place-admin --clusterrole=place-admin --user=dev",
+		},
+		"of a kind without a namespace, by an administrator": {
+			manifest: role, rights: []string{"dev place clusterroles.rbac.authorization.k8s.io /admin"},
+		},
+		"that an administrator wrote before": {
+			manifest: role, old: &shipper.Envelope{Spec: shipper.EnvelopeSpec{Manifests: []shipper.Manifest{role}}},
+		},
+		"of a Pod": {
+			manifest: object("v1", "Pod", "", "a"), decision: response.Invalid,
+			message: invalid + `.kind: Invalid value: "Pod": Pods are made by what owns them: select that`,
+		},
+		"without a kind": {
+			manifest: shipper.Manifest{"apiVersion": "v1", "metadata": map[string]any{"name": "a"}}, decision: response.Invalid,
+			message: invalid + ".kind: Required value: each manifest is a whole object",
+		},
+		"of an Envelope": {
+			manifest: object("shipper.booking.com/v1alpha1", "Envelope", "", "a"), decision: response.Invalid,
+			message: invalid + `.kind: Invalid value: "Envelope": an Envelope cannot contain Envelopes: write their manifests here`,
+		},
+		"of a kind that is not served": {
+			manifest: object("example.com/v1", "Widget", "work", "a"), decision: response.Invalid,
+			message: invalid + `.kind: Invalid value: "Widget": this API server does not serve Widget.example.com, so it is not known whether ` +
+				"such objects have a namespace: create its CustomResourceDefinition here",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := &shipper.Envelope{ObjectMeta: in("work", "e"), Spec: shipper.EnvelopeSpec{Manifests: []shipper.Manifest{tc.manifest}}}
+			who := ask.Create("dev", now).UserInfo
+			ask.CheckRefusal(t, judge(tc.rights...).JudgeEnvelope(t.Context(), who, now, tc.old), tc.decision, tc.message)
+		})
+	}
+}
+
+func TestEnvelopesAreNotAdmittedUntried(t *testing.T) {
+	j := judge()
+	j.Kinds = ask.Kinds{Err: fmt.Errorf("looking for kinds: away")}
+	now := &shipper.Envelope{ObjectMeta: in("work", "e"), Spec: shipper.EnvelopeSpec{Manifests: []shipper.Manifest{
+		{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}},
+	}}}
+	err := j.JudgeEnvelope(t.Context(), ask.Create("dev", now).UserInfo, now, nil)
+	ask.CheckRefusal(t, err, response.Unavailable, "looking for kinds: away")
+}

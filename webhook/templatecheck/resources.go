@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package templatecheck
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	validatepath "k8s.io/apimachinery/pkg/api/validation/path"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+const (
+	// MaxSelectors bounds the selectors of resources.
+	MaxSelectors = 100
+	// MaxReadyRules bounds the rules that say when objects are ready.
+	MaxReadyRules = 20
+)
+
+// oneOfTwo is the error of a template with a chart and resources, or with neither.
+const oneOfTwo = "name a chart or resources: exactly one of the two"
+
+// validateContent validates what a template is of. done is true where no chart is left to validate.
+func validateContent(env *shipper.ReleaseEnvironment, path *field.Path) (errs field.ErrorList, done bool) {
+	hasChart := env.Chart != (shipper.Chart{})
+	switch {
+	case env.Resources == nil && hasChart:
+		return validateNoResources(env, path), false
+	case env.Resources == nil:
+		return field.ErrorList{field.Required(path, oneOfTwo)}, true
+	case hasChart:
+		return field.ErrorList{field.Forbidden(path, oneOfTwo)}, true
+	}
+	errs = validateNoValues(env, path)
+	errs = append(errs, validateResources(env.Resources, path.Child("resources"))...)
+	errs = append(errs, validateApply(env.Apply, path.Child("apply"))...)
+	errs = append(errs, validatePins(env.Pins, path.Child("pins"))...)
+	errs = append(errs, validateRequirements(env.ClusterRequirements, path.Child("clusterRequirements"))...)
+	return append(errs, validateRollout(env.Strategy, path.Child("strategy"))...), true
+}
+
+// validateNoResources returns errors for fields that a template with a chart does not have.
+func validateNoResources(env *shipper.ReleaseEnvironment, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if env.Apply != nil {
+		errs = append(errs, field.Forbidden(path.Child("apply", "type"), "only for resources"))
+	}
+	if env.Pins != nil {
+		errs = append(errs, field.Forbidden(path.Child("pins"), "only for resources"))
+	}
+	if s := env.Strategy; s != nil {
+		at := path.Child("strategy")
+		if s.Rolling != nil {
+			errs = append(errs, field.Forbidden(at.Child("rolling"), "only for resources: a chart has steps"))
+		}
+		if s.UnavailablePeriod != "" {
+			errs = append(errs, field.Forbidden(at.Child("unavailablePeriod"), "only for resources: a chart has readinessGates and checks"))
+		}
+	}
+	return errs
+}
+
+// validateNoValues returns errors for values, which only a chart has.
+func validateNoValues(env *shipper.ReleaseEnvironment, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for _, one := range []struct {
+		name  string
+		given bool
+	}{
+		{"values", env.Values != nil}, {"valuesPerRegion", len(env.ValuesPerRegion) > 0},
+		{"valuesPerCluster", len(env.ValuesPerCluster) > 0}, {"valuesFrom", len(env.ValuesFrom) > 0},
+		{"valuesDigests", len(env.ValuesDigests) > 0},
+	} {
+		if one.given {
+			errs = append(errs, field.Forbidden(path.Child(one.name), "only for a chart: resources are placed as they are"))
+		}
+	}
+	return errs
+}
+
+func validateResources(r *shipper.Resources, path *field.Path) field.ErrorList {
+	at := path.Child("select")
+	switch {
+	case len(r.Select) == 0:
+		return field.ErrorList{field.Required(at, "select at least one object")}
+	case len(r.Select) > MaxSelectors:
+		return field.ErrorList{field.TooMany(at, len(r.Select), MaxSelectors)}
+	}
+	var errs field.ErrorList
+	for i := range r.Select {
+		errs = append(errs, validateSelector(&r.Select[i], at.Index(i))...)
+	}
+	errs = append(errs, oneOf(path.Child("follow"), r.Follow, shipper.FollowAlways, shipper.FollowOnRefresh)...)
+	errs = append(errs, oneOf(path.Child("removal"), r.Removal, shipper.RemovalWhenEmpty, shipper.RemovalAll, shipper.RemovalNone)...)
+	ready := path.Child("ready")
+	if len(r.Ready) > MaxReadyRules {
+		return append(errs, field.TooMany(ready, len(r.Ready), MaxReadyRules))
+	}
+	for i, rule := range r.Ready {
+		if rule.Kind == "" {
+			errs = append(errs, field.Required(ready.Index(i).Child("kind"), "name the kind of the objects"))
+		}
+		if strings.TrimSpace(rule.Expression) == "" {
+			errs = append(errs, field.Required(ready.Index(i).Child("expression"), "write CEL over object, such as object.status.ready == true"))
+		}
+	}
+	return errs
+}
+
+func validateSelector(s *shipper.ResourceSelector, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	named := func(child, value string, wrong []string) {
+		if value != "" && len(wrong) > 0 {
+			errs = append(errs, field.Invalid(path.Child(child), value, strings.Join(wrong, "; ")))
+		}
+	}
+	named("group", s.Group, validation.IsDNS1123Subdomain(s.Group))
+	named("version", s.Version, validation.IsDNS1035Label(s.Version))
+	named("namespace", s.Namespace, validation.IsDNS1123Label(s.Namespace))
+	named("name", s.Name, validatepath.IsValidPathSegmentName(s.Name))
+	switch {
+	case s.Kind == "":
+		errs = append(errs, field.Required(path.Child("kind"), "name the kind, such as ConfigMap"))
+	case !kindForm.MatchString(s.Kind):
+		errs = append(errs, field.Invalid(path.Child("kind"), s.Kind, "must be a kind such as ConfigMap: group and version are fields beside it"))
+	}
+	if s.LabelSelector != nil {
+		at := path.Child("labelSelector")
+		if s.Name != "" {
+			errs = append(errs, field.Forbidden(at, "give a name or a labelSelector, not both"))
+		}
+		errs = append(errs, metav1validation.ValidateLabelSelector(s.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, at)...)
+	}
+	errs = append(errs, oneOf(path.Child("content"), s.Content, shipper.ContentAll, shipper.ContentNone)...)
+	isNamespace := s.Group == "" && s.Kind == "Namespace"
+	if s.Content != "" && !isNamespace {
+		errs = append(errs, field.Forbidden(path.Child("content"), "only for Namespaces"))
+	}
+	if s.Namespace != "" && isNamespace {
+		errs = append(errs, field.Forbidden(path.Child("namespace"), "a Namespace is in no namespace: give its name in name"))
+	}
+	return errs
+}
+
+// kindForm is the format of kinds.
+var kindForm = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$`)
+
+func validateApply(a *shipper.Apply, path *field.Path) field.ErrorList {
+	if a == nil {
+		return nil
+	}
+	errs := oneOf(path.Child("type"), a.Type, shipper.ApplyServerSide, shipper.ApplyClientSide, shipper.ApplyReportDiff)
+	errs = append(errs, oneOf(path.Child("comparison"), a.Comparison, shipper.ComparisonManaged, shipper.ComparisonFull)...)
+	errs = append(errs, oneOf(path.Child("takeOver"), a.TakeOver,
+		shipper.TakeOverNever, shipper.TakeOverIfNoDiff, shipper.TakeOverAlways)...)
+	if a.ForceConflicts != nil && a.Type != "" && a.Type != shipper.ApplyServerSide {
+		errs = append(errs, field.Forbidden(path.Child("forceConflicts"),
+			fmt.Sprintf("only with type ServerSide: %s has no conflicts of field managers", a.Type)))
+	}
+	return errs
+}
+
+// digestForm is that of a sha256.
+var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+func validatePins(p *shipper.Pins, path *field.Path) field.ErrorList {
+	if p == nil || p.Resources == "" || digestForm.MatchString(p.Resources) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path.Child("resources"), p.Resources,
+		"must be a sha256 in hexadecimal; Shipper writes this: leave it out")}
+}
+
+// oneOf validates an enumeration that may be absent.
+func oneOf[T ~string](path *field.Path, value T, known ...T) field.ErrorList {
+	if value == "" {
+		return nil
+	}
+	for _, k := range known {
+		if value == k {
+			return nil
+		}
+	}
+	return field.ErrorList{field.NotSupported(path, value, known)}
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package templatecheck
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// MaxRollingClusters bounds the clusters that change at the same time.
+const MaxRollingClusters = 1000
+
+// validateRollout validates the strategy of resources.
+func validateRollout(s *shipper.RolloutStrategy, path *field.Path) field.ErrorList {
+	if s == nil {
+		return field.ErrorList{field.Required(path, "is filled in by Shipper's mutating webhook: write strategy: {}")}
+	}
+	var errs field.ErrorList
+	forbid := func(given bool, child, why string) {
+		if given {
+			errs = append(errs, field.Forbidden(path.Child(child), why))
+		}
+	}
+	forbid(len(s.Steps) > 0, "steps", "resources have no capacity and traffic to step through")
+	forbid(len(s.Checks) > 0, "checks", "resources have no steps to check")
+	forbid(s.PreviewWhenIdle != "", "previewWhenIdle", "resources have no preview Service")
+	forbid(s.FirstRelease != "", "firstRelease", "resources have no steps to begin with")
+	switch s.OnFailure {
+	case "", shipper.OnFailureHold, shipper.OnFailureAbort:
+	case shipper.OnFailureRetreat:
+		errs = append(errs, field.Invalid(path.Child("onFailure"), s.OnFailure, "resources have no step to go back to: use Abort"))
+	default:
+		errs = append(errs, field.NotSupported(path.Child("onFailure"), s.OnFailure,
+			[]shipper.FailurePolicy{shipper.OnFailureHold, shipper.OnFailureAbort}))
+	}
+	errs = append(errs, validateDuration(s.ProgressDeadline, path.Child("progressDeadline"), MinProgressDeadline)...)
+	errs = append(errs, validateDuration(s.UnavailablePeriod, path.Child("unavailablePeriod"), 0)...)
+	return append(errs, validateRolling(s.Rolling, path.Child("rolling"))...)
+}
+
+func validateRolling(r *shipper.RollingClusters, path *field.Path) field.ErrorList {
+	if r == nil {
+		return nil
+	}
+	errs := append(validateBound(r.MaxUnavailable, path.Child("maxUnavailable")), validateBound(r.MaxSurge, path.Child("maxSurge"))...)
+	if len(errs) == 0 && isZero(r.MaxUnavailable) && isZero(r.MaxSurge) {
+		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), r.MaxUnavailable.String(),
+			"is 0, and maxSurge is 0: then no cluster could ever move"))
+	}
+	return errs
+}
+
+// percentForm is the format of percentages.
+var percentForm = regexp.MustCompile(`^[0-9]{1,3}%$`)
+
+// percentOf is the number of a percentage.
+func percentOf(text string) (int, bool) {
+	n, err := strconv.Atoi(strings.TrimSuffix(text, "%"))
+	return n, err == nil && percentForm.MatchString(text)
+}
+
+// validateBound validates a number of clusters, or a percentage of them.
+func validateBound(n *intstr.IntOrString, path *field.Path) field.ErrorList {
+	if n == nil {
+		return nil
+	}
+	if n.Type == intstr.Int {
+		if n.IntVal < 0 || n.IntVal > MaxRollingClusters {
+			return field.ErrorList{field.Invalid(path, n.IntVal, fmt.Sprintf("a number of clusters is from 0 to %d", MaxRollingClusters))}
+		}
+		return nil
+	}
+	if percent, ok := percentOf(n.StrVal); !ok || percent > MaxPercent {
+		return field.ErrorList{field.Invalid(path, n.StrVal, "a percentage of the clusters is from 0% to 100%")}
+	}
+	return nil
+}
+
+// isZero reports whether a bound is given as 0; an absent one is not.
+func isZero(n *intstr.IntOrString) bool {
+	if n == nil {
+		return false
+	}
+	percent, _ := percentOf(n.StrVal)
+	return n.Type == intstr.Int && n.IntVal == 0 || n.Type == intstr.String && percent == 0
+}
