@@ -18,6 +18,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/check"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/reconciler/fleet"
 )
@@ -44,6 +45,9 @@ type options struct {
 	// outgoing is the parsed outgoingURLs; nil when there are none.
 	outgoing     *outward.Policy
 	outgoingURLs string
+	// placeable is the parsed placement.
+	placeable objects.Policy
+	placement objects.PolicyOptions
 
 	logLevel  int
 	logFormat string
@@ -81,6 +85,14 @@ func parse(args []string) (*options, error) {
 	set.StringVar(&o.outgoingURLs, "outgoing-urls", "",
 		"comma-separated `URLs` that Notifications may be sent to and Checks may ask, with all below them, as for --chart-repositories; "+
 			"empty: none")
+	set.StringVar(&o.placement.PlaceableKinds, "placeable-kinds", "",
+		"comma-separated `kinds` that template.resources may place, such as ConfigMap,Deployment.apps,*.example.com; empty: all, but for those "+
+			"that Shipper never places; the same as that of the webhook")
+	set.StringVar(&o.placement.UnplaceableKinds, "unplaceable-kinds", "",
+		"comma-separated `kinds` that template.resources may not place; not with --placeable-kinds; the same as that of the webhook")
+	set.StringVar(&o.placement.UnplaceableNamespaces, "unplaceable-namespaces", "",
+		"comma-separated `namespaces` whose content template.resources may not place; team-* is all with that prefix; the same as that of the "+
+			"webhook")
 	set.IntVar(&o.logLevel, "log-level", 0, "0: what people want to know; 1: every change; 2: more")
 	set.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	if err := set.Parse(args); err != nil {
@@ -96,6 +108,9 @@ func parse(args []string) (*options, error) {
 			return nil, fmt.Errorf("--outgoing-urls: %w", err)
 		}
 		o.outgoing = &policy
+	}
+	if o.placeable, err = objects.ParsePolicy(o.placement); err != nil {
+		return nil, err
 	}
 	switch {
 	case set.NArg() > 0:
