@@ -18,14 +18,18 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/resourcesnapshot"
 	"shipper.dev/shipper/reconciler/retry"
-	"shipper.dev/shipper/reconciler/rollout/history"
 )
+
+// histories reads the Releases of an Application from the cache.
+type histories interface {
+	Releases(ctx context.Context, app client.ObjectKey) ([]*shipper.Release, error)
+}
 
 // Reconciler takes the content of Applications with resources.
 type Reconciler struct {
 	client    client.Client
 	snapshots *resourcesnapshot.Snapshots
-	releases  *history.Reader
+	releases  histories
 	reader    *reader
 	global    string
 	clock     clock.PassiveClock
