@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -217,6 +218,16 @@ func TestAKillAfterAnyWriteEndsInTheSameState(t *testing.T) {
 	want, writes := live(0, false)
 	if writes < 9 || len(want) != 6 { // of 2 contents: a snapshot, a Secret and a pin; an owner; a condition
 		t.Fatalf("undisturbed there are %d writes, and in the end\n%v", writes, want)
+	}
+	var owners []string
+	for _, line := range want {
+		if strings.HasPrefix(line, "snapshot ") {
+			owners = append(owners, line[strings.LastIndex(line, "["):])
+		}
+	}
+	slices.Sort(owners)
+	if diff := cmp.Diff([]string{"[Application web]", "[Release web-0]"}, owners); diff != "" {
+		t.Fatalf("undisturbed, the contents belong to others (-want +got):\n%s", diff)
 	}
 	for n := 1; n <= writes; n++ {
 		for _, lost := range []bool{true, false} {

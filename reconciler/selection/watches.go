@@ -161,8 +161,12 @@ func (w *watches) run(p place) *watch {
 	began := w.changes.clock.Now()
 	go func() {
 		defer close(synced)
-		if cache.WaitForCacheSync(ctx.Done(), registration.HasSynced) && w.changes.clock.Since(began) > syncTimeout {
-			w.late(p)
+		select {
+		case <-ctx.Done():
+		case <-registration.HasSyncedChecker().Done():
+			if w.changes.clock.Since(began) > syncTimeout {
+				w.late(p)
+			}
 		}
 	}()
 	return out
