@@ -91,18 +91,7 @@ func parse(args []string) (*options, error) {
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
-	var err error
-	if o.repositories, err = outward.ParsePolicy(o.chartRepositories); err != nil {
-		return nil, fmt.Errorf("--chart-repositories: %w", err)
-	}
-	if o.outgoingURLs != "" {
-		policy, err := outward.ParsePolicy(o.outgoingURLs)
-		if err != nil {
-			return nil, fmt.Errorf("--outgoing-urls: %w", err)
-		}
-		o.outgoing = &policy
-	}
-	if o.placeable, err = objects.ParsePolicy(o.placement); err != nil {
+	if err := o.policies(); err != nil {
 		return nil, err
 	}
 	switch {
@@ -116,6 +105,23 @@ func parse(args []string) (*options, error) {
 		return nil, fmt.Errorf("--log-format=%s: use json or text", o.logFormat)
 	}
 	return o, nil
+}
+
+// policies parses the lists of URLs, kinds and namespaces.
+func (o *options) policies() error {
+	var err error
+	if o.repositories, err = outward.ParsePolicy(o.chartRepositories); err != nil {
+		return fmt.Errorf("--chart-repositories: %w", err)
+	}
+	if o.outgoingURLs != "" {
+		policy, err := outward.ParsePolicy(o.outgoingURLs)
+		if err != nil {
+			return fmt.Errorf("--outgoing-urls: %w", err)
+		}
+		o.outgoing = &policy
+	}
+	o.placeable, err = objects.ParsePolicy(o.placement)
+	return err
 }
 
 // addPlaceable adds the flags about what Applications with resources may place.

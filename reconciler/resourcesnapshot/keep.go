@@ -123,8 +123,8 @@ func (s *Snapshots) keepSecret(ctx context.Context, secret *corev1.Secret) error
 	return err
 }
 
-// isSettled returns err, or ErrPassing if the object is being deleted or lacks an owner: the garbage collector is about to delete it, or the
-// cache lacks it.
+// isSettled returns err, or ErrPassing if the object is being deleted or lacks an owner: the garbage collector is about to delete it, or
+// the cache lacks it.
 func isSettled(there, want metav1.Object, err error) error {
 	if err != nil {
 		return err

@@ -54,7 +54,8 @@ func TestOwnersOfContent(t *testing.T) {
 			app(digest), nil, []metav1.OwnerReference{applicationReference(app(""))}, result{[]string{"web"}, false},
 		},
 		"a Release takes the place of the Application": {
-			app(digest), []*shipper.Release{release("a", digest)}, []metav1.OwnerReference{applicationReference(app(""))}, result{[]string{"a"}, true},
+			app(digest), []*shipper.Release{release("a", digest)}, []metav1.OwnerReference{applicationReference(app(""))},
+			result{[]string{"a"}, true},
 		},
 		"a second Release is added": {
 			app(other), []*shipper.Release{release("a", digest), release("b", digest)},

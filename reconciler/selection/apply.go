@@ -39,7 +39,8 @@ func (r *Reconciler) pin(
 	pinned := pinOf(app) != content.digest
 	was := app.DeepCopy()
 	next.DeepCopyInto(app)
-	err = r.client.Patch(ctx, app, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}), client.FieldOwner(shipper.FieldOwner))
+	err = r.client.Patch(ctx, app, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}),
+		client.FieldOwner(shipper.FieldOwner))
 	if err != nil {
 		was.DeepCopyInto(app)
 		return refused(app, fmt.Errorf("pinning Application %s/%s to its content: %w", app.Namespace, app.Name, err), r.hasBlock(ctx, err))
@@ -88,7 +89,8 @@ func (r *Reconciler) reportTaken(ctx context.Context, app *shipper.Application, 
 	message := describe(content)
 	if pin := pinOf(app); pin != content.digest {
 		message += fmt.Sprintf("; the template has the digest %s since a rollback or an abort. It gets other content when that changes, or now: "+
-			"kubectl annotate app %s -n %s --overwrite %s=<anything new>", short(pin), app.Name, app.Namespace, shipper.AppResourcesRefreshAnnotation)
+			"kubectl annotate app %s -n %s --overwrite %s=<anything new>", short(pin), app.Name, app.Namespace,
+			shipper.AppResourcesRefreshAnnotation)
 	}
 	return r.write(ctx, app, &shipper.Condition{
 		Type: shipper.ApplicationResourcesSelected, Status: corev1.ConditionTrue, Message: report.Shorten(message, maxMessage),

@@ -9,5 +9,6 @@
 // those that were found at the last pass and CustomResourceDefinitions; an object of another kind is found by the next pass. A pass for
 // changed objects begins when nothing has changed for a second, or five seconds after the first change.
 //
-// A pin is a patch of the Application, which the webhook admits: it checks the rights of the user who chose the selectors, and RolloutBlocks.
+// A pin is a patch of the Application, which the webhook admits: it checks RolloutBlocks and the rights of the user who chose the
+// selectors.
 package selection

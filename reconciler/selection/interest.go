@@ -53,7 +53,7 @@ var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Ver
 // digestAnnotation is the only annotation that a watch keeps: a hash of those that the object has.
 const digestAnnotation = "digest"
 
-// strip reduces an object to what decides whether its content has changed. The watches of large namespaces would take much memory otherwise.
+// strip reduces an object to what decides whether its content has changed. Watches of large namespaces would take much memory otherwise.
 func strip(object any) (any, error) {
 	o, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {

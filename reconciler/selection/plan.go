@@ -203,8 +203,8 @@ func pinOf(app *shipper.Application) string {
 	return app.Spec.Template.Pins.Resources
 }
 
-// asks reports whether content is to be taken whatever it is: there is none, a user asks for it, or follow is OnRefresh and a user has edited
-// the template. After a rollback or an abort the pin is not what was taken last, and the template that has come back is no edit.
+// asks reports whether content is to be taken whatever it is: there is none, a user asks for it, or follow is OnRefresh and a user has
+// edited the template. After a rollback or an abort the pin is not what was taken last, and the template that has come back is no edit.
 func asks(pin string, was, is shipper.TakenResources) bool {
 	return pin == "" || was.Digest == "" || was.Refresh != is.Refresh || was.Template != is.Template && was.Digest == pin
 }

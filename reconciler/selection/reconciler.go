@@ -194,8 +194,8 @@ func fingerprint(app *shipper.Application) (string, error) {
 		app.Annotations[shipper.AppResourcesTakenAnnotation], app.Annotations[shipper.AppSelectedByAnnotation]})
 }
 
-// isRestored reports whether an Application may have been restored from a backup without its Releases: while it has no condition, the rollout
-// reconciler holds it, and any condition would end that.
+// isRestored reports whether an Application may have been restored from a backup without its Releases: while it has no condition, the
+// rollout reconciler holds it, and any condition would end that.
 func isRestored(app *shipper.Application) bool {
 	return len(app.Status.Conditions) == 0 && app.Annotations[shipper.AppHighestObservedGenerationAnnotation] != ""
 }

@@ -109,7 +109,8 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 func concernsResources() predicate.Predicate {
 	has := func(o client.Object) bool {
 		app, ok := o.(*shipper.Application)
-		return ok && (app.Spec.Template.Resources != nil || shipper.FindCondition(app.Status.Conditions, shipper.ApplicationResourcesSelected) != nil)
+		return ok && (app.Spec.Template.Resources != nil ||
+			shipper.FindCondition(app.Status.Conditions, shipper.ApplicationResourcesSelected) != nil)
 	}
 	going := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
