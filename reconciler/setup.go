@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/reconciler/chartsnapshot"
@@ -34,9 +35,11 @@ import (
 	"shipper.dev/shipper/reconciler/queue"
 	"shipper.dev/shipper/reconciler/recorder"
 	"shipper.dev/shipper/reconciler/renewal"
+	"shipper.dev/shipper/reconciler/resourcesnapshot"
 	"shipper.dev/shipper/reconciler/rollout"
 	"shipper.dev/shipper/reconciler/rollout/history"
 	"shipper.dev/shipper/reconciler/rolloutblock"
+	"shipper.dev/shipper/reconciler/selection"
 	"shipper.dev/shipper/reconciler/valuessnapshot"
 )
 
@@ -54,6 +57,8 @@ type Options struct {
 	Charts *repository.Catalog
 	// OutgoingURLs are those that Notifications and Checks may name. Nil: none.
 	OutgoingURLs *outward.Policy
+	// Placeable says which objects may be placed by Applications with resources. The webhook has the same.
+	Placeable objects.Policy
 	// Clock is the time, everywhere.
 	Clock clock.WithTicker
 	// Workers is how many objects of each kind are worked on at the same time, and how many passes are made at the same time in each
@@ -119,6 +124,11 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			Histories: histories, Clock: o.Clock, Workers: o.Workers,
 			Queue:    queue.Objects(o.Workers, priorities.OfApplication),
 			Registry: o.Registry,
+		}),
+		selection.SetupWithManager(mgr, selection.Options{
+			Snapshots: resourcesnapshot.New(mgr.GetClient(), mgr.GetAPIReader()), Histories: histories, Policy: o.Placeable,
+			GlobalBlocksNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Registry: o.Registry,
+			Queue: queue.Objects(o.Workers, priorities.OfApplication),
 		}),
 		cluster.SetupWithManager(mgr, cluster.Options{
 			Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers,

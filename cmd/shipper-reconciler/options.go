@@ -20,6 +20,7 @@ import (
 	"shipper.dev/shipper/apis/rules/check"
 	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/reconciler/fleet"
 )
@@ -47,6 +48,9 @@ type options struct {
 	// outgoing is the parsed outgoingURLs; nil when there are none.
 	outgoing     *outward.Policy
 	outgoingURLs string
+	// placeable is the parsed placement.
+	placeable objects.Policy
+	placement objects.PolicyOptions
 
 	logLevel  int
 	logFormat string
@@ -86,12 +90,13 @@ func parse(args []string) (*options, error) {
 	set.StringVar(&o.outgoingURLs, "outgoing-urls", "",
 		"comma-separated `URLs` that Notifications may be sent to and Checks may ask, with all below them, as for --chart-repositories; "+
 			"empty: none")
+	o.addPlaceable(set)
 	set.IntVar(&o.logLevel, "log-level", 0, "0: what people want to know; 1: every change; 2: more")
 	set.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
-	if err := o.parsePolicies(); err != nil {
+	if err := o.policies(); err != nil {
 		return nil, err
 	}
 	unhealthyErr := placement.CheckUnhealthyAfter(o.unhealthyAfter)
@@ -110,21 +115,33 @@ func parse(args []string) (*options, error) {
 	return o, nil
 }
 
-// parsePolicies reads which URLs Shipper may use.
-func (o *options) parsePolicies() error {
+// policies parses the lists of URLs, kinds and namespaces.
+func (o *options) policies() error {
 	var err error
 	if o.repositories, err = outward.ParsePolicy(o.chartRepositories); err != nil {
 		return fmt.Errorf("--chart-repositories: %w", err)
 	}
-	if o.outgoingURLs == "" {
-		return nil
+	if o.outgoingURLs != "" {
+		policy, err := outward.ParsePolicy(o.outgoingURLs)
+		if err != nil {
+			return fmt.Errorf("--outgoing-urls: %w", err)
+		}
+		o.outgoing = &policy
 	}
-	policy, err := outward.ParsePolicy(o.outgoingURLs)
-	if err != nil {
-		return fmt.Errorf("--outgoing-urls: %w", err)
-	}
-	o.outgoing = &policy
-	return nil
+	o.placeable, err = objects.ParsePolicy(o.placement)
+	return err
+}
+
+// addPlaceable adds the flags about what Applications with resources may place.
+func (o *options) addPlaceable(set *flag.FlagSet) {
+	set.StringVar(&o.placement.PlaceableKinds, "placeable-kinds", "",
+		"comma-separated `kinds` that template.resources may place, such as ConfigMap,Deployment.apps,*.example.com; empty: all, but for those "+
+			"that Shipper never places; the same as that of the webhook")
+	set.StringVar(&o.placement.UnplaceableKinds, "unplaceable-kinds", "",
+		"comma-separated `kinds` that template.resources may not place; not with --placeable-kinds; the same as that of the webhook")
+	set.StringVar(&o.placement.UnplaceableNamespaces, "unplaceable-namespaces", "",
+		"comma-separated `namespaces` whose content template.resources may not place; team-* is all with that prefix; the same as that of the "+
+			"webhook")
 }
 
 // restConfig sets no client-side rate limit: the API server has one.

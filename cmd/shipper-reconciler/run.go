@@ -39,7 +39,7 @@ func run(ctx context.Context, o *options) error {
 			CacheDir: o.chartCacheDir, Repositories: o.repositories, Log: mgr.GetLogger().WithName("chart"),
 			Secrets: repository.SecretsOf(mgr.GetAPIReader()), SystemNamespace: o.namespace,
 		}),
-		OutgoingURLs: o.outgoing, Clock: clock.RealClock{}, Workers: o.workers, SelectByRelease: o.selectByRelease,
+		OutgoingURLs: o.outgoing, Placeable: o.placeable, Clock: clock.RealClock{}, Workers: o.workers, SelectByRelease: o.selectByRelease,
 		Registry: metrics.Registry, Guard: guard,
 	})
 	if err != nil {

@@ -21,7 +21,13 @@ const (
 		"        {{- if ne .Values.sharedChecksNamespace \"shipper-checks\" }}\n" +
 		"        - {{ printf \"--shared-checks-namespace=%s\" .Values.sharedChecksNamespace | quote }}\n        {{- end }}\n" +
 		"        {{- if ne .Values.unhealthyAfter \"5m\" }}\n" +
-		"        - {{ printf \"--unhealthy-after=%s\" .Values.unhealthyAfter | quote }}\n        {{- end }}\n"
+		"        - {{ printf \"--unhealthy-after=%s\" .Values.unhealthyAfter | quote }}\n        {{- end }}\n" + placeable
+	placeable = "        {{- with .Values.resources.placeableKinds }}\n" +
+		"        - {{ join \",\" . | printf \"--placeable-kinds=%s\" | quote }}\n        {{- end }}\n" +
+		"        {{- with .Values.resources.unplaceableKinds }}\n" +
+		"        - {{ join \",\" . | printf \"--unplaceable-kinds=%s\" | quote }}\n        {{- end }}\n" +
+		"        {{- with .Values.resources.unplaceableNamespaces }}\n" +
+		"        - {{ join \",\" . | printf \"--unplaceable-namespaces=%s\" | quote }}\n        {{- end }}\n"
 	host = "- topologyKey: kubernetes.io/hostname\n        maxSkew: 1\n        whenUnsatisfiable: "
 )
 

@@ -187,6 +187,18 @@ patches:
     - {op: add, path: /spec/template/spec/containers/0/args/-, value: --unhealthy-after=10m}
     - {op: add, path: /spec/template/spec/containers/1/args/-, value: --unhealthy-after=10m}
 `},
+		"what may be placed, for both containers": {`
+resources: {unplaceableKinds: [Secret, "*.example.com"], unplaceableNamespaces: ["team-*"]}
+`, `
+resources: [../default]
+patches:
+- target: {kind: Deployment, name: shipper}
+  patch: |
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: "--unplaceable-kinds=Secret,*.example.com"}
+    - {op: add, path: /spec/template/spec/containers/0/args/-, value: "--unplaceable-namespaces=team-*"}
+    - {op: add, path: /spec/template/spec/containers/1/args/-, value: "--unplaceable-kinds=Secret,*.example.com"}
+    - {op: add, path: /spec/template/spec/containers/1/args/-, value: "--unplaceable-namespaces=team-*"}
+`},
 		"no shared Checks": {`sharedChecksNamespace: ""`, `
 resources: [../default]
 patches:
@@ -253,6 +265,7 @@ func TestTheChartRefusesValuesThatItDoesNotKnow(t *testing.T) {
 		"an image in parts":                 "image: {repository: shipper, tag: latest}",
 		"flags that are not a list":         "webhook: {args: --log-level=1}",
 		"what to do without a further host": "spreadOverHosts: Never",
+		"a kind that is not one":            "resources: {placeableKinds: [configmaps]}",
 		"servers that are not a list":       "outgoingURLs: https://judge.example.com",
 		"two servers in one item":           `outgoingURLs: ["https://a.example.com,https://b.example.com"]`,
 		"a server without a scheme":         "outgoingURLs: [judge.example.com]",

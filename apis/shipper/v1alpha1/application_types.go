@@ -112,7 +112,7 @@ type ApplicationStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions, sorted by type: Aborting, Blocked, ReleaseSynced, RolledBack, RollingOut, ValidHistory.
+	// conditions, sorted by type: Aborting, Blocked, ReleaseSynced, ResourcesSelected, RolledBack, RollingOut, ValidHistory.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

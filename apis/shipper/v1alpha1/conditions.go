@@ -35,9 +35,9 @@ const (
 	// ApplicationReleaseSynced is True when the newest Release has the template's environment.
 	// False: CreateReleaseFailed.
 	ApplicationReleaseSynced = "ReleaseSynced"
-	// ApplicationResourcesSelected is True while the pinned content of resources is what was selected last. False: SelectionPending,
-	// SelectionNotAllowed, SelectionNotReadable, SelectionTooLarge, and RolloutsBlocked while blocks keep it from being pinned. Absent
-	// without resources.
+	// ApplicationResourcesSelected is True when the content of template.resources was taken as it is now; the message says what it is.
+	// False: SelectionNotAllowed, SelectionTooLarge, SelectionNotReadable, SelectionInvalid, SelectionEmpty, RolloutsBlocked; the last Release
+	// stays. Absent without resources. Only reconciler/selection writes it.
 	ApplicationResourcesSelected = "ResourcesSelected"
 	// ApplicationRollingOut is True until the newest Release has achieved its last step.
 	ApplicationRollingOut = "RollingOut"
@@ -149,6 +149,10 @@ const (
 	SelectionTooLarge = "SelectionTooLarge"
 	// SelectionNotReadable means that Shipper may not read what is selected, or that it cannot be read now.
 	SelectionNotReadable = "SelectionNotReadable"
+	// SelectionInvalid means that the selected objects cannot be placed together: an Envelope is wrong, or two sources have one object.
+	SelectionInvalid = "SelectionInvalid"
+	// SelectionEmpty means that no object is selected. Shipper places no empty content, since that would remove everything.
+	SelectionEmpty = "SelectionEmpty"
 	// SelectionPending means that the content of resources is being taken.
 	SelectionPending = "SelectionPending"
 	// NotTakenOver means that an object was there already and takeOver leaves it alone.

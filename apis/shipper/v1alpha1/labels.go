@@ -12,8 +12,11 @@ const (
 	// to Shipper's account when Applications there name Secrets or ConfigMaps.
 	NamespaceReader = "shipper-namespace-reader"
 	// ValuesKeeper is the ClusterRole that allows to read the Secrets and ConfigMaps of a namespace, and to create Secrets with copies
-	// of them. The namespace's owner binds it to Shipper's account when Applications there have valuesFrom.
+	// of them. The namespace's owner binds it to Shipper's account when Applications there have valuesFrom, or resources with Secrets.
 	ValuesKeeper = "shipper-values-keeper"
+	// ResourceSelectorRole is the ClusterRole that allows to read objects of all kinds. Administrators bind it to Shipper's account, in all
+	// namespaces or in some, when Applications have resources.
+	ResourceSelectorRole = "shipper-selector"
 	// ManagementServiceAccount is the account Shipper runs as in the management cluster.
 	ManagementServiceAccount = "shipper-mgmt-cluster"
 	// ApplicationServiceAccount is the account Shipper uses in application clusters.
@@ -82,6 +85,9 @@ const (
 	AppValuesRefreshAnnotation = "shipper.booking.com/app.values.refresh"
 	// AppResourcesRefreshAnnotation is set by users. A new value makes the reconciler take the content of resources again.
 	AppResourcesRefreshAnnotation = "shipper.booking.com/app.resources.refresh"
+	// AppResourcesTakenAnnotation is the TakenResources, as JSON, that pins.resources was last set for. After a rollback or an abort it has
+	// another digest than the pin: that content is not taken again. Written by the reconciler.
+	AppResourcesTakenAnnotation = "shipper.booking.com/app.resources.taken"
 	// AppSelectedByAnnotation is the Selector, as JSON, whose rights the content of resources is taken with: the user that last edited the
 	// selectors. Written by the webhook.
 	AppSelectedByAnnotation = "shipper.booking.com/app.selected-by"
@@ -220,7 +226,7 @@ const (
 const PlacedOwnerAnnotation = "shipper.booking.com/owner"
 
 // ValuesSecretType is the type of the Secrets that keep the content of a Release's valuesFrom. They are immutable. Shipper creates
-// Secrets of no other type in the namespaces of its users.
+// Secrets of no other types than this and ResourcesSecretType in the namespaces of its users.
 const ValuesSecretType = "shipper.booking.com/values"
 
 // RolloutFinalizer keeps a deleted Application or Release until no RolloutBlock stops the deletion. It also keeps a Release until

@@ -186,6 +186,17 @@ type Selector struct {
 	Groups   []string `json:"groups,omitempty"`
 }
 
+// TakenResources are what decides whether content is taken again, as the annotation shipper.booking.com/app.resources.taken has it.
+// +kubebuilder:object:generate=false
+type TakenResources struct {
+	// Digest is that of the content.
+	Digest string `json:"digest"`
+	// Refresh is the value of the annotation app.resources.refresh at that time.
+	Refresh string `json:"refresh,omitempty"`
+	// Template is a hash of the template without pins. Empty with follow Always.
+	Template string `json:"template,omitempty"`
+}
+
 // Pins are digests of the content that was taken for a template.
 type Pins struct {
 	// resources is the sha256 (hex) of the selected objects.
@@ -234,7 +245,7 @@ type ResourceSnapshotSpec struct {
 	// secrets is the number of Secrets with content, beside the parts. Absent means none.
 	// +optional
 	Secrets int32 `json:"secrets,omitempty"`
-	// data is a JSON list of objects.
+	// data is a sequence of objects, each as one line of JSON. An object that is larger than a part continues in the next one.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1048576
 	Data string `json:"data,omitempty"`

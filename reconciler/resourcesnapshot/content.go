@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resourcesnapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/lru"
+	"shipper.dev/shipper/chart/objects"
+	"shipper.dev/shipper/chart/values"
+)
+
+const (
+	// maxMemory bounds the memory for content that was read.
+	maxMemory = 32 << 20
+	// memoryPerByte is how much memory decoded objects take for each byte of their JSON, by measurement of typical manifests.
+	memoryPerByte = 4
+	// maxParts bounds the parts of a snapshot that is read. More than 8 MiB of content never has.
+	maxParts = 64
+)
+
+// ErrNotKept means that a snapshot, or a part of it, does not exist.
+var ErrNotKept = errors.New("the content is not kept")
+
+// Snapshots stores and reads content. It is safe for concurrent use.
+type Snapshots struct {
+	client client.Client
+	reader client.Reader
+	memory *lru.Cache[client.ObjectKey, []unstructured.Unstructured]
+}
+
+// New returns Snapshots. The cache of c has the metadata of ResourceSnapshots, and Releases. reader reads from the API server, and must
+// not keep ResourceSnapshots or Secrets in memory.
+func New(c client.Client, reader client.Reader) *Snapshots {
+	return &Snapshots{client: c, reader: reader, memory: lru.New[client.ObjectKey, []unstructured.Unstructured](maxMemory)}
+}
+
+// Content is what is kept in a namespace with a digest, Secrets included, sorted by objects.Key. The caller may change it. Errors about the
+// snapshot are *chart.Error with the reason SelectionNotReadable; they wrap ErrNotKept when a part is missing.
+func (s *Snapshots) Content(ctx context.Context, namespace, digest string) ([]unstructured.Unstructured, error) {
+	key := client.ObjectKey{Namespace: namespace, Name: digest}
+	content, ok := s.memory.Get(key)
+	if !ok {
+		parts, err := s.parts(ctx, namespace, digest)
+		if err != nil {
+			return nil, err
+		}
+		content, err = objects.Join(parts)
+		if err != nil {
+			return nil, failed(err, "the content with the digest %.12s in namespace %s is damaged: %s", digest, namespace, err)
+		}
+		s.memory.Put(key, content, int64(parts[0].Bytes)*memoryPerByte)
+	}
+	out := make([]unstructured.Unstructured, len(content))
+	for i := range content {
+		content[i].DeepCopyInto(&out[i])
+	}
+	return out, nil
+}
+
+// parts reads all parts from the API server. Their number is that of the head.
+func (s *Snapshots) parts(ctx context.Context, namespace, digest string) ([]objects.Part, error) {
+	var out []objects.Part
+	var head shipper.ResourceSnapshotSpec
+	for n := int32(1); n == 1 || n <= head.Parts; n++ {
+		var part shipper.ResourceSnapshot
+		key := client.ObjectKey{Namespace: namespace, Name: shipper.ResourceSnapshotName(digest, n)}
+		if err := s.reader.Get(ctx, key, &part); err != nil {
+			return nil, unread("ResourceSnapshot", key, err)
+		}
+		if n == 1 {
+			head = part.Spec
+			if head.Digest != digest || head.Parts > maxParts || head.Secrets > maxParts {
+				return nil, failed(nil, "ResourceSnapshot %s was not made by Shipper: delete it", key)
+			}
+		}
+		out = append(out, partOfSnapshot(part.Spec))
+	}
+	for n := int32(1); n <= head.Secrets; n++ {
+		secret := &corev1.Secret{}
+		key := client.ObjectKey{Namespace: namespace, Name: shipper.ResourceSnapshotName(digest, n)}
+		if err := s.reader.Get(ctx, key, secret); err != nil {
+			return nil, unread("Secret", key, err)
+		}
+		part, err := partOfSecret(secret)
+		if err != nil {
+			return nil, failed(err, "Secret %s was not made by Shipper: delete it", key)
+		}
+		out = append(out, part)
+	}
+	return out, nil
+}
+
+// unread describes an error of reading a part.
+func unread(kind string, key client.ObjectKey, err error) error {
+	switch {
+	case apierrors.IsNotFound(err):
+		return failed(fmt.Errorf("%s %s: %w", kind, key, ErrNotKept), "%s %s with content of the Release does not exist", kind, key)
+	case apierrors.IsForbidden(err) && kind == "Secret":
+		return failed(err, "Shipper may not read Secret %s; %s", key, values.PermissionHint(key.Namespace))
+	default:
+		return fmt.Errorf("reading %s %s: %w", kind, key, err)
+	}
+}
+
+func failed(cause error, format string, args ...any) error {
+	return &chart.Error{Reason: shipper.SelectionNotReadable, Message: fmt.Sprintf(format, args...), Retry: true, Cause: cause}
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package selection
+
+import (
+	"encoding/json"
+	"hash/fnv"
+	"slices"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// place is a kind in a namespace; the namespace is empty for kinds without one.
+type place struct {
+	resource  schema.GroupVersionResource
+	namespace string
+}
+
+// interest is which objects of a place an Application selects.
+type interest struct {
+	place
+	// name is that of the only object; empty for all.
+	name string
+	// labels are nil for all.
+	labels labels.Selector
+}
+
+// matches reports whether an object of the place is selected.
+func (i interest) matches(o *metav1.PartialObjectMetadata) bool {
+	return (i.name == "" || i.name == o.Name) && (i.labels == nil || i.labels.Matches(labels.Set(o.Labels)))
+}
+
+// usualKinds are watched in each namespace that is selected with its content, whether it has such objects or not.
+var usualKinds = []schema.GroupKind{
+	{Kind: "ConfigMap"}, {Kind: "Secret"}, {Kind: "Service"}, {Kind: "ServiceAccount"}, {Kind: "PersistentVolumeClaim"},
+	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
+	{Group: "batch", Kind: "Job"}, {Group: "batch", Kind: "CronJob"},
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"}, {Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"},
+	{Group: "networking.k8s.io", Kind: "NetworkPolicy"}, {Group: "networking.k8s.io", Kind: "Ingress"},
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}, {Group: "policy", Kind: "PodDisruptionBudget"},
+	{Group: shipper.GroupName, Kind: "Envelope"},
+}
+
+// definitions are the CustomResourceDefinitions. A new one is a sign of new objects in a namespace that is selected with its content.
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// digestAnnotation is the only annotation that a watch keeps: a hash of those that the object has.
+const digestAnnotation = "digest"
+
+// strip reduces an object to what decides whether its content has changed. Watches of large namespaces would take much memory otherwise.
+func strip(object any) (any, error) {
+	o, ok := object.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return object, nil // the mark of a deletion that the watch has missed
+	}
+	sum := fnv.New64a()
+	// A map of texts has no encoding error. Keys are sorted.
+	_ = json.NewEncoder(sum).Encode(o.Annotations)
+	out := &metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta, ObjectMeta: metav1.ObjectMeta{
+		Name: o.Name, Namespace: o.Namespace, UID: o.UID, ResourceVersion: o.ResourceVersion, Generation: o.Generation,
+		DeletionTimestamp: o.DeletionTimestamp, Labels: o.Labels,
+		Annotations: map[string]string{digestAnnotation: strconv.FormatUint(sum.Sum64(), 36)},
+	}}
+	if owner := metav1.GetControllerOf(o); owner != nil {
+		out.OwnerReferences = []metav1.OwnerReference{*owner}
+	}
+	return out, nil
+}
+
+// concerns reports whether a change from one stripped object to another may change content. Either is nil if the object is new or gone.
+func concerns(before, after *metav1.PartialObjectMetadata) bool {
+	for _, o := range []*metav1.PartialObjectMetadata{before, after} {
+		if o != nil && metav1.GetControllerOf(o) != nil {
+			return false // its owner makes it in every cluster
+		}
+	}
+	switch {
+	case before == nil || after == nil || before.UID != after.UID:
+		return true
+	case before.ResourceVersion == after.ResourceVersion:
+		return false // a watch that began again
+	case after.Generation == 0:
+		return true // the API server does not count the changes of this kind
+	default: // otherwise a status was written
+		return before.Generation != after.Generation || !labels.Equals(before.Labels, after.Labels) ||
+			before.Annotations[digestAnnotation] != after.Annotations[digestAnnotation] ||
+			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)
+	}
+}
+
+// interests are the interests of Applications, by place. The zero value has none.
+type interests struct {
+	byApp   map[types.NamespacedName][]interest
+	byPlace map[place]map[types.NamespacedName]bool
+	// places counts those of a resource.
+	places map[schema.GroupVersionResource]int
+}
+
+// set replaces the interests of an Application.
+func (i *interests) set(app types.NamespacedName, list []interest) {
+	if i.byApp == nil {
+		i.byApp, i.byPlace = map[types.NamespacedName][]interest{}, map[place]map[types.NamespacedName]bool{}
+		i.places = map[schema.GroupVersionResource]int{}
+	}
+	for _, old := range i.byApp[app] {
+		if apps := i.byPlace[old.place]; apps != nil {
+			if delete(apps, app); len(apps) == 0 {
+				delete(i.byPlace, old.place)
+				i.places[old.resource]--
+			}
+		}
+	}
+	delete(i.byApp, app)
+	if len(list) == 0 {
+		return
+	}
+	i.byApp[app] = list
+	for _, one := range list {
+		if i.byPlace[one.place] == nil {
+			i.byPlace[one.place] = map[types.NamespacedName]bool{}
+			i.places[one.resource]++
+		}
+		i.byPlace[one.place][app] = true
+	}
+}
+
+// of are the Applications that select an object, as it was or as it is.
+func (i *interests) of(resource schema.GroupVersionResource, versions ...*metav1.PartialObjectMetadata) []types.NamespacedName {
+	var out []types.NamespacedName
+	seen := map[types.NamespacedName]bool{}
+	for _, o := range versions {
+		if o == nil {
+			continue
+		}
+		at := place{resource, o.Namespace}
+		for app := range i.byPlace[at] {
+			selects := func(one interest) bool { return one.place == at && one.matches(o) }
+			if !seen[app] && slices.ContainsFunc(i.byApp[app], selects) {
+				seen[app], out = true, append(out, app)
+			}
+		}
+	}
+	return out
+}
+
+// at are the Applications that are interested in a place, or, without a namespace, in any place of a resource.
+func (i *interests) at(p place) []types.NamespacedName {
+	var out []types.NamespacedName
+	for one, apps := range i.byPlace {
+		if one.resource == p.resource && (p.namespace == "" || one.namespace == p.namespace) {
+			for app := range apps {
+				out = append(out, app)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package selection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/objects"
+	"shipper.dev/shipper/reconciler/retry"
+)
+
+const (
+	// page is how many objects one request reads.
+	page = 500
+	// sideBySide is how many requests of a pass run at the same time.
+	sideBySide = 8
+	// enough is how many times the bounds of content are read before a pass reads no more.
+	enough = 4
+)
+
+// preferred lists what is served, in the versions that the API server prefers.
+type preferred interface {
+	ServerPreferredNamespacedResourcesWithContext(ctx context.Context) ([]*metav1.APIResourceList, error)
+}
+
+// reader reads selected objects from the API server.
+type reader struct {
+	client    client.Reader
+	mapper    meta.RESTMapper
+	discovery preferred
+	policy    objects.Policy
+}
+
+// query is one selector, resolved: objects of a kind in a namespace.
+type query struct {
+	gvk   schema.GroupVersionKind
+	place place
+	// name is that of the only object; empty for all.
+	name string
+	// labels are nil for all.
+	labels labels.Selector
+	// withContent is true for Namespaces whose content is selected.
+	withContent bool
+}
+
+func (q query) interest() interest { return interest{place: q.place, name: q.name, labels: q.labels} }
+
+// found is what a query has read, normalised.
+type found struct {
+	query
+	objects []unstructured.Unstructured
+	// note says why an object that is selected by name is not among them; empty if it is.
+	note string
+}
+
+// queries resolves the selectors of an Application. Errors are *problem.
+func (r *reader) queries(app *shipper.Application) ([]query, error) {
+	var out []query
+	for i, s := range app.Spec.Template.Resources.Select {
+		path := fmt.Sprintf("spec.template.resources.select[%d]", i)
+		var versions []string
+		if s.Version != "" {
+			versions = []string{s.Version}
+		}
+		mapping, err := r.mapper.RESTMapping(schema.GroupKind{Group: s.Group, Kind: s.Kind}, versions...)
+		if meta.IsNoMatchError(err) {
+			return nil, problemf(shipper.SelectionNotReadable, retry.Recheck, "%s: the API server does not serve %s",
+				path, schema.GroupVersionKind{Group: s.Group, Version: s.Version, Kind: s.Kind})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: finding the kind: %w", path, err)
+		}
+		q := query{gvk: mapping.GroupVersionKind, place: place{resource: mapping.Resource}, name: s.Name}
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			if q.place.namespace = s.Namespace; q.place.namespace == "" {
+				q.place.namespace = app.Namespace
+			}
+		}
+		if s.LabelSelector != nil {
+			if q.labels, err = metav1.LabelSelectorAsSelector(s.LabelSelector); err != nil {
+				return nil, problemf(shipper.SelectionInvalid, retry.Wait, "%s.labelSelector: %s", path, err)
+			}
+		}
+		if refusal := r.policy.Refused(q.gvk, q.place.namespace, q.name); refusal != nil {
+			return nil, problemf(shipper.SelectionNotAllowed, retry.Wait, "%s.%s: %s", path, refusal.Field, refusal.Reason)
+		}
+		q.withContent = q.gvk.GroupKind() == namespaces && s.Content != shipper.ContentNone
+		out = append(out, q)
+	}
+	return out, nil
+}
+
+var namespaces = schema.GroupKind{Kind: "Namespace"}
+
+// read reads what queries select, and the content of the Namespaces among it. Errors that concern rights are *problem.
+func (r *reader) read(ctx context.Context, queries []query) ([]found, error) {
+	bound := &bound{}
+	out, err := r.all(ctx, queries, bound)
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bool{}
+	for _, f := range out {
+		for i := range f.objects {
+			if f.withContent {
+				names[f.objects[i].GetName()] = true
+			}
+		}
+	}
+	if len(names) == 0 {
+		return out, nil
+	}
+	kinds, err := r.kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var inside []query
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		for _, q := range kinds {
+			q.place.namespace = name
+			inside = append(inside, q)
+		}
+	}
+	content, err := r.all(ctx, inside, bound)
+	return append(out, content...), err
+}
+
+// all makes queries side by side. The results are in their order.
+func (r *reader) all(ctx context.Context, queries []query, bound *bound) ([]found, error) {
+	out := make([]found, len(queries))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(sideBySide)
+	for i, q := range queries {
+		group.Go(func() error {
+			var err error
+			if q.name != "" {
+				out[i], err = r.get(ctx, q, bound)
+			} else {
+				out[i], err = r.list(ctx, q, bound)
+			}
+			return err
+		})
+	}
+	return out, group.Wait()
+}
+
+// get reads the object of a name.
+func (r *reader) get(ctx context.Context, q query, bound *bound) (found, error) {
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(q.gvk)
+	out := found{query: q}
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: q.place.namespace, Name: q.name}, o)
+	if apierrors.IsNotFound(err) {
+		o.SetNamespace(q.place.namespace)
+		o.SetName(q.name)
+		out.note = objects.KeyOf(o).String() + " does not exist"
+		return out, nil
+	}
+	if err != nil {
+		return out, notRead(q, "get", err)
+	}
+	if q.withContent && o.GetDeletionTimestamp() != nil {
+		return out, problemf(shipper.SelectionNotReadable, retry.Wait,
+			"Namespace %s is being deleted: its content is not taken any more, and what is placed stays", q.name)
+	}
+	if reason, skip := r.policy.Skip(o); skip {
+		out.note = objects.KeyOf(o).String() + " is left out: " + reason
+		return out, nil
+	}
+	_, err = out.add(o, bound)
+	return out, err
+}
+
+// list reads objects in pages.
+func (r *reader) list(ctx context.Context, q query, bound *bound) (found, error) {
+	out := found{query: q}
+	options := []client.ListOption{client.InNamespace(q.place.namespace), client.Limit(page)}
+	if q.labels != nil {
+		options = append(options, client.MatchingLabelsSelector{Selector: q.labels})
+	}
+	for next := ""; ; {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(q.gvk.GroupVersion().WithKind(q.gvk.Kind + "List"))
+		if err := r.client.List(ctx, list, append(slices.Clone(options), client.Continue(next))...); err != nil {
+			return out, notRead(q, "list", err)
+		}
+		for i := range list.Items {
+			if _, skip := r.policy.Skip(&list.Items[i]); skip {
+				continue
+			}
+			if full, err := out.add(&list.Items[i], bound); full || err != nil {
+				return out, err
+			}
+		}
+		if next = list.GetContinue(); next == "" {
+			return out, nil
+		}
+	}
+}
+
+// add adds a live object. full is true when so much was read that the content is too large in any case.
+func (f *found) add(o *unstructured.Unstructured, bound *bound) (full bool, err error) {
+	is := objects.Normalise(o)
+	text, err := objects.Canonical(is)
+	if err != nil {
+		return false, err
+	}
+	f.objects = append(f.objects, *is)
+	return bound.count(len(text)), nil
+}
+
+// bound counts what a pass has read, so that a large namespace does not fill the memory.
+type bound struct{ objects, bytes atomic.Int64 }
+
+func (b *bound) count(bytes int) (full bool) {
+	return b.objects.Add(1) > enough*objects.MaxObjects || b.bytes.Add(int64(bytes)) > enough*objects.MaxBytes
+}
+
+// kinds are queries, without a namespace, for all kinds with namespaces that may be placed.
+func (r *reader) kinds(ctx context.Context) ([]query, error) {
+	lists, err := r.discovery.ServerPreferredNamespacedResourcesWithContext(ctx)
+	if partial, ok := errors.AsType[*discovery.ErrGroupDiscoveryFailed](err); ok {
+		for gv, cause := range partial.Groups {
+			// A group that does not answer must not look as if its objects were gone. Nothing of some groups is ever placed.
+			if (objects.Policy{}).Refused(gv.WithKind("*"), "", "") == nil {
+				return nil, fmt.Errorf("discovering the kinds of %s: %w", gv, cause)
+			}
+		}
+		err = nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("discovering what the API server serves: %w", err)
+	}
+	var out []query
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return nil, fmt.Errorf("discovering what the API server serves: %w", err)
+		}
+		for _, one := range list.APIResources {
+			gvk := gv.WithKind(one.Kind)
+			stored := slices.Contains(one.Verbs, "list") && slices.Contains(one.Verbs, "create") && !strings.Contains(one.Name, "/")
+			if stored && r.policy.Refused(gvk, "", "") == nil {
+				out = append(out, query{gvk: gvk, place: place{resource: gv.WithResource(one.Name)}})
+			}
+		}
+	}
+	return out, nil
+}
+
+// scope is the objects.Scope of the management cluster.
+func (r *reader) scope(gk schema.GroupKind) (namespaced, known bool) {
+	mapping, err := r.mapper.RESTMapping(gk)
+	if err != nil {
+		return false, false
+	}
+	return mapping.Scope.Name() == meta.RESTScopeNameNamespace, true
+}
+
+// interests are those of queries and of what they have found: for each selected Namespace also the usual kinds, as far as they are served,
+// and CustomResourceDefinitions.
+func (r *reader) interests(queries []query, all []found) []interest {
+	var out []interest
+	content := map[string]bool{}
+	for _, q := range queries {
+		out = append(out, q.interest())
+		if q.withContent && q.name != "" {
+			content[q.name] = true
+		}
+	}
+	for _, f := range all {
+		switch {
+		case f.withContent:
+			for i := range f.objects {
+				content[f.objects[i].GetName()] = true
+			}
+		case len(f.objects) > 0:
+			out = append(out, f.interest())
+		}
+	}
+	for name := range content {
+		for _, gk := range usualKinds {
+			if mapping, err := r.mapper.RESTMapping(gk); err == nil && r.policy.Refused(mapping.GroupVersionKind, name, "") == nil {
+				out = append(out, interest{place: place{mapping.Resource, name}})
+			}
+		}
+	}
+	if len(content) > 0 {
+		out = append(out, interest{place: place{resource: definitions}})
+	}
+	return out
+}
+
+// notRead describes an error of a request.
+func notRead(q query, verb string, err error) error {
+	if !apierrors.IsForbidden(err) {
+		return fmt.Errorf("reading %s: %w", q.gvk.Kind, err)
+	}
+	what := q.place.resource.GroupResource().String()
+	if q.name != "" {
+		what += " " + q.name
+	}
+	command := shipper.BindEverywhereCommand(shipper.ResourceSelectorRole)
+	if q.place.namespace != "" {
+		what += " in namespace " + q.place.namespace
+		command = shipper.BindCommand(shipper.ResourceSelectorRole, q.place.namespace)
+	}
+	p := problemf(shipper.SelectionNotReadable, retry.Recheck, "Shipper may not %s %s; an administrator may let it: %s", verb, what, command)
+	p.cause = err
+	return p
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package selection
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/objects"
+)
+
+// object is one of a kind of the core group, with data.
+func object(kind, namespace, name, value string) unstructured.Unstructured {
+	metadata := map[string]any{"name": name}
+	if namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	o := map[string]any{"apiVersion": "v1", "kind": kind, "metadata": metadata}
+	if value != "" {
+		o["data"] = map[string]any{"value": value}
+	}
+	return unstructured.Unstructured{Object: o}
+}
+
+// envelope is an Envelope of manifests.
+func envelope(name string, manifests ...unstructured.Unstructured) unstructured.Unstructured {
+	var list []any
+	for _, m := range manifests {
+		list = append(list, m.Object)
+	}
+	return unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "shipper.booking.com/v1alpha1", "kind": "Envelope", "metadata": map[string]any{"name": name, "namespace": "work"},
+		"spec": map[string]any{"manifests": list},
+	}}
+}
+
+func coreScope(gk schema.GroupKind) (namespaced, known bool) {
+	return gk.Kind != "Namespace", gk.Group == ""
+}
+
+// taken is all that a plan comes to.
+type planned struct {
+	Objects, Notes []string
+	Reason         string
+}
+
+func TestContentIsMadeOfWhatWasRead(t *testing.T) {
+	a, b := object("ConfigMap", "work", "a", "1"), object("ConfigMap", "work", "b", "1")
+	read := func(list ...unstructured.Unstructured) []found { return []found{{objects: list}} }
+	for sentence, tc := range map[string]struct {
+		read []found
+		want planned
+	}{
+		"two queries that find one object take it once": {
+			append(read(a, b), found{objects: []unstructured.Unstructured{a}}), planned{Objects: []string{"ConfigMap work/a", "ConfigMap work/b"}},
+		},
+		"an Envelope is replaced by its manifests, which get its namespace": {
+			read(envelope("e", object("ConfigMap", "", "c", "1")), a), planned{Objects: []string{"ConfigMap work/a", "ConfigMap work/c"}},
+		},
+		"an Envelope that two queries find is unpacked once": {
+			append(read(envelope("e", b)), read(envelope("e", b))...), planned{Objects: []string{"ConfigMap work/b"}},
+		},
+		"equal objects of two sources are one": {
+			read(envelope("e", a), a), planned{Objects: []string{"ConfigMap work/a"}},
+		},
+		"two sources with different content are refused": {
+			read(envelope("e", object("ConfigMap", "", "a", "2")), a), planned{Reason: "SelectionInvalid"},
+		},
+		"an Envelope with a Pod is refused": {
+			read(envelope("e", object("Pod", "", "a", ""))), planned{Reason: "SelectionInvalid"},
+		},
+		"an object that does not exist is noted": {
+			[]found{{objects: []unstructured.Unstructured{a}}, {note: "ConfigMap work/x does not exist"}},
+			planned{Objects: []string{"ConfigMap work/a"}, Notes: []string{"ConfigMap work/x does not exist"}},
+		},
+		"nothing is never content": {[]found{{note: "ConfigMap work/x does not exist"}}, planned{Reason: "SelectionEmpty"}},
+		"2,001 objects are too many": {
+			read(many(2001)...), planned{Reason: "SelectionTooLarge"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			content, err := planContent(tc.read, objects.Policy{}, coreScope)
+			var got planned
+			if p, ok := errors.AsType[*problem](err); ok {
+				got.Reason = p.reason
+			} else if err != nil {
+				t.Fatal(err)
+			} else {
+				list, err := objects.Join(content.parts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := range list {
+					got.Objects = append(got.Objects, objects.KeyOf(&list[i]).String())
+				}
+				got.Notes = content.notes
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func many(n int) []unstructured.Unstructured {
+	out := make([]unstructured.Unstructured, n)
+	for i := range out {
+		out[i] = object("ConfigMap", "work", fmt.Sprintf("c%04d", i), "1")
+	}
+	return out
+}
+
+func TestContentThatIsTooLargeNamesTheLargestObjects(t *testing.T) {
+	var list []unstructured.Unstructured
+	for i := range 9 {
+		list = append(list, object("ConfigMap", "work", fmt.Sprintf("c%d", i), strings.Repeat("x", 1<<20)))
+	}
+	_, err := planContent([]found{{objects: list}}, objects.Policy{}, coreScope)
+	p, ok := errors.AsType[*problem](err)
+	if !ok || p.reason != shipper.SelectionTooLarge || strings.Count(p.message, "ConfigMap work/c") != 5 {
+		t.Errorf("9 MiB end with %v", err)
+	}
+}
+
+// pins is what decides whether content is taken.
+type pins struct {
+	follow  shipper.ResourcesFollow
+	pin     string
+	taken   shipper.TakenResources
+	refresh string
+	// edited is true if the template is not the one that was taken.
+	edited bool
+	digest string
+}
+
+func TestPinsFollowContentAndRequests(t *testing.T) {
+	d := func(n int) string { return fmt.Sprintf("%064d", n) }
+	base := &shipper.Application{}
+	base.Spec.Template.Resources = &shipper.Resources{Follow: shipper.FollowOnRefresh}
+	onRefresh, err := wanted(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := onRefresh.Template
+	type result struct {
+		Reads bool
+		// Pin is the new pin, or "stays".
+		Pin   string
+		Taken shipper.TakenResources
+	}
+	stays := func(reads bool) result { return result{Reads: reads, Pin: "stays"} }
+	for sentence, tc := range map[string]struct {
+		in   pins
+		want result
+	}{
+		"without a pin content is taken": {
+			pins{digest: d(1)}, result{true, d(1), shipper.TakenResources{Digest: d(1)}},
+		},
+		"equal content makes no write": {
+			pins{pin: d(1), taken: shipper.TakenResources{Digest: d(1)}, digest: d(1)}, stays(true),
+		},
+		"other content is pinned": {
+			pins{pin: d(1), taken: shipper.TakenResources{Digest: d(1)}, digest: d(2)}, result{true, d(2), shipper.TakenResources{Digest: d(2)}},
+		},
+		"after a rollback the same content is not taken again": {
+			pins{pin: d(1), taken: shipper.TakenResources{Digest: d(2)}, digest: d(2)}, stays(true),
+		},
+		"after a rollback other content is taken": {
+			pins{pin: d(1), taken: shipper.TakenResources{Digest: d(2)}, digest: d(3)}, result{true, d(3), shipper.TakenResources{Digest: d(3)}},
+		},
+		"after a rollback a refresh takes the content": {
+			pins{pin: d(1), taken: shipper.TakenResources{Digest: d(2)}, digest: d(2), refresh: "x"},
+			result{true, d(2), shipper.TakenResources{Digest: d(2), Refresh: "x"}},
+		},
+		"a refresh of equal content is noted": {
+			pins{pin: d(1), taken: shipper.TakenResources{Digest: d(1)}, digest: d(1), refresh: "x"},
+			result{true, d(1), shipper.TakenResources{Digest: d(1), Refresh: "x"}},
+		},
+		"with OnRefresh changed content is not read": {
+			pins{follow: "OnRefresh", pin: d(1), taken: shipper.TakenResources{Digest: d(1), Template: hash}, digest: d(2)}, stays(false),
+		},
+		"with OnRefresh a refresh takes it": {
+			pins{follow: "OnRefresh", pin: d(1), taken: shipper.TakenResources{Digest: d(1), Template: hash}, digest: d(2), refresh: "x"},
+			result{true, d(2), shipper.TakenResources{Digest: d(2), Refresh: "x", Template: hash}},
+		},
+		"with OnRefresh an edit of the template takes it": {
+			pins{follow: "OnRefresh", pin: d(1), taken: shipper.TakenResources{Digest: d(1), Template: "other"}, digest: d(2)},
+			result{true, d(2), shipper.TakenResources{Digest: d(2), Template: hash}},
+		},
+		"with OnRefresh a rollback is no edit": {
+			pins{follow: "OnRefresh", pin: d(1), taken: shipper.TakenResources{Digest: d(2), Template: "other"}, digest: d(2)}, stays(false),
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			app := base.DeepCopy()
+			app.Spec.Template.Resources.Follow = tc.in.follow
+			if tc.in.pin != "" {
+				app.Spec.Template.Pins = &shipper.Pins{Resources: tc.in.pin}
+			}
+			app.Annotations = map[string]string{}
+			if tc.in.taken.Digest != "" {
+				text, _ := json.Marshal(tc.in.taken)
+				app.Annotations[shipper.AppResourcesTakenAnnotation] = string(text)
+			}
+			if tc.in.refresh != "" {
+				app.Annotations[shipper.AppResourcesRefreshAnnotation] = tc.in.refresh
+			}
+			is, err := wanted(app)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := result{Reads: follows(app, is), Pin: "stays"}
+			if got.Reads {
+				next, err := planPin(app, tc.in.digest, is)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if next != nil {
+					got.Pin, got.Taken = pinOf(next), takenOf(next)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInterestsMatchObjectsAsTheyWereAndAsTheyAre(t *testing.T) {
+	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	at := place{configMaps, "work"}
+	labelled, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all interests
+	all.set(key("named"), []interest{{place: at, name: "x"}})
+	all.set(key("labelled"), []interest{{place: at, labels: labelled}})
+	all.set(key("all"), []interest{{place: at}})
+	all.set(key("elsewhere"), []interest{{place: place{configMaps, "other"}}})
+	all.set(key("ended"), []interest{{place: at}})
+	all.set(key("ended"), nil)
+	of := func(versions ...*metav1.PartialObjectMetadata) []string {
+		names := map[string]bool{}
+		for _, app := range all.of(configMaps, versions...) {
+			names[app.Name] = true
+		}
+		return slices.Sorted(maps.Keys(names))
+	}
+	meta := func(name string, labels map[string]string) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "work", Name: name, Labels: labels}}
+	}
+	got := [][]string{
+		of(nil, meta("x", nil)), of(nil, meta("y", map[string]string{"a": "b"})), of(meta("y", map[string]string{"a": "b"}), meta("y", nil)),
+		of(meta("y", nil), nil),
+	}
+	want := [][]string{{"all", "named"}, {"all", "labelled"}, {"all", "labelled"}, {"all"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if all.places[configMaps] != 2 {
+		t.Errorf("%d places are counted", all.places[configMaps])
+	}
+}
+
+func TestOnlyChangesThatMayChangeContentConcern(t *testing.T) {
+	stripped := func(change func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
+		o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "work", Name: "x", UID: "1", ResourceVersion: "1", Generation: 1, Annotations: map[string]string{"a": "b"},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "x"}},
+		}}
+		change(o)
+		out, err := strip(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		small, ok := out.(*metav1.PartialObjectMetadata)
+		if !ok || small.ManagedFields != nil {
+			t.Fatalf("it is stripped to %v", out)
+		}
+		return small
+	}
+	before := stripped(func(*metav1.PartialObjectMetadata) {})
+	always := true
+	for sentence, tc := range map[string]struct {
+		before, after *metav1.PartialObjectMetadata
+		want          bool
+	}{
+		"it appears":          {nil, before, true},
+		"it is gone":          {before, nil, true},
+		"a watch begins":      {before, before, false},
+		"a status is written": {before, stripped(func(o *metav1.PartialObjectMetadata) { o.ResourceVersion = "2" }), false},
+		"a spec is written": {
+			before, stripped(func(o *metav1.PartialObjectMetadata) { o.ResourceVersion, o.Generation = "2", 2 }), true,
+		},
+		"an annotation is written": {
+			before, stripped(func(o *metav1.PartialObjectMetadata) { o.ResourceVersion, o.Annotations["a"] = "2", "c" }), true,
+		},
+		"an object without a generation is written": {
+			stripped(func(o *metav1.PartialObjectMetadata) { o.Generation = 0 }),
+			stripped(func(o *metav1.PartialObjectMetadata) { o.ResourceVersion, o.Generation = "2", 0 }), true,
+		},
+		"a controller makes it": {
+			nil, stripped(func(o *metav1.PartialObjectMetadata) {
+				o.OwnerReferences = []metav1.OwnerReference{{Kind: "Deployment", Name: "x", Controller: &always}}
+			}), false,
+		},
+	} {
+		if got := concerns(tc.before, tc.after); got != tc.want {
+			t.Errorf("%s: concerns is %t", sentence, got)
+		}
+	}
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package selection
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/resourcesnapshot"
+	"shipper.dev/shipper/reconciler/retry"
+)
+
+// histories reads the Releases of an Application from the cache.
+type histories interface {
+	Releases(ctx context.Context, app client.ObjectKey) ([]*shipper.Release, error)
+}
+
+// Reconciler takes the content of Applications with resources.
+type Reconciler struct {
+	client    client.Client
+	snapshots *resourcesnapshot.Snapshots
+	releases  histories
+	reader    *reader
+	global    string
+	clock     clock.PassiveClock
+	changes   *changes
+	watches   *watches
+	recorder  events.EventRecorder
+	retrier   *retry.Retrier[ctrl.Request]
+	lag       prometheus.Histogram
+
+	mu sync.Mutex
+	// taken has for each Application a hash of what the last complete pass read of it. While it is the same and no selected object changes,
+	// another pass would find nothing new.
+	taken map[types.NamespacedName]string
+}
+
+// Reconcile takes the content of one Application.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	app := &shipper.Application{}
+	err := r.client.Get(ctx, req.NamespacedName, app)
+	if err != nil || app.DeletionTimestamp != nil {
+		r.forget(ctx, req.NamespacedName)
+		return r.retrier.Persisted(req, client.IgnoreNotFound(err))
+	}
+	rels, err := r.releases.Releases(ctx, req.NamespacedName)
+	if err != nil {
+		return r.retrier.Persisted(req, err)
+	}
+	rels = own(app, rels)
+	if err := r.snapshots.Settle(ctx, app, rels); err != nil {
+		return r.settled(req, err)
+	}
+	if app.Spec.Template.Resources == nil {
+		r.forget(ctx, req.NamespacedName)
+		return r.settled(req, r.report(ctx, app, nil))
+	}
+	is, err := wanted(app)
+	switch {
+	case err != nil:
+		return r.settled(req, r.report(ctx, app, problemf(shipper.SelectionInvalid, retry.Wait, "%s", err)))
+	case isRestored(app):
+		return r.retrier.Again(req), nil // until the rollout reconciler has written a status
+	case !follows(app, is):
+		r.watches.set(ctx, req.NamespacedName, nil)
+		return r.settled(req, nil)
+	}
+	if wait := r.changes.wait(req.NamespacedName); wait > 0 && pinOf(app) != "" {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
+	first, changed := r.changes.take(req.NamespacedName)
+	if !changed && r.isTaken(app) {
+		return r.settled(req, nil)
+	}
+	content, err := r.take(ctx, app)
+	if err == nil {
+		err = r.pin(ctx, app, rels, content, is, first)
+	}
+	if err != nil && changed {
+		r.changes.add(req.NamespacedName)
+	}
+	return r.outcome(ctx, req, app, content, err)
+}
+
+// take reads what an Application selects. It starts the watches before it reads, so that no change is lost between. With follow OnRefresh
+// there are none.
+func (r *Reconciler) take(ctx context.Context, app *shipper.Application) (*content, error) {
+	key := client.ObjectKeyFromObject(app)
+	watch := func(list []interest) {
+		if app.Spec.Template.Resources.Follow != shipper.FollowOnRefresh {
+			r.watches.set(ctx, key, list)
+		}
+	}
+	queries, err := r.reader.queries(app)
+	if err != nil {
+		watch([]interest{{place: place{resource: definitions}}})
+		return nil, err
+	}
+	watch(append(r.reader.interests(queries, nil), r.watches.known(key)...))
+	all, err := r.reader.read(ctx, queries)
+	if err != nil {
+		return nil, err
+	}
+	watch(r.reader.interests(queries, all))
+	return planContent(all, r.reader.policy, r.reader.scope)
+}
+
+// outcome reports what a pass has come to, and says when the next one is.
+func (r *Reconciler) outcome(
+	ctx context.Context, req ctrl.Request, app *shipper.Application, content *content, err error,
+) (ctrl.Result, error) {
+	if passing(err) {
+		return r.retrier.Again(req), nil
+	}
+	p := problemOf(app, err)
+	var reportErr error
+	if p != nil {
+		reportErr = r.report(ctx, app, p)
+	} else if err == nil {
+		r.setTaken(app)
+		reportErr = r.reportTaken(ctx, app, content)
+	}
+	switch {
+	case err == nil || reportErr != nil:
+		return r.settled(req, reportErr)
+	case p == nil:
+		return r.settled(req, err)
+	}
+	switch p.action {
+	case retry.Wait:
+		return r.settled(req, nil)
+	case retry.Recheck:
+		r.retrier.Forget(req)
+		return ctrl.Result{RequeueAfter: recheck}, nil
+	case retry.Requeue:
+		return r.retrier.Again(req), nil
+	default:
+		return ctrl.Result{}, fmt.Errorf("taking the resources of Application %s: %w", req, err)
+	}
+}
+
+// settled is the result of a pass that ended with writes to the management cluster.
+func (r *Reconciler) settled(req ctrl.Request, err error) (ctrl.Result, error) {
+	if passing(err) {
+		return r.retrier.Again(req), nil
+	}
+	return r.retrier.Persisted(req, err)
+}
+
+// passing reports whether a failure is only a concurrent write, or one that the cache does not show yet.
+func passing(err error) bool { return err != nil && resourcesnapshot.Passing(err) }
+
+// forget ends what is kept in memory for an Application.
+func (r *Reconciler) forget(ctx context.Context, app types.NamespacedName) {
+	r.watches.set(ctx, app, nil)
+	r.changes.take(app)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.taken, app)
+}
+
+// isTaken reports whether the last complete pass has read an Application as it is now.
+func (r *Reconciler) isTaken(app *shipper.Application) bool {
+	r.mu.Lock()
+	was := r.taken[client.ObjectKeyFromObject(app)]
+	r.mu.Unlock()
+	is, err := fingerprint(app)
+	return err == nil && was == is
+}
+
+func (r *Reconciler) setTaken(app *shipper.Application) {
+	is, err := fingerprint(app)
+	if err != nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.taken[client.ObjectKeyFromObject(app)] = is
+}
+
+// fingerprint is a hash of what a pass reads of an Application.
+func fingerprint(app *shipper.Application) (string, error) {
+	return sum([]any{app.UID, app.Spec.Template, app.Annotations[shipper.AppResourcesRefreshAnnotation],
+		app.Annotations[shipper.AppResourcesTakenAnnotation], app.Annotations[shipper.AppSelectedByAnnotation]})
+}
+
+// isRestored reports whether an Application may have been restored from a backup without its Releases: while it has no condition, the
+// rollout reconciler holds it, and any condition would end that.
+func isRestored(app *shipper.Application) bool {
+	return len(app.Status.Conditions) == 0 && app.Annotations[shipper.AppHighestObservedGenerationAnnotation] != ""
+}
+
+// isPartOf reports whether a ResourceSnapshot of that name has content with a digest.
+func isPartOf(name, digest string) bool {
+	first := shipper.ResourceSnapshotName(digest, 1)
+	return strings.HasPrefix(name, first[:len(first)-1])
+}
