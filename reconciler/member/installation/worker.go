@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/member/drift"
 	"shipper.dev/shipper/reconciler/member/traffic"
 )
 
@@ -44,7 +45,7 @@ type Worker struct {
 	fleet           *fleet.Fleet
 	renderer        Renderer
 	clock           clock.PassiveClock
-	drifts          driftMemories
+	drifts          drift.Memories[item]
 	initialSelector traffic.InitialSelector
 	// corrected counts what was corrected.
 	corrected *prometheus.CounterVec
@@ -62,4 +63,4 @@ func NewWorker(o Options) *Worker {
 func (w *Worker) Metrics() prometheus.Collector { return w.corrected }
 
 // Forget a target that is gone.
-func (w *Worker) Forget(target types.NamespacedName) { w.drifts.forget(target) }
+func (w *Worker) Forget(target types.NamespacedName) { w.drifts.Forget(target) }
