@@ -9,6 +9,7 @@
 //   - verify checks digests, and Helm signatures.
 //   - values merges the values of an Application for one cluster.
 //   - render opens an archive, runs its templates in package engine, and returns the objects to install.
+//   - objects normalises, digests, splits and judges the objects of Applications with resources, which have no chart.
 //   - lru and keyedsemaphore bound memory and concurrency.
 //
 // Package repository imports index, verify, values and render; render imports values and verify; all import chart.

@@ -41,6 +41,9 @@ var (
 // regular are the functions with regular expressions: compiling one takes up to 100 MB, and the cost of a match does not show that.
 var regular = []string{"matches", "find", "findAll"}
 
+// ErrNotScalar means that an expression tests two lists, maps or values of unknown type for equality.
+var ErrNotScalar = errors.New("compares lists, maps or dyn(…): compare texts, numbers, booleans or times")
+
 // permit returns an error if an expression has a construct whose cost is not bounded. The type checker may change the names of
 // functions, and compiles regular expressions: permit is called before and after it.
 func (l *Language) permit(tree *cel.Ast) error {
@@ -82,7 +85,7 @@ func (l *Language) permitCall(tree *ast.AST, call ast.CallExpr) error {
 	case operators.Equals, operators.NotEquals:
 		// The same list may be in a list many times: comparing it takes exponential time.
 		if !slices.ContainsFunc(args, scalar) {
-			return errors.New("compares lists, maps or dyn(…): compare texts, numbers, booleans or times")
+			return ErrNotScalar
 		}
 	case operators.In, "indexOf", "lastIndexOf":
 		if !scalar(args[0]) {

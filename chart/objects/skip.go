@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// SnapshotSecretType is the type of the Secrets that keep the Secrets of a snapshot.
+const SnapshotSecretType = "shipper.booking.com/resources"
+
+// skipRules give the reason why an object is left out; empty for none.
+var skipRules = []func(*unstructured.Unstructured) string{
+	skipDeleted, skipControlled, skipInstalled, skipSecret, skipConfigMap, skipServiceAccount, skipBuiltIn,
+}
+
+func skipDeleted(o *unstructured.Unstructured) string {
+	if o.GetDeletionTimestamp() != nil {
+		return "it is being deleted"
+	}
+	return ""
+}
+
+// skipControlled leaves out ReplicaSets of Deployments, Jobs of CronJobs and the like.
+func skipControlled(o *unstructured.Unstructured) string {
+	if owner := metav1.GetControllerOf(o); owner != nil {
+		return fmt.Sprintf("it is made by its owner, %s %s", owner.Kind, owner.Name)
+	}
+	return ""
+}
+
+// skipInstalled leaves out what Shipper installs of charts if the management cluster is also an application cluster.
+func skipInstalled(o *unstructured.Unstructured) string {
+	if o.GetLabels()[shipper.OwnedByLabel] != "" {
+		return fmt.Sprintf("the Application %q installs it here", o.GetLabels()[shipper.AppLabel])
+	}
+	return ""
+}
+
+// secretTypes are the types of Secrets that are left out.
+var secretTypes = map[string]string{
+	"kubernetes.io/service-account-token": "it is a token for this cluster",
+	"bootstrap.kubernetes.io/token":       "it is a token for this cluster",
+	"helm.sh/release.v1":                  "it is Helm's record of what is installed in this cluster",
+	shipper.ValuesSecretType:              "it is Shipper's record of a Release",
+	SnapshotSecretType:                    "it is Shipper's record of a Release",
+}
+
+func skipSecret(o *unstructured.Unstructured) string {
+	if KeyOf(o).GroupKind() != secret {
+		return ""
+	}
+	kind, _, _ := unstructured.NestedString(o.Object, "type")
+	return secretTypes[kind]
+}
+
+func skipConfigMap(o *unstructured.Unstructured) string {
+	_, isAnchor, _ := unstructured.NestedString(o.Object, "data", shipper.AnchorTargetUIDKey)
+	_, isLock := o.GetAnnotations()["control-plane.alpha.kubernetes.io/leader"]
+	switch {
+	case KeyOf(o).GroupKind() != configMap:
+		return ""
+	case o.GetName() == "kube-root-ca.crt":
+		return "each cluster publishes its own certificate authority"
+	case isAnchor:
+		return "it is Shipper's record of what is installed in this cluster"
+	case isLock:
+		return "it is a lock of the processes of one cluster"
+	}
+	return ""
+}
+
+func skipServiceAccount(o *unstructured.Unstructured) string {
+	if KeyOf(o).GroupKind() == serviceAccount && o.GetName() == "default" {
+		return "each namespace of each cluster has its own"
+	}
+	return ""
+}
+
+// skipBuiltIn leaves out objects without a namespace that every API server makes. All of a kind would select them too.
+func skipBuiltIn(o *unstructured.Unstructured) string {
+	const own = "the API server of each cluster makes its own"
+	switch gk := KeyOf(o).GroupKind(); {
+	case o.GetLabels()["kubernetes.io/bootstrapping"] == "rbac-defaults",
+		gk == schema.GroupKind{Group: "apiregistration.k8s.io", Kind: "APIService"} &&
+			o.GetLabels()["kube-aggregator.kubernetes.io/automanaged"] != "",
+		gk == schema.GroupKind{Group: "scheduling.k8s.io", Kind: "PriorityClass"} && strings.HasPrefix(o.GetName(), "system-"),
+		gk.Group == "flowcontrol.apiserver.k8s.io" && o.GetAnnotations()["apf.kubernetes.io/autoupdate-spec"] != "":
+		return own
+	}
+	return ""
+}
