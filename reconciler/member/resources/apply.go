@@ -25,7 +25,8 @@ const maxLastApplied = 256 << 10
 
 // apply writes an object by server-side apply. On return the object is as the API server has it.
 func (t Task) apply(ctx context.Context, object *unstructured.Unstructured, how ...client.ApplyOption) error {
-	return t.Cluster.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(object), append(how, client.FieldOwner(shipper.FieldOwner))...)
+	how = append(how, client.FieldOwner(shipper.FieldOwner))
+	return t.Cluster.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(object), how...)
 }
 
 // manifest is an object of the content as it is written, but for the marks.

@@ -3,16 +3,20 @@
 package resources
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // applied makes a Release whose content is written in a way.
@@ -107,4 +111,44 @@ func TestAnAnchorOfAnotherManagementClusterStopsAll(t *testing.T) {
 	same(t, "reason and writes", []any{shipper.ObjectConflict, []string(nil)}, []any{reasonOf(out.Err), writes})
 	f.drop(it)
 	same(t, "writes of the removal", []string(nil), f.remove(it))
+}
+
+func TestProblemsKeepTheirReasons(t *testing.T) {
+	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "work")
+	changed := apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("changed"))
+	f := begin(t)
+	p := f.worker.pass(f.task(f.release(0, "one")))
+	s := func(name string, a action, failed error) *subject {
+		want := entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "work", Name: name}
+		return &subject{want: want, action: a, failed: failed, whose: "others"}
+	}
+	for sentence, tc := range map[string]struct {
+		all      []*subject
+		reason   string
+		action   retry.Action
+		conflict bool
+	}{
+		"a namespace that is not there": {[]*subject{s("a", create, gone)}, shipper.NamespaceMissing, retry.Retry, false},
+		"a concurrent write":            {[]*subject{s("a", write, changed)}, shipper.InProgress, retry.Requeue, true},
+		"a concurrent write, and one not taken": {
+			[]*subject{s("a", write, changed), s("b", leave, nil)}, shipper.NotTakenOver, retry.Requeue, false,
+		},
+		"many of another Application": {
+			[]*subject{s("a", refuse, nil), s("b", refuse, nil)}, shipper.ObjectConflict, retry.Wait, false,
+		},
+		"one that goes, and one that is skipped": {
+			[]*subject{s("a", wait, nil), s("b", "", errSkipped)}, shipper.InProgress, retry.Recheck, false,
+		},
+	} {
+		err := p.problems(tc.all)
+		reason, action := retry.ClassifyInCluster(err)
+		same(t, sentence, []any{tc.reason, tc.action, tc.conflict}, []any{reason, action, retry.Conflict(err)})
+	}
+	var many []*subject
+	for i := range 100 {
+		many = append(many, s(fmt.Sprint("c", i), refuse, nil))
+	}
+	const five = "ConfigMap work/c0 belongs to others; ConfigMap work/c1 belongs to others; ConfigMap work/c2 belongs to others; " +
+		"ConfigMap work/c3 belongs to others; ConfigMap work/c4 belongs to others; "
+	same(t, "the message about many", five+"and 95 more", fmt.Sprint(p.problems(many)))
 }

@@ -55,7 +55,8 @@ func (p *pass) fieldOf(e entry) shipper.DriftedField {
 func (p *pass) compareForeign(ctx context.Context, s *subject) error {
 	target := client.ObjectKeyFromObject(p.Target)
 	known := p.worker.diffs.Of(target, p.Name).Recall(s.want.key())
-	if known.Session == p.Cluster.Session() && known.UID == s.live.UID && known.Edit == s.live.ResourceVersion && known.Digest == s.want.Digest {
+	if known.Session == p.Cluster.Session() && known.UID == s.live.UID && known.Edit == s.live.ResourceVersion &&
+		known.Digest == s.want.Digest {
 		s.compared = &known
 		return nil
 	}

@@ -43,10 +43,15 @@ func waiting(format string, args ...any) error {
 	return &problem{shipper.InProgress, retry.Recheck, fmt.Sprintf(format, args...)}
 }
 
+// errSkipped is why an object was not looked at: an earlier request says that the cluster does not answer.
+var errSkipped error = &problem{shipper.InProgress, retry.Retry, "the cluster does not answer"}
+
 // problemOf words what is wrong with an object that was not written; nil for nothing.
 func (p *pass) problemOf(s *subject, defined bool) error {
 	key := s.want.key()
 	switch {
+	case errors.Is(s.failed, errSkipped):
+		return nil
 	case s.failed != nil:
 		return p.explain(key, s.want.gvk(), s.failed)
 	case s.action == leave:
@@ -84,10 +89,23 @@ func (p *pass) explain(key objects.Key, gvk schema.GroupVersionKind, err error) 
 	case isDenied(err):
 		return &problem{shipper.NotGranted, retry.Recheck, fmt.Sprintf("%s: Shipper's account lacks rights to %s; %s", key, gvk.Kind,
 			p.grant(gvk))}
+	case lacksNamespace(err):
+		return &problem{shipper.NamespaceMissing, retry.Retry, fmt.Sprintf("%s: the cluster has no namespace %q; create it there, or place "+
+			"it as well", key, key.Namespace)}
 	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
 		return &problem{shipper.ApplyConflict, retry.Recheck, fmt.Sprintf("%s: apply.forceConflicts is false, and %s", key, owners(err))}
 	}
 	return fmt.Errorf("%s: %w", key, err)
+}
+
+// lacksNamespace reports whether an object was not made because there is no such namespace.
+func lacksNamespace(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Kind == "namespaces"
 }
 
 // isDenied reports whether an API server refused a request because of RBAC. Admission refuses with the same code, in other words.
@@ -136,12 +154,17 @@ func named(texts []string, separator string) string {
 func together(all []error) error {
 	texts, worst := map[string][]string{}, map[string]retry.Action{}
 	var reasons []string
+	var out []error
 	for _, err := range all {
 		if err == nil {
 			continue
 		}
-		if retry.Unanswered(err) || retry.Conflict(err) { // what to do next depends on the error itself
+		if retry.Unanswered(err) {
 			return err
+		}
+		if retry.Conflict(err) { // it must be found to be one
+			out = []error{err}
+			continue
 		}
 		reason, action := retry.ClassifyInCluster(err)
 		if texts[reason] == nil {
@@ -151,7 +174,6 @@ func together(all []error) error {
 		worst[reason] = max(worst[reason], action)
 	}
 	slices.Sort(reasons)
-	var out []error
 	for _, reason := range reasons {
 		out = append(out, &problem{reason, worst[reason], named(texts[reason], "; ")})
 	}

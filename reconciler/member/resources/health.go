@@ -92,7 +92,7 @@ func (p *pass) judge(ctx context.Context, e entry, ready *objects.Ready) (fleet.
 	h := fleet.Health{Status: string(kstatus.CurrentStatus)}
 	switch good, err := ready.Evaluate(ctx, whole); {
 	case err != nil:
-		h = fleet.Health{Status: string(kstatus.InProgressStatus), Reason: notJudged}
+		h = fleet.Health{Status: string(kstatus.InProgressStatus), Reason: notJudged, Message: err.Error()}
 	case !good:
 		h = fleet.Health{Status: string(kstatus.InProgressStatus), Reason: notReady}
 	}

@@ -149,7 +149,7 @@ func (p *pass) settle(ctx context.Context, all []*subject) {
 // decideOne observes one object. An object that is left alone is compared for the status.
 func (p *pass) decideOne(ctx context.Context, s *subject) {
 	if p.lost.Load() {
-		s.failed = context.Canceled
+		s.failed = errSkipped
 		return
 	}
 	p.observe(ctx, s)

@@ -57,7 +57,8 @@ func TestEachChangeIsWrittenOnceAndNothingIsWrittenAtRest(t *testing.T) {
 
 	again := f.release(1, "one")
 	out, writes = f.place(it)
-	same(t, "the older target", Result{Superseded: true, Reason: shipper.SupersededByNewer, Message: `Release "web-1" writes in this cluster`}, out)
+	const message = `Release "web-1" writes in this cluster`
+	same(t, "the older target", Result{Superseded: true, Reason: shipper.SupersededByNewer, Message: message}, out)
 	same(t, "writes of the older target", []string(nil), writes)
 	_, writes = f.place(again)
 	same(t, "writes of equal content", []string{"apply " + theAnchor}, writes)
@@ -76,25 +77,27 @@ func TestEachChangeIsWrittenOnceAndNothingIsWrittenAtRest(t *testing.T) {
 }
 
 func TestAKilledPassEndsInTheSameState(t *testing.T) {
-	run := func(t *testing.T, kill int) (states [][]string, writes int) {
+	run := func(t *testing.T, kill int, hasty bool) (states [][]string, writes int) {
 		f := begin(t)
 		f.snapshot("one", first)
 		f.snapshot("two", second)
 		f.put("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: other, name: x}, data: {k: theirs}}")
 		f.member.left = kill
-		count := func() {
+		count := func() (killed bool) {
 			writes += len(f.member.writes)
-			if kill >= 0 && writes >= kill {
+			if killed = kill >= 0 && writes >= kill; killed {
 				f.restart()
 				kill = -1
 			}
+			return killed
 		}
 		var it *shipper.InstallationTarget
 		for generation, digest := range []string{"one", "two"} {
 			it = f.release(generation, digest)
 			for range 5 {
-				f.place(it)
-				count()
+				if f.place(it); count() && hasty {
+					break
+				}
 			}
 			states = append(states, f.state())
 		}
@@ -107,14 +110,16 @@ func TestAKilledPassEndsInTheSameState(t *testing.T) {
 		}
 		return append(states, f.state()), writes
 	}
-	want, writes := run(t, -1)
+	want, writes := run(t, -1, false)
 	same(t, "the end", []string{"ConfigMap other/x map[k:theirs]"}, want[len(want)-1])
 	if writes < 12 {
 		t.Fatalf("only %d writes", writes)
 	}
 	for kill := range writes {
-		got, _ := run(t, kill)
+		got, _ := run(t, kill, false)
 		same(t, fmt.Sprintf("killed after %d of %d writes", kill, writes), want, got)
+		got, _ = run(t, kill, true) // the next change comes before another pass
+		same(t, fmt.Sprintf("killed after %d of %d writes, and changed then", kill, writes), want[len(want)-1], got[len(got)-1])
 	}
 }
 
@@ -144,7 +149,10 @@ func TestWhatWasThereIsTakenAsThePolicySays(t *testing.T) {
 			"IfNoDiff takes one that does not differ", shipper.TakeOverIfNoDiff, "gold", "<nil>", 0,
 			[]string{"create", "apply ConfigMap work/a", "apply ConfigMap work/b", "apply"},
 		},
-		{"Always takes it", shipper.TakeOverAlways, "x", "<nil>", 0, []string{"create", "apply ConfigMap work/a", "apply ConfigMap work/b", "apply"}},
+		{
+			"Always takes it", shipper.TakeOverAlways, "x", "<nil>", 0,
+			[]string{"create", "apply ConfigMap work/a", "apply ConfigMap work/b", "apply"},
+		},
 	} {
 		t.Run(tc.sentence, func(t *testing.T) {
 			f := begin(t)
@@ -294,11 +302,14 @@ func TestAnObjectThatAUserMadeAnewIsNotDeleted(t *testing.T) {
 	f.snapshot("one", first)
 	it := f.release(0, "one")
 	f.placed(it)
-	f.must(f.member.admin.Delete(t.Context(), f.get(configMap, "work/a")))
-	f.put("{apiVersion: v1, kind: ConfigMap, metadata: {namespace: work, name: a}, data: {k: theirs}}")
+	restored := f.get(configMap, "work/a") // as from a backup, marks included
+	f.must(f.member.admin.Delete(t.Context(), restored.DeepCopy()))
+	restored.SetResourceVersion("")
+	f.member.setUID(restored)
+	f.must(f.member.admin.Create(t.Context(), restored))
 	f.drop(it)
 	f.remove(it)
-	same(t, "state", []string{"ConfigMap work/a map[k:theirs]", "Namespace /work ours map[]"}, f.state())
+	same(t, "state", []string{"ConfigMap work/a ours map[k:1]", "Namespace /work ours map[]"}, f.state())
 }
 
 func TestReportDiffWritesNothing(t *testing.T) {

@@ -24,6 +24,8 @@ func there(owner, digest string) *metav1.PartialObjectMetadata {
 }
 
 func TestEveryObjectHasOneAction(t *testing.T) {
+	edited := there("team/web", "x")
+	foreign := there("", "")
 	going := there("team/web", "new")
 	going.DeletionTimestamp = &metav1.Time{}
 	foreignGoing := there("", "")
@@ -43,32 +45,38 @@ func TestEveryObjectHasOneAction(t *testing.T) {
 		s      subject
 		want   action
 	}{
-		"what is not there is made":                      {s: subject{}, want: create},
-		"a kind that is not served is awaited":           {s: subject{unserved: true}, want: await},
-		"ours with the digest stays":                     {s: subject{live: there("team/web", "new")}, want: keep},
-		"ours with another digest is written":            {s: subject{live: there("team/web", "old")}, want: write},
-		"ours without the label is written":              {s: subject{live: unlabelled}, want: write},
-		"ours that goes is awaited":                      {s: subject{live: going}, want: wait},
-		"ours without marks is known by the anchor":      {s: subject{live: there("", ""), known: known("u", "new", false)}, want: write},
-		"a namesake of ours is not known by the anchor":  {policy: never, s: subject{live: there("", ""), known: known("x", "new", false)}, want: leave},
-		"what was to be taken is not ours yet":           {policy: never, s: subject{live: there("", ""), known: known("u", "new", true)}, want: leave},
-		"Halt leaves what was written alone":             {halt: true, s: subject{live: there("team/web", "x"), known: known("u", "new", false)}, want: keep},
-		"Halt writes other content":                      {halt: true, s: subject{live: there("team/web", "x"), known: known("u", "old", false)}, want: write},
-		"Halt writes what was not written yet":           {halt: true, s: subject{live: there("team/web", "x"), known: known("u", "new", true)}, want: write},
-		"Halt makes what was deleted":                    {halt: true, s: subject{known: known("u", "new", false)}, want: create},
-		"Never leaves what is there alone":               {policy: never, s: subject{live: there("", "")}, want: leave},
-		"Never uses a Namespace as it is":                {kind: "Namespace", policy: never, s: subject{live: there("", "")}, want: use},
-		"Never uses another Application's Namespace":     {kind: "Namespace", policy: never, s: subject{live: there("a/b", ""), whose: "x"}, want: use},
-		"Always takes a Namespace":                       {kind: "Namespace", policy: always, s: subject{live: there("", "")}, want: take},
-		"Always takes":                                   {policy: always, s: subject{live: there("", "")}, want: take},
-		"Always takes nothing of another Application":    {policy: always, s: subject{live: there("a/b", "new"), whose: "x"}, want: refuse},
-		"Always takes what an Application has left":      {policy: always, s: subject{live: there("a/b", "new")}, want: take},
-		"what is foreign and goes is awaited":            {policy: never, s: subject{live: foreignGoing}, want: wait},
-		"IfNoDiff compares":                              {policy: noDiff, s: subject{live: there("", "")}, want: compare},
-		"IfNoDiff takes what is equal":                   {policy: noDiff, s: subject{live: there("", ""), compared: equal}, want: take},
-		"IfNoDiff leaves what differs alone":             {policy: noDiff, s: subject{live: there("", ""), compared: differs}, want: leave},
-		"IfNoDiff leaves what cannot be compared alone":  {policy: noDiff, s: subject{live: there("", ""), compared: unknown}, want: leave},
-		"IfNoDiff leaves a Namespace that differs alone": {kind: "Namespace", policy: noDiff, s: subject{live: there("", ""), compared: differs}, want: leave},
+		"what is not there is made":                 {s: subject{}, want: create},
+		"a kind that is not served is awaited":      {s: subject{unserved: true}, want: await},
+		"ours with the digest stays":                {s: subject{live: there("team/web", "new")}, want: keep},
+		"ours with another digest is written":       {s: subject{live: there("team/web", "old")}, want: write},
+		"ours without the label is written":         {s: subject{live: unlabelled}, want: write},
+		"ours that goes is awaited":                 {s: subject{live: going}, want: wait},
+		"ours without marks is known by the anchor": {s: subject{live: foreign, known: known("u", "new", false)}, want: write},
+		"a namesake of ours is not known by the anchor": {
+			policy: never, s: subject{live: foreign, known: known("x", "new", false)}, want: leave,
+		},
+		"what was to be taken is not ours yet": {policy: never, s: subject{live: foreign, known: known("u", "new", true)}, want: leave},
+		"Halt leaves what was written alone":   {halt: true, s: subject{live: edited, known: known("u", "new", false)}, want: keep},
+		"Halt writes other content":            {halt: true, s: subject{live: edited, known: known("u", "old", false)}, want: write},
+		"Halt writes what was not written yet": {halt: true, s: subject{live: edited, known: known("u", "new", true)}, want: write},
+		"Halt makes what was deleted":          {halt: true, s: subject{known: known("u", "new", false)}, want: create},
+		"Never leaves what is there alone":     {policy: never, s: subject{live: foreign}, want: leave},
+		"Never uses a Namespace as it is":      {kind: "Namespace", policy: never, s: subject{live: foreign}, want: use},
+		"Never uses another Application's Namespace": {
+			kind: "Namespace", policy: never, s: subject{live: there("a/b", ""), whose: "x"}, want: use,
+		},
+		"Always takes a Namespace":                      {kind: "Namespace", policy: always, s: subject{live: foreign}, want: take},
+		"Always takes":                                  {policy: always, s: subject{live: foreign}, want: take},
+		"Always takes nothing of another Application":   {policy: always, s: subject{live: there("a/b", "new"), whose: "x"}, want: refuse},
+		"Always takes what an Application has left":     {policy: always, s: subject{live: there("a/b", "new")}, want: take},
+		"what is foreign and goes is awaited":           {policy: never, s: subject{live: foreignGoing}, want: wait},
+		"IfNoDiff compares":                             {policy: noDiff, s: subject{live: foreign}, want: compare},
+		"IfNoDiff takes what is equal":                  {policy: noDiff, s: subject{live: foreign, compared: equal}, want: take},
+		"IfNoDiff leaves what differs alone":            {policy: noDiff, s: subject{live: foreign, compared: differs}, want: leave},
+		"IfNoDiff leaves what cannot be compared alone": {policy: noDiff, s: subject{live: foreign, compared: unknown}, want: leave},
+		"IfNoDiff leaves a Namespace that differs alone": {
+			kind: "Namespace", policy: noDiff, s: subject{live: foreign, compared: differs}, want: leave,
+		},
 	} {
 		tc.s.want = entry{APIVersion: "v1", Kind: "ConfigMap", Name: "a", Digest: "new"}
 		if tc.kind != "" {

@@ -4,6 +4,7 @@ package resources
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -76,10 +77,21 @@ type turn struct {
 	users int
 }
 
+// noContent is where no process keeps ResourceSnapshots.
+type noContent struct{}
+
+// Content is Content.
+func (noContent) Content(context.Context, string, string) ([]unstructured.Unstructured, error) {
+	return nil, errors.New("this Shipper reads no ResourceSnapshots")
+}
+
 // NewWorker makes a Worker.
 func NewWorker(o Options) *Worker {
 	if o.Parallel == 0 {
 		o.Parallel = 8
+	}
+	if o.Content == nil {
+		o.Content = noContent{}
 	}
 	if o.Corrected == nil {
 		o.Corrected = func(string, string, string) {}
