@@ -39,7 +39,7 @@ func manifest(content *unstructured.Unstructured) *unstructured.Unstructured {
 	return out
 }
 
-// marks puts Shipper's marks on a manifest. What Pods are made of has none: with them, Pods would start anew.
+// marks puts Shipper's marks on a manifest. Pod templates get none: with them, Pods would be replaced.
 func (p *pass) marks(s *subject) *unstructured.Unstructured {
 	out := manifest(s.object)
 	labels, annotations := out.GetLabels(), out.GetAnnotations()
@@ -84,7 +84,7 @@ func (p *pass) writeServerSide(ctx context.Context, s *subject, object *unstruct
 	return p.apply(ctx, object, how...)
 }
 
-// writeClientSide merges what was applied last, what is to be applied and what is there.
+// writeClientSide merges the manifest applied last, the manifest and the live object.
 func (p *pass) writeClientSide(ctx context.Context, s *subject, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	raw, err := object.MarshalJSON()
 	if err != nil {

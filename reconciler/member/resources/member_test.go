@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -36,6 +37,8 @@ type member struct {
 	faulty client.Client
 	mapper *meta.DefaultRESTMapper
 	claim  error
+	// lives counts requests that no cache answers.
+	lives atomic.Int64
 
 	mu     sync.Mutex
 	writes []string
@@ -160,7 +163,7 @@ func (m *member) merged(live, applied map[string]any) map[string]any {
 }
 
 func (m *member) Client() client.Client         { return m.faulty }
-func (m *member) Live() client.Reader           { return m.admin }
+func (m *member) Live() client.Reader           { m.lives.Add(1); return m.admin }
 func (m *member) Session() uint64               { return 1 }
 func (m *member) Claim(*corev1.ConfigMap) error { return m.claim }
 func (m *member) APIVersions() []string {
@@ -174,6 +177,11 @@ func (m *member) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error)
 func (m *member) LiveMetadata(
 	ctx context.Context, gvk schema.GroupVersionKind, key client.ObjectKey,
 ) (*metav1.PartialObjectMetadata, error) {
+	m.lives.Add(1)
+	return m.metadata(ctx, gvk, key)
+}
+
+func (m *member) metadata(ctx context.Context, gvk schema.GroupVersionKind, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
 	if _, err := m.Mapping(gvk); err != nil {
 		return nil, err
 	}
@@ -187,7 +195,7 @@ func (m *member) LiveMetadata(
 }
 
 func (m *member) Metadata(ctx context.Context, gvk schema.GroupVersionKind, key client.ObjectKey) (*metav1.PartialObjectMetadata, error) {
-	out, err := m.LiveMetadata(ctx, gvk, key)
+	out, err := m.metadata(ctx, gvk, key)
 	if err == nil && out.Labels[shipper.AppLabel] == "" && gvk.Kind != "Namespace" {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: gvk.Kind}, key.Name)
 	}

@@ -52,8 +52,11 @@ func TestEachChangeIsWrittenOnceAndNothingIsWrittenAtRest(t *testing.T) {
 	same(t, "objects", &shipper.InstalledObjects{Total: 3, Healthy: 3, Kinds: []shipper.InstalledKind{
 		{APIVersion: "v1", Kind: "ConfigMap", Total: 2, Healthy: 2}, {APIVersion: "v1", Kind: "Namespace", Total: 1, Healthy: 1},
 	}}, out.Objects)
-	_, writes = f.place(it)
-	same(t, "writes at rest", []string(nil), writes)
+	f.member.lives.Store(0)
+	delete(f.contents, "one")
+	out, writes = f.place(it)
+	same(t, "error, reads and writes at rest", []any{nil, int64(0), []string(nil)}, []any{out.Err, f.member.lives.Load(), writes})
+	f.snapshot("one", first)
 
 	again := f.release(1, "one")
 	out, writes = f.place(it)
@@ -181,7 +184,7 @@ func TestWhatWasThereIsTakenAsThePolicySays(t *testing.T) {
 				out, _ = f.place(it)
 				same(t, "error when it was mended", nil, out.Err)
 			}
-			// What was not taken stays when the Application goes.
+			// An object that was not taken stays when the Application goes.
 			f.drop(it)
 			f.remove(it)
 			if gone := f.get(configMap, "work/a") == nil; gone == (tc.reason != "<nil>" && tc.policy != shipper.TakeOverIfNoDiff) {
