@@ -72,6 +72,9 @@ type subject struct {
 // decide says what to do with an object.
 func (r rules) decide(s *subject) action {
 	switch {
+	case isSystem(s.want.key()): // admission refuses these; anchors are there
+		s.whose = "Shipper itself"
+		return refuse
 	case s.unserved:
 		return await
 	case s.live == nil:
@@ -128,6 +131,11 @@ func marked(owner, app, digest string, live *metav1.PartialObjectMetadata) bool 
 // isShared are objects that a whole cluster shares.
 func isShared(k objects.Key) bool {
 	return k.Group == "" && k.Kind == "Namespace" || isDefinition(k)
+}
+
+// isSystem reports whether an object is Shipper's own namespace in a cluster, or is in it.
+func isSystem(k objects.Key) bool {
+	return k.Namespace == shipper.SystemNamespace || k.Group == "" && k.Kind == "Namespace" && k.Name == shipper.SystemNamespace
 }
 
 // isDefinition reports whether an object is a CustomResourceDefinition.

@@ -42,9 +42,12 @@ func TestEveryObjectHasOneAction(t *testing.T) {
 		kind   string
 		policy shipper.TakeOverPolicy
 		halt   bool
-		s      subject
-		want   action
+		// namespace of the object, if any.
+		namespace string
+		s         subject
+		want      action
 	}{
+		"nothing is written where anchors are":      {namespace: shipper.SystemNamespace, policy: always, want: refuse},
 		"what is not there is made":                 {s: subject{}, want: create},
 		"a kind that is not served is awaited":      {s: subject{unserved: true}, want: await},
 		"ours with the digest stays":                {s: subject{live: there("team/web", "new")}, want: keep},
@@ -78,7 +81,7 @@ func TestEveryObjectHasOneAction(t *testing.T) {
 			kind: "Namespace", policy: noDiff, s: subject{live: foreign, compared: differs}, want: leave,
 		},
 	} {
-		tc.s.want = entry{APIVersion: "v1", Kind: "ConfigMap", Name: "a", Digest: "new"}
+		tc.s.want = entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: tc.namespace, Name: "a", Digest: "new"}
 		if tc.kind != "" {
 			tc.s.want.Kind = tc.kind
 		}
