@@ -27,6 +27,8 @@ type Health struct {
 	Reason string
 	// Message says what has failed; empty unless Status is Failed.
 	Message string
+	// Unreadable is set where nothing in the object says how it is, and Status is Current for that reason alone.
+	Unreadable bool
 }
 
 // Healthy reports whether all is well.
@@ -39,6 +41,9 @@ func unknown(reason string) Health {
 
 // healthKey is where a cached object of a kind with a status has its Health, in the place of what that was judged by.
 const healthKey = "health"
+
+// unreadableKey is there in it, with any value, where Unreadable is set.
+const unreadableKey = "unreadable"
 
 // Settling is how long events that only change health, or only report an edit, are collected: many come at the same time.
 const Settling = time.Second
@@ -71,7 +76,11 @@ func judged(u *unstructured.Unstructured) *unstructured.Unstructured {
 	forgetApplied(u)
 	forget(u)
 	out := map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "metadata": u.Object["metadata"]}
-	out[healthKey] = map[string]any{"status": h.Status, "reason": h.Reason, "message": h.Message}
+	said := map[string]any{"status": h.Status, "reason": h.Reason, "message": h.Message}
+	if h.Unreadable {
+		said[unreadableKey] = "true"
+	}
+	out[healthKey] = said
 	return &unstructured.Unstructured{Object: out}
 }
 
@@ -81,7 +90,7 @@ func judge(u *unstructured.Unstructured) Health {
 	if err != nil {
 		return unknown("NotUnderstood")
 	}
-	h := Health{Status: string(result.Status)}
+	h := Health{Status: string(result.Status), Unreadable: unreadable(u, result.Status)}
 	for _, c := range result.Conditions {
 		if h.Reason = c.Reason; h.Reason != "" {
 			break
@@ -93,6 +102,17 @@ func judge(u *unstructured.Unstructured) Health {
 	return h
 }
 
+// unreadable reports whether kstatus takes an object for Current only because it has no status that says otherwise.
+func unreadable(u *unstructured.Unstructured, is status.Status) bool {
+	gk := u.GroupVersionKind().GroupKind()
+	if is != status.CurrentStatus || plain[gk] || status.GetLegacyConditionsFn(u) != nil {
+		return false
+	}
+	conditions, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
+	_, observed, failed := unstructured.NestedInt64(u.Object, "status", "observedGeneration")
+	return err == nil && failed == nil && len(conditions) == 0 && !observed
+}
+
 // HealthOf is that of an object as caches and their events have it.
 func HealthOf(object client.Object) Health {
 	switch o := object.(type) {
@@ -101,7 +121,9 @@ func HealthOf(object client.Object) Health {
 		if err != nil || !found {
 			return judge(o.DeepCopy())
 		}
-		return Health{Status: said["status"], Reason: said["reason"], Message: said["message"]}
+		return Health{
+			Status: said["status"], Reason: said["reason"], Message: said["message"], Unreadable: said[unreadableKey] != "",
+		}
 	case *corev1.ConfigMap, *metav1.PartialObjectMetadata:
 		if o.GetDeletionTimestamp() != nil {
 			return Health{Status: string(status.TerminatingStatus)}

@@ -53,7 +53,7 @@ func TestHealth(t *testing.T) {
 		"one of these that goes": {
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, Health{Status: "Terminating"},
 		},
-		"a thing without a status": {thing(t, "metadata: {generation: 2}"), Health{Status: "Current"}},
+		"a thing without a status": {thing(t, "metadata: {generation: 2}"), Health{Status: "Current", Unreadable: true}},
 		"a thing that is not ready": {
 			thing(t, `status: {conditions: [{type: Ready, status: "False", reason: Warming, message: 3 of 7}]}`),
 			Health{Status: "InProgress", Reason: "Warming"},

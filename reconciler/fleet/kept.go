@@ -61,14 +61,16 @@ func stripPodStatus(of *corev1.PodStatus) {
 	}
 }
 
-// forgetApplied drops kubectl's copy of the whole object.
+// forgetApplied drops the copies of the whole object that kubectl and Shipper keep.
 func forgetApplied(object interface {
 	GetAnnotations() map[string]string
 	SetAnnotations(annotations map[string]string)
 }) {
 	annotations := object.GetAnnotations()
-	if _, ok := annotations[corev1.LastAppliedConfigAnnotation]; ok {
-		delete(annotations, corev1.LastAppliedConfigAnnotation)
-		object.SetAnnotations(annotations)
+	for _, copied := range []string{corev1.LastAppliedConfigAnnotation, shipper.LastAppliedAnnotation} {
+		if _, ok := annotations[copied]; ok {
+			delete(annotations, copied)
+			object.SetAnnotations(annotations)
+		}
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/member/capacity"
 	"shipper.dev/shipper/reconciler/member/installation"
+	"shipper.dev/shipper/reconciler/member/resources"
 	"shipper.dev/shipper/reconciler/member/targetstatus"
 	"shipper.dev/shipper/reconciler/member/traffic"
 	"shipper.dev/shipper/reconciler/queue"
@@ -35,6 +36,8 @@ type Options struct {
 	Fleet *fleet.Fleet
 	// Renderer renders charts.
 	Renderer installation.Renderer
+	// Content knows what targets with resources place. Nil: they are not placed.
+	Content resources.Content
 	// Clock is the time of transitions.
 	Clock clock.PassiveClock
 	// Workers is how many passes are made in one cluster at the same time, and how many statuses of each kind are written.
@@ -78,7 +81,8 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		client: mgr.GetClient(), cache: mgr.GetCache(), fleet: o.Fleet, clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: retry.NewRetrier(retry.ClusterLimiter[Key]()),
 		installation: installation.NewWorker(installation.Options{
-			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: o.Fleet, Renderer: o.Renderer, Clock: o.Clock, InitialSelector: selector,
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: o.Fleet, Renderer: o.Renderer, Content: o.Content, Clock: o.Clock,
+			InitialSelector: selector,
 		}),
 		capacity:  capacity.NewWorker(o.Fleet),
 		traffic:   traffic.NewWorker(mgr.GetClient(), o.Fleet, o.SelectByRelease),

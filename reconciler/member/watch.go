@@ -19,6 +19,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/member/installation"
+	"shipper.dev/shipper/reconciler/member/resources"
 	"shipper.dev/shipper/reconciler/member/traffic"
 )
 
@@ -73,7 +74,13 @@ func (r *Reconciler) watch(ctx context.Context) error {
 			return err
 		}
 	}
-	r.fleet.WatchInstalled(func(e fleet.Event) { r.installedChanged(ctx, e) })
+	r.fleet.WatchInstalled(func(e fleet.Event) {
+		if app, placed := resources.Owner(e); placed {
+			r.placedChanged(ctx, e, app)
+		} else {
+			r.installedChanged(ctx, e)
+		}
+	})
 	r.fleet.WatchMembers(func(cluster string) { r.connectionChanged(ctx, cluster) })
 	return nil
 }
@@ -110,7 +117,7 @@ func (r *Reconciler) put(key Key, initial bool) {
 
 // installationChanged is about InstallationTargets. Of their own status, nothing is new but the clusters that it names: in those that it
 // does not name yet, nothing is written.
-func (r *Reconciler) installationChanged(_ context.Context, c change) {
+func (r *Reconciler) installationChanged(ctx context.Context, c change) {
 	before, _ := c.before.(*shipper.InstallationTarget)
 	after, _ := c.after.(*shipper.InstallationTarget)
 	if before != nil && after != nil && sameMeta(before, after) &&
@@ -124,8 +131,11 @@ func (r *Reconciler) installationChanged(_ context.Context, c change) {
 		}
 		for _, cluster := range installation.Clusters(it) {
 			r.put(Key{cluster, it.Namespace, it.Name, false}, c.initial)
-			if pods {
+			if pods && it.Spec.Resources == nil {
 				r.put(Key{cluster, it.Namespace, it.Labels[shipper.AppLabel], true}, c.initial)
+			}
+			if it.Spec.Resources != nil && !c.initial {
+				r.siblingsOf(ctx, it, cluster)
 			}
 		}
 	}
@@ -232,6 +242,10 @@ func (r *Reconciler) podOrServiceChanged(_ context.Context, e fleet.Event) {
 
 // anchorChanged is about anchors that are gone or going, and those of other management clusters.
 func (r *Reconciler) anchorChanged(ctx context.Context, e fleet.Event) {
+	if app, placed := resources.Owner(e); placed {
+		r.placedAnchorChanged(ctx, e, app)
+		return
+	}
 	o := e.Object()
 	if name := installation.AnchorGone(e); name != "" {
 		r.put(Key{e.Cluster, o.GetNamespace(), name, false}, e.Initial)

@@ -189,13 +189,13 @@ func buildApplication(ctx context.Context, c *testfleet.Cluster, scheme *runtime
 	return err
 }
 
-// allowMore is what an administrator adds to let charts bring ClusterRoles, and kinds of their own.
+// allowMore is what an administrator adds to let Applications bring Namespaces, ClusterRoles, and kinds of their own.
 func allowMore(ctx context.Context, admin client.Client) error {
 	name := metav1.ObjectMeta{Name: "more"}
 	return errors.Join(
 		admin.Create(ctx, &rbacv1.ClusterRole{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{rbacv1.GroupName, "apiextensions.k8s.io", "shipper.test"},
-			Resources: []string{"clusterroles", "customresourcedefinitions", "gizmos"},
+			APIGroups: []string{"", rbacv1.GroupName, "apiextensions.k8s.io", "shipper.test"},
+			Resources: []string{"namespaces", "clusterroles", "customresourcedefinitions", "gizmos"},
 			Verbs:     []string{"get", "list", "watch", "create", "patch", "delete"},
 		}}}),
 		admin.Create(ctx, &rbacv1.ClusterRoleBinding{ObjectMeta: name,
@@ -275,6 +275,7 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: shipper.SystemNamespace}),
 		member.SetupWithManager(mgr, member.Options{
 			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: now, Workers: 4, SelectByRelease: true, Registry: metrics,
+			Content: snapshots,
 		}),
 		valuessnapshot.SetupWithManager(mgr, valuessnapshot.Options{Values: values, Workers: 4}),
 		chartsnapshot.SetupWithManager(mgr, chartsnapshot.Options{Charts: charts, Workers: 4}),

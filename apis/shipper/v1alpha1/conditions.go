@@ -161,6 +161,12 @@ const (
 	DriftFound = "DriftFound"
 	// DiffReported means that objects were compared and not written.
 	DiffReported = "DiffReported"
+	// ApplyConflict means that another field manager owns a field of an object, and apply.forceConflicts is false.
+	ApplyConflict = "ApplyConflict"
+	// KindNotServed means that the cluster does not serve the kind of an object.
+	KindNotServed = "KindNotServed"
+	// SupersededByNewer means that a newer Release of the Application writes the objects in the cluster.
+	SupersededByNewer = "SupersededByNewer"
 	// NotGranted means that Shipper's account in the cluster lacks a right; the message has it.
 	NotGranted = "NotGranted"
 	// PlacementUnfulfilled means that fewer clusters fit a placement than it wants. The Release uses those that do.

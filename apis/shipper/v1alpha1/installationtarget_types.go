@@ -259,6 +259,9 @@ type UnhealthyObject struct {
 	APIVersion string `json:"apiVersion"`
 	// kind is its kind.
 	Kind string `json:"kind"`
+	// namespace is that of the object, where it is not the target's.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
 	// name is its name.
 	Name string `json:"name"`
 	// status is InProgress, Failed, Terminating, NotFound or Unknown.

@@ -222,8 +222,13 @@ const (
 	IdentityKey = "id"
 )
 
-// PlacedOwnerAnnotation on a placed object names its Application: namespace/name.
-const PlacedOwnerAnnotation = "shipper.booking.com/owner"
+// Annotations of placed objects.
+const (
+	// PlacedOwnerAnnotation on a placed object, and on the anchor that lists it, names its Application: namespace/name.
+	PlacedOwnerAnnotation = "shipper.booking.com/owner"
+	// LastAppliedAnnotation on an object that apply.type ClientSide has written is the manifest that it was written from, as JSON.
+	LastAppliedAnnotation = "shipper.booking.com/last-applied"
+)
 
 // ValuesSecretType is the type of the Secrets that keep the content of a Release's valuesFrom. They are immutable. Shipper creates
 // Secrets of no other types than this and ResourcesSecretType in the namespaces of its users.

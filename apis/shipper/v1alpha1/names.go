@@ -4,6 +4,7 @@ package v1alpha1
 
 import (
 	"fmt"
+	"hash/fnv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -11,6 +12,14 @@ import (
 // AnchorName is the name of the ConfigMap that owns the objects of an InstallationTarget in an application cluster.
 func AnchorName(installationTarget string) string {
 	return installationTarget + "-anchor"
+}
+
+// PlacedAnchorName is the name of the ConfigMap in shipper-system of an application cluster that lists the placed objects of an
+// Application with resources.
+func PlacedAnchorName(namespace, app string) string {
+	sum := fnv.New32a()
+	sum.Write([]byte(namespace + "/" + app))
+	return AnchorName(fmt.Sprintf("%08x", sum.Sum32()))
 }
 
 // ChartSnapshotName is the name of the ChartSnapshot that describes the archive with a digest.

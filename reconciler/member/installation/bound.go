@@ -18,11 +18,17 @@ func bounded(clusters []shipper.ClusterInstallationStatus) []shipper.ClusterInst
 			told.Unhealthy = o.Unhealthy[:each]
 			clusters[i].Objects = &told
 		}
-		if d := clusters[i].Drift; d != nil && len(d.Fields) > each {
-			told := *d
-			told.Fields, told.Omitted = d.Fields[:each], d.Omitted+int32(len(d.Fields)-each)
-			clusters[i].Drift = &told
-		}
+		clusters[i].Drift, clusters[i].Diff = boundedDrift(clusters[i].Drift, each), boundedDrift(clusters[i].Diff, each)
 	}
 	return clusters
+}
+
+// boundedDrift names at most each fields.
+func boundedDrift(d *shipper.InstalledDrift, each int) *shipper.InstalledDrift {
+	if d == nil || len(d.Fields) <= each {
+		return d
+	}
+	told := *d
+	told.Fields, told.Omitted = d.Fields[:each], d.Omitted+int32(len(d.Fields)-each)
+	return &told
 }

@@ -11,21 +11,23 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/member/drift"
+	"shipper.dev/shipper/reconciler/member/survey"
 )
 
 // everywhere are clusters in which all goes wrong, at length.
 func everywhere(n int) []shipper.ClusterInstallationStatus {
-	long := strings.Repeat("x", 2*maxValue)
+	long := strings.Repeat("x", 2*128)
 	out := make([]shipper.ClusterInstallationStatus, n)
 	for i := range out {
 		out[i] = shipper.ClusterInstallationStatus{
 			Name: fmt.Sprint("cluster-", i), Objects: &shipper.InstalledObjects{}, Drift: &shipper.InstalledDrift{Omitted: 1},
 		}
-		for range maxUnhealthy {
+		for range survey.MaxUnhealthy {
 			out[i].Objects.Unhealthy = append(out[i].Objects.Unhealthy, shipper.UnhealthyObject{Reason: long[:60], Message: long})
 		}
-		for range maxDrifted {
-			out[i].Drift.Fields = append(out[i].Drift.Fields, shipper.DriftedField{Field: long, Want: long[:maxValue], Have: long[:maxValue]})
+		for range drift.MaxFields {
+			out[i].Drift.Fields = append(out[i].Drift.Fields, shipper.DriftedField{Field: long, Want: long[:128], Have: long[:128]})
 		}
 	}
 	return out

@@ -17,19 +17,17 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/member/drift"
 )
 
-// Bounds of what status says of drift, and when an object is compared again that could not be.
-const (
-	maxDrifted = 20
-	again      = time.Minute
-)
+// again is when an object is compared again that could not be.
+const again = time.Minute
 
 // drifting is what one pass finds of drift in one cluster.
 type drifting struct {
 	*installer
 	policy shipper.DriftPolicy
-	memory *driftMemory
+	memory *drift.Memory[item]
 	now    time.Time
 	// corrected counts what is corrected.
 	corrected prometheus.Counter
@@ -57,8 +55,8 @@ func (d *drifting) look(ctx context.Context) error {
 		if d.policy == driftUnset && !fleet.EditedByOthers(live) {
 			continue
 		}
-		known := d.memory.recall(entry)
-		if !known.speaksOf(live, entry, d.member.Session()) || d.policy == shipper.DriftCorrect && known.drifted() {
+		known := d.memory.Recall(nameless(entry))
+		if !known.SpeaksOf(live, entry.Digest, d.member.Session()) || d.policy == shipper.DriftCorrect && known.Drifted() {
 			if objects == nil {
 				if objects, err = d.rendering.inCluster(d.member.Name, t); err != nil {
 					return err
@@ -67,7 +65,7 @@ func (d *drifting) look(ctx context.Context) error {
 			if known, err = d.examine(ctx, entry, objects, known); err != nil {
 				return err
 			}
-			d.memory.note(entry, known)
+			d.memory.Note(nameless(entry), known)
 		}
 		d.describe(known)
 	}
@@ -75,41 +73,41 @@ func (d *drifting) look(ctx context.Context) error {
 }
 
 // examine compares one object, and corrects it if that is to be.
-func (d *drifting) examine(ctx context.Context, entry item, objects []wanted, before comparison) (comparison, error) {
-	out := comparison{session: d.member.Session(), digest: entry.Digest, corrected: before.corrected, at: before.at}
+func (d *drifting) examine(ctx context.Context, entry item, objects []wanted, before drift.Comparison) (drift.Comparison, error) {
+	out := drift.Comparison{Session: d.member.Session(), Digest: entry.Digest, Corrected: before.Corrected, At: before.At}
 	live := &unstructured.Unstructured{}
 	live.SetGroupVersionKind(entry.gvk())
 	if err := d.member.Live().Get(ctx, entry.key(), live); err != nil {
 		return out, client.IgnoreNotFound(err)
 	}
-	out.uid, out.edit = live.GetUID(), fleet.EditOf(live)
+	out.UID, out.Edit = live.GetUID(), fleet.EditOf(live)
 	object, err := d.applied(ctx, entry, objects, live)
 	if object == nil || err != nil {
 		return out, err
 	}
 	rehearsed, err := d.rehearse(ctx, object, live)
 	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
-		out.problem = report.Shorten(fmt.Sprintf("%s cannot be compared: %v", d.called(entry), d.discreet(err)), maxSaid)
+		out.Problem = report.Shorten(fmt.Sprintf("%s cannot be compared: %v", d.called(entry), d.discreet(err)), maxSaid)
 		return out, nil
 	}
 	if err != nil {
 		return out, err
 	}
 	if rehearsed.incomplete != nil {
-		out.problem = report.Shorten(fmt.Sprintf("%s cannot be compared whole: %v", d.called(entry), d.discreet(rehearsed.incomplete)), maxSaid)
+		out.Problem = report.Shorten(fmt.Sprintf("%s cannot be compared whole: %v", d.called(entry), d.discreet(rehearsed.incomplete)), maxSaid)
 	}
-	changed := withoutLaterWrites(differences(rehearsed.object, live), object)
+	changed := drift.WithoutLaterWrites(drift.Differences(rehearsed.object, live), object)
 	restorable, provider := released(changed, object), providers(object, live)
-	out.fields = reported(entry, append(restorable, provider...), live.GetManagedFields(), d.rendering.sources.secret())
+	out.Fields = drift.Fields(named(entry), append(restorable, provider...), live.GetManagedFields(), d.rendering.sources.secret())
 	if d.rendering.sources.secret() {
-		for n := range out.fields {
-			out.fields[n].Name = d.called(entry)
+		for n := range out.Fields {
+			out.Fields[n].Name = d.called(entry)
 		}
 	}
 	if d.policy != shipper.DriftCorrect || len(restorable) == 0 {
 		return out, nil
 	}
-	if wait := out.due(d.now); wait > 0 {
+	if wait := out.Due(d.now); wait > 0 {
 		d.later = report.Sooner(d.later, wait)
 		return out, nil
 	}
@@ -119,21 +117,21 @@ func (d *drifting) examine(ctx context.Context, entry item, objects []wanted, be
 		}
 		object.SetResourceVersion(laid.GetResourceVersion())
 	}
-	return d.correct(ctx, entry, object, out, out.fields[len(restorable):])
+	return d.correct(ctx, entry, object, out, out.Fields[len(restorable):])
 }
 
 // correct writes an object as it was released, except for the fields that remain.
 func (d *drifting) correct(
-	ctx context.Context, entry item, object *unstructured.Unstructured, c comparison, remaining []shipper.DriftedField,
-) (comparison, error) {
+	ctx context.Context, entry item, object *unstructured.Unstructured, c drift.Comparison, remaining []shipper.DriftedField,
+) (drift.Comparison, error) {
 	if err := apply(ctx, d.member, object); err != nil {
 		return c, d.about("correcting "+d.called(entry), err)
 	}
 	log.FromContext(ctx).Info("Corrected what was edited", "cluster", d.member.Name, "object", d.called(entry))
-	d.events = append(d.events, corrected(d.member.Name, d.called(entry), c.fields))
+	d.events = append(d.events, drift.CorrectedEvent(d.member.Name, d.called(entry), c.Fields))
 	d.corrected.Inc()
-	c.edit, c.fields = fleet.EditOf(object), remaining
-	c.corrected, c.at = c.corrections(d.now)+1, d.now
+	c.Edit, c.Fields = fleet.EditOf(object), remaining
+	c.Corrected, c.At = c.Corrections(d.now)+1, d.now
 	return c, nil
 }
 
@@ -151,27 +149,29 @@ func (d *drifting) applied(
 		if err != nil {
 			return nil, err
 		}
-		withoutScaled(object, live.GetManagedFields())
+		drift.WithoutScaled(object, live.GetManagedFields())
 		return object, nil
 	}
 	return nil, nil
 }
 
 // describe adds what is known of an object to what status says.
-func (d *drifting) describe(c comparison) {
-	if c.problem != "" {
-		d.found.Message = c.problem
-	}
-	if !c.drifted() {
-		return
-	}
-	if wait := c.due(d.now); d.policy == shipper.DriftCorrect && wait > 0 {
+func (d *drifting) describe(c drift.Comparison) {
+	if wait := c.Due(d.now); c.Drifted() && d.policy == shipper.DriftCorrect && wait > 0 {
 		d.later = report.Sooner(d.later, wait)
 	}
-	d.found.Objects++
-	room := min(maxDrifted-len(d.found.Fields), len(c.fields))
-	d.found.Fields = append(d.found.Fields, c.fields[:room]...)
-	d.found.Omitted += int32(len(c.fields) - room)
+	drift.Add(&d.found, c)
+}
+
+// nameless is an item by what it is, and not by what was written.
+func nameless(i item) item {
+	i.Digest = ""
+	return i
+}
+
+// named is a field of an object of a target.
+func named(i item) shipper.DriftedField {
+	return shipper.DriftedField{APIVersion: i.APIVersion, Kind: i.Kind, Name: i.Name}
 }
 
 // drift is what is to be said of drift in a cluster, nil when nothing is, and when to look again.
@@ -184,11 +184,11 @@ func (w *Worker) drift(ctx context.Context, i *installer) (*shipper.InstalledDri
 	case err != nil:
 		return known, again
 	case policy == shipper.DriftIgnore:
-		w.drifts.forget(target)
+		w.drifts.Forget(target)
 		return nil, 0
 	}
 	d := &drifting{
-		installer: i, policy: policy, memory: w.drifts.of(target, i.member.Name), now: w.clock.Now(),
+		installer: i, policy: policy, memory: w.drifts.Of(target, i.member.Name), now: w.clock.Now(),
 		corrected: w.corrected.WithLabelValues(i.it.Namespace, app, i.member.Name),
 	}
 	if err := d.look(ctx); err != nil {

@@ -7,20 +7,15 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
-	"shipper.dev/shipper/reconciler/fleet/report"
 )
 
 // Applications say what is to be done about drift.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=applications,verbs=get;list;watch
-
-// driftCorrectedReason is that of events.
-const driftCorrectedReason = "DriftCorrected"
 
 // newDriftCounter counts what was corrected.
 func newDriftCounter() *prometheus.CounterVec {
@@ -64,20 +59,4 @@ func (w *Worker) Edited(ctx context.Context, e fleet.Event, namespace string) bo
 // byOthers reports whether others than Shipper have written an object, or had before Shipper wrote over it.
 func byOthers(e fleet.Event) bool {
 	return e.Old != nil && fleet.EditedByOthers(e.Old) || e.New != nil && fleet.EditedByOthers(e.New)
-}
-
-// corrected is the event about an object that was written again.
-func corrected(cluster, object string, fields []shipper.DriftedField) report.Event {
-	first := fields[0]
-	note := fmt.Sprintf("%s in cluster %q was changed, %s", object, cluster, first.Field)
-	if len(fields) > 1 {
-		note += fmt.Sprintf(" and %d more fields", len(fields)-1)
-	}
-	if first.Manager != "" {
-		note += fmt.Sprintf(" by %q", first.Manager)
-	}
-	return report.Event{
-		Type: corev1.EventTypeNormal, Reason: driftCorrectedReason, Action: "Correct in " + cluster,
-		Note: note + "; it is as it was released again",
-	}
 }

@@ -44,9 +44,9 @@ func sourcesOf(it *shipper.InstallationTarget) sources {
 	return out
 }
 
-// place reads the region of a cluster of which the target does not name one, where values differ by region: it was unknown when the
+// readRegion reads the region of a cluster of which the target does not name one, where values differ by region: it was unknown when the
 // cluster was chosen. One that still is gets no values of a region; nothing can be installed there either.
-func (w *Worker) place(ctx context.Context, it *shipper.InstallationTarget, cluster string, s *sources) error {
+func (w *Worker) readRegion(ctx context.Context, it *shipper.InstallationTarget, cluster string, s *sources) error {
 	if len(s.values.PerRegion) == 0 {
 		return nil
 	}

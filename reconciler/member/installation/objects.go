@@ -3,9 +3,7 @@
 package installation
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,21 +11,11 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
-	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/member/survey"
 )
 
-// Bounds of what status says of objects, whatever a chart brings.
-const (
-	maxUnhealthy = 10
-	maxKinds     = 50
-	maxSaid      = 256
-)
-
-// seen is one object of a target and how it is.
-type seen struct {
-	item   item
-	health fleet.Health
-}
+// maxSaid bounds a text about an object in a status, in bytes.
+const maxSaid = survey.MaxText
 
 // survey looks at the objects that the anchor lists and the target wrote. Another Release reports the objects that it has taken over
 // of. Nothing is said when they cannot all be read.
@@ -35,7 +23,7 @@ func (i *installer) survey(ctx context.Context) *shipper.InstalledObjects {
 	if i.anchor == nil || i.anchor.deleting || i.anchor.claim != nil {
 		return nil
 	}
-	all := make([]seen, 0, len(i.anchor.inventory))
+	all := make([]survey.Seen, 0, len(i.anchor.inventory))
 	for _, entry := range i.anchor.inventory {
 		live, health, err := i.member.Health(ctx, entry.gvk(), entry.key())
 		switch {
@@ -46,9 +34,9 @@ func (i *installer) survey(ctx context.Context) *shipper.InstalledObjects {
 		case live.Labels[shipper.OwnedByLabel] != i.it.Name:
 			continue
 		}
-		all = append(all, seen{entry, health})
+		all = append(all, survey.Seen{APIVersion: entry.APIVersion, Kind: entry.Kind, Name: entry.Name, Health: health})
 	}
-	out := summed(all)
+	out := survey.Sum(all)
 	for n := range out.Unhealthy {
 		o := &out.Unhealthy[n]
 		i.withheld(item{APIVersion: o.APIVersion, Kind: o.Kind, Name: o.Name}, o)
@@ -71,51 +59,6 @@ func (i *installer) absent(entry item) fleet.Health {
 		return fleet.Health{Status: string(kstatus.InProgressStatus)}
 	}
 	return fleet.Health{Status: string(kstatus.NotFoundStatus)}
-}
-
-// summed counts objects by their kinds, and names some that are not healthy, those first that have failed.
-func summed(all []seen) *shipper.InstalledObjects {
-	out := &shipper.InstalledObjects{}
-	kinds := map[shipper.InstalledKind]*shipper.InstalledKind{}
-	var bad []shipper.UnhealthyObject
-	for _, s := range all {
-		key := shipper.InstalledKind{APIVersion: s.item.APIVersion, Kind: s.item.Kind}
-		if kinds[key] == nil {
-			kinds[key] = &shipper.InstalledKind{APIVersion: s.item.APIVersion, Kind: s.item.Kind}
-		}
-		out.Total++
-		kinds[key].Total++
-		if s.health.Healthy() {
-			out.Healthy++
-			kinds[key].Healthy++
-			continue
-		}
-		bad = append(bad, shipper.UnhealthyObject{
-			APIVersion: s.item.APIVersion, Kind: s.item.Kind, Name: s.item.Name, Status: s.health.Status,
-			Reason: report.Shorten(s.health.Reason, maxSaid), Message: report.Shorten(s.health.Message, maxSaid),
-		})
-	}
-	for _, k := range kinds {
-		out.Kinds = append(out.Kinds, *k)
-	}
-	slices.SortFunc(out.Kinds, func(a, b shipper.InstalledKind) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.APIVersion, b.APIVersion))
-	})
-	out.Kinds = out.Kinds[:min(len(out.Kinds), maxKinds)]
-	slices.SortStableFunc(bad, func(a, b shipper.UnhealthyObject) int { return cmp.Compare(severity(a.Status), severity(b.Status)) })
-	out.Unhealthy = bad[:min(len(bad), maxUnhealthy)]
-	return out
-}
-
-// severity puts what has failed before what only lasts.
-func severity(s string) int {
-	switch kstatus.Status(s) {
-	case kstatus.FailedStatus:
-		return 0
-	case kstatus.UnknownStatus:
-		return 2
-	}
-	return 1
 }
 
 // Health reports whether an object's event may change what a status says of installed objects.

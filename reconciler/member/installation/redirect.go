@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"shipper.dev/shipper/reconciler/member/drift"
 )
 
 // allocated are the fields of a Service's spec that the API server allocates, or that only say what it allocates. It does not give the
@@ -63,20 +65,20 @@ func section(object *unstructured.Unstructured, path ...string) map[string]any {
 
 // released are the differences that count: of the production Service, all but those of fields that the chart leaves to the API server,
 // which allocates them.
-func released(list []difference, object *unstructured.Unstructured) []difference {
+func released(list []drift.Difference, object *unstructured.Unstructured) []drift.Difference {
 	if !isTrafficService(object) {
 		return list
 	}
 	spec := section(object, "spec")
-	return slices.DeleteFunc(list, func(d difference) bool {
-		if len(d.path) < 2 || d.path[0] != "f:spec" {
+	return slices.DeleteFunc(list, func(d drift.Difference) bool {
+		if len(d.Path) < 2 || d.Path[0] != "f:spec" {
 			return false
 		}
-		field := strings.TrimPrefix(d.path[1], "f:")
+		field := strings.TrimPrefix(d.Path[1], "f:")
 		if _, set := spec[field]; !set && slices.Contains(allocated, field) {
 			return true
 		}
-		return field == "ports" && d.path[len(d.path)-1] == "f:nodePort" && !setsNodePorts(spec)
+		return field == "ports" && d.Path[len(d.Path)-1] == "f:nodePort" && !setsNodePorts(spec)
 	})
 }
 
@@ -92,19 +94,19 @@ func setsNodePorts(spec map[string]any) bool {
 
 // providers are the differences of the production Service that are reported and never corrected: fields of load balancers, which a
 // provider may have written, and an address that was given up, which Kubernetes does not give back.
-func providers(object, live *unstructured.Unstructured) []difference {
+func providers(object, live *unstructured.Unstructured) []drift.Difference {
 	if !isTrafficService(object) {
 		return nil
 	}
-	var out []difference
+	var out []drift.Difference
 	spec, mine := section(live, "spec"), section(object, "spec")
-	at := place{}.field("spec")
+	at := drift.Place{}.Field("spec")
 	if mine["clusterIP"] == nil && spec["clusterIP"] == corev1.ClusterIPNone {
-		out = append(out, difference{at.field("clusterIP"), nil, spec["clusterIP"]})
+		out = append(out, drift.Difference{Place: at.Field("clusterIP"), Have: spec["clusterIP"]})
 	}
 	for _, field := range ofProviders {
 		if mine["type"] == string(corev1.ServiceTypeLoadBalancer) && mine[field] == nil && spec[field] != nil {
-			out = append(out, difference{at.field(field), nil, spec[field]})
+			out = append(out, drift.Difference{Place: at.Field(field), Have: spec[field]})
 		}
 	}
 	return out

@@ -14,7 +14,18 @@ import (
 	"sigs.k8s.io/yaml"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/member/drift"
 )
+
+// parsed is an object of this text.
+func parsed(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if raw, err := yaml.YAMLToJSON([]byte("apiVersion: v1\nkind: Thing\n" + text)); err != nil || u.UnmarshalJSON(raw) != nil {
+		t.Fatalf("%q is no object: %v", text, err)
+	}
+	return u
+}
 
 // aService is a Service of this text, which traffic is shifted on unless it has other labels.
 func aService(t *testing.T, text string) *unstructured.Unstructured {
@@ -120,8 +131,8 @@ func TestWhatIsAllocatedIsNoDrift(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var got []string
-			for _, d := range released(differences(want, have), tc.chart) {
-				got = append(got, d.text)
+			for _, d := range released(drift.Differences(want, have), tc.chart) {
+				got = append(got, d.Text)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
@@ -145,7 +156,7 @@ func TestFieldsOfProvidersAreReportedAndNotCorrected(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			var got []string
 			for _, d := range providers(aService(t, tc.chart), aService(t, tc.live)) {
-				got = append(got, d.text)
+				got = append(got, d.Text)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)

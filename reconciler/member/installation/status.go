@@ -82,13 +82,15 @@ func stands(old shipper.ClusterInstallationStatus, o Outcome) bool {
 // as it was; whether something is installed in one that cannot be reached, too.
 func clusterStatus(
 	old shipper.ClusterInstallationStatus, o Outcome, now metav1.Time,
-) shipper.ClusterInstallationStatus {
+) (out shipper.ClusterInstallationStatus) {
 	if fleet.Keeps(o.err, old.Conditions) || stands(old, o) {
 		return old
 	}
-	out := shipper.ClusterInstallationStatus{
+	out = shipper.ClusterInstallationStatus{
 		Name: o.cluster, Objects: cmp.Or(o.objects, old.Objects), Hooks: old.Hooks, Test: old.Test, CheckTests: old.CheckTests,
+		Diff: old.Diff,
 	}
+	defer o.reported(&out)
 	if o.hooks != nil {
 		out.Hooks = o.hooks
 	}
@@ -100,8 +102,7 @@ func clusterStatus(
 	}
 	if o.err == nil {
 		out.Status, out.ClusterScoped, out.Drift = shipper.InstallationStatusInstalled, o.scoped, o.drift
-		for _, conditionType := range []string{shipper.TargetOperational, shipper.TargetReady} {
-			c := shipper.Condition{Type: conditionType, Status: corev1.ConditionTrue}
+		for _, c := range []shipper.Condition{{Type: shipper.TargetOperational, Status: corev1.ConditionTrue}, o.readyOf()} {
 			old.Conditions = shipper.SetCondition(old.Conditions, c, now)
 		}
 		out.Conditions = old.Conditions

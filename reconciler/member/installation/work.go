@@ -15,6 +15,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/member/resources"
 	"shipper.dev/shipper/reconciler/targets"
 )
 
@@ -45,6 +46,8 @@ type Outcome struct {
 	testing error
 	// wake is when to look again though nothing happens; zero when there is no need.
 	wake time.Time
+	// placed is what came of a target with resources; nil for charts, and where no pass was made.
+	placed *resources.Result
 }
 
 // releaseGone reports whether what a target installed is to be removed: it was deleted and its Release is gone. The API server is asked,
@@ -72,9 +75,12 @@ func (w *Worker) Work(ctx context.Context, it *shipper.InstallationTarget, clust
 	if !controllerutil.ContainsFinalizer(it, shipper.InstallationFinalizer) || find(it.Status.Clusters, cluster).Name == "" {
 		return Outcome{cluster: cluster, missing: true}
 	}
+	if it.Spec.Resources != nil {
+		return w.place(ctx, it, cluster)
+	}
 	source, err := w.source(ctx, it)
 	if err == nil {
-		err = w.place(ctx, it, cluster, &source)
+		err = w.readRegion(ctx, it, cluster, &source)
 	}
 	if err != nil {
 		return Outcome{cluster: cluster, general: err}
@@ -143,6 +149,9 @@ func (w *Worker) uninstall(ctx context.Context, it *shipper.InstallationTarget, 
 			out.events = []report.Event{staysAs(cluster, duplicate)}
 			return out
 		}
+	}
+	if it.Spec.Resources != nil {
+		return placedOutcome(out, w.resources.Remove(ctx, resources.TaskIn(member, it, "")))
 	}
 	out.events, out.err = uninstall(ctx, member, it, find(it.Status.Clusters, cluster).ClusterScoped)
 	out.err = sourcesOf(it).discreet(out.err)

@@ -9,6 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/member/drift"
+	"shipper.dev/shipper/reconciler/member/resources"
 	"shipper.dev/shipper/reconciler/member/traffic"
 )
 
@@ -32,6 +34,8 @@ type Options struct {
 	Fleet *fleet.Fleet
 	// Renderer renders charts.
 	Renderer Renderer
+	// Content knows what targets with resources place. Nil: they are not placed.
+	Content resources.Content
 	// Clock is the time of transitions.
 	Clock clock.PassiveClock
 	// InitialSelector returns the initial selector of a Service. Nil: Services always select by label.
@@ -44,22 +48,32 @@ type Worker struct {
 	fleet           *fleet.Fleet
 	renderer        Renderer
 	clock           clock.PassiveClock
-	drifts          driftMemories
+	drifts          drift.Memories[item]
 	initialSelector traffic.InitialSelector
 	// corrected counts what was corrected.
 	corrected *prometheus.CounterVec
+	// resources works on targets with resources.
+	resources *resources.Worker
 }
 
 // NewWorker makes a Worker.
 func NewWorker(o Options) *Worker {
-	return &Worker{
+	w := &Worker{
 		client: o.Client, live: o.Live, fleet: o.Fleet, renderer: o.Renderer, clock: o.Clock, initialSelector: o.InitialSelector,
 		corrected: newDriftCounter(),
 	}
+	w.resources = resources.NewWorker(resources.Options{
+		Client: o.Client, Live: o.Live, Content: o.Content, Clock: o.Clock,
+		Corrected: func(namespace, app, cluster string) { w.corrected.WithLabelValues(namespace, app, cluster).Inc() },
+	})
+	return w
 }
 
 // Metrics are those about drift.
 func (w *Worker) Metrics() prometheus.Collector { return w.corrected }
 
 // Forget a target that is gone.
-func (w *Worker) Forget(target types.NamespacedName) { w.drifts.forget(target) }
+func (w *Worker) Forget(target types.NamespacedName) {
+	w.drifts.Forget(target)
+	w.resources.Forget(target)
+}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package installation
+package drift
 
 import (
 	"encoding/json"
@@ -20,54 +20,54 @@ import (
 // maxValue is how much of a value is shown, in bytes.
 const maxValue = 128
 
-// place is where a field is: as people write it, and as managedFields do.
-type place struct {
-	text string
-	path []string
+// Place is where a field is: as people write it in Text, and as managedFields do in Path.
+type Place struct {
+	Text string
+	Path []string
 }
 
-// field is the place of a map's entry.
-func (p place) field(name string) place {
-	text := p.text + "." + name
+// Field is the place of a map's entry.
+func (p Place) Field(name string) Place {
+	text := p.Text + "." + name
 	if strings.ContainsAny(name, "./") {
-		text = fmt.Sprintf("%s[%q]", p.text, name)
+		text = fmt.Sprintf("%s[%q]", p.Text, name)
 	}
-	return place{strings.TrimPrefix(text, "."), append(slices.Clone(p.path), "f:"+name)}
+	return Place{strings.TrimPrefix(text, "."), append(slices.Clone(p.Path), "f:"+name)}
 }
 
 // element is the place of a list's element that has a name.
-func (p place) element(name string) place {
+func (p Place) element(name string) Place {
 	key, err := json.Marshal(name)
 	if err != nil { // a string can always be written
 		key = nil
 	}
-	return place{fmt.Sprintf("%s[name=%s]", p.text, name), append(slices.Clone(p.path), `k:"name":`+string(key))}
+	return Place{fmt.Sprintf("%s[name=%s]", p.Text, name), append(slices.Clone(p.Path), `k:"name":`+string(key))}
 }
 
-func (p place) index(i int) place {
-	return place{fmt.Sprintf("%s[%d]", p.text, i), append(slices.Clone(p.path), "?")}
+func (p Place) index(i int) Place {
+	return Place{fmt.Sprintf("%s[%d]", p.Text, i), append(slices.Clone(p.Path), "?")}
 }
 
-// difference is a field that is not as it is to be; nil is a field that is not there.
-type difference struct {
-	place
-	want, have any
+// Difference is a field that is not as it is to be; nil is a field that is not there.
+type Difference struct {
+	Place
+	Want, Have any
 }
 
-// differences are those between an object as it would be if it were applied again, and as it is. What the API server
+// Differences are those between an object as it would be if it were applied again, and as it is. What the API server
 // itself writes, and status, is none.
-func differences(want, have *unstructured.Unstructured) []difference {
-	return differ(place{}, bare(want), bare(have))
+func Differences(want, have *unstructured.Unstructured) []Difference {
+	return differ(Place{}, bare(want), bare(have))
 }
 
-// withoutLaterWrites drops differences in labels and annotations that object, as released, does not set: a dry run adds none of those, so
+// WithoutLaterWrites drops differences in labels and annotations that object, as released, does not set: a dry run adds none of those, so
 // another client wrote them after the object was read. The revision of a Deployment is such an annotation.
-func withoutLaterWrites(list []difference, object *unstructured.Unstructured) []difference {
-	return slices.DeleteFunc(list, func(d difference) bool {
-		if d.want == nil || len(d.path) != 3 || d.path[0] != "f:metadata" {
+func WithoutLaterWrites(list []Difference, object *unstructured.Unstructured) []Difference {
+	return slices.DeleteFunc(list, func(d Difference) bool {
+		if d.Want == nil || len(d.Path) != 3 || d.Path[0] != "f:metadata" {
 			return false
 		}
-		field, key := strings.TrimPrefix(d.path[1], "f:"), strings.TrimPrefix(d.path[2], "f:")
+		field, key := strings.TrimPrefix(d.Path[1], "f:"), strings.TrimPrefix(d.Path[2], "f:")
 		if field != "labels" && field != "annotations" {
 			return false
 		}
@@ -96,22 +96,22 @@ func bare(u *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-func differ(at place, want, have any) []difference {
+func differ(at Place, want, have any) []Difference {
 	if equality.Semantic.DeepEqual(want, have) {
 		return nil
 	}
 	if w, h, ok := both[map[string]any](want, have); ok {
-		var out []difference
+		var out []Difference
 		keys := maps.Clone(w)
 		maps.Copy(keys, h)
 		for _, key := range slices.Sorted(maps.Keys(keys)) {
-			out = append(out, differ(at.field(key), w[key], h[key])...)
+			out = append(out, differ(at.Field(key), w[key], h[key])...)
 		}
 		return out
 	}
 	if w, h, ok := both[[]any](want, have); ok {
 		if wn, hn := byName(w), byName(h); wn != nil && hn != nil {
-			var out []difference
+			var out []Difference
 			keys := maps.Clone(wn)
 			maps.Copy(keys, hn)
 			for _, name := range slices.Sorted(maps.Keys(keys)) {
@@ -120,14 +120,14 @@ func differ(at place, want, have any) []difference {
 			return out
 		}
 		if len(w) == len(h) {
-			var out []difference
+			var out []Difference
 			for i := range w {
 				out = append(out, differ(at.index(i), w[i], h[i])...)
 			}
 			return out
 		}
 	}
-	return []difference{{at, want, have}}
+	return []Difference{{at, want, have}}
 }
 
 // both are two values of one type; one that is not there is empty if the other is a map.
@@ -151,16 +151,17 @@ func byName(list []any) map[string]any {
 	return out
 }
 
-// reported are differences as status has them, without values of Secrets.
-func reported(i item, list []difference, managed []metav1.ManagedFieldsEntry, secret bool) []shipper.DriftedField {
-	secret = secret || i.gvk().Group == "" && i.Kind == "Secret"
+// Fields are differences of an object as status has them, without values if they are secret, as those of Secrets are. of names the object.
+func Fields(
+	of shipper.DriftedField, list []Difference, managed []metav1.ManagedFieldsEntry, secret bool,
+) []shipper.DriftedField {
+	secret = secret || of.APIVersion == "v1" && of.Kind == "Secret"
 	var out []shipper.DriftedField
 	for _, d := range list {
-		f := shipper.DriftedField{
-			APIVersion: i.APIVersion, Kind: i.Kind, Name: i.Name, Field: report.Shorten(d.text, 2*maxValue), Manager: manager(managed, d.path),
-		}
+		f := of
+		f.Field, f.Manager = report.Shorten(d.Text, 2*maxValue), manager(managed, d.Path)
 		if f.Hidden = secret; !secret {
-			f.Want, f.Have = shown(d.want), shown(d.have)
+			f.Want, f.Have = shown(d.Want), shown(d.Have)
 		}
 		out = append(out, f)
 	}
@@ -226,8 +227,8 @@ func named(fields map[string]any) bool {
 	return false
 }
 
-// withoutScaled takes out of an object what was written by a subresource, as who scales does: it is not the chart's any more.
-func withoutScaled(object *unstructured.Unstructured, managed []metav1.ManagedFieldsEntry) {
+// WithoutScaled takes out of an object what was written by a subresource, as who scales does: it is not the chart's any more.
+func WithoutScaled(object *unstructured.Unstructured, managed []metav1.ManagedFieldsEntry) {
 	for _, m := range managed {
 		var fields map[string]any
 		if m.Subresource == "" || m.FieldsV1 == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package installation
+package drift
 
 import (
 	"strings"
@@ -82,8 +82,8 @@ func TestDifferencesAreToldFieldByField(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var got []string
-			list := differences(parsed(t, tc.want), parsed(t, tc.have))
-			for _, f := range reported(item{APIVersion: "v1", Kind: "Thing", Name: "x"}, list, tc.managed, false) {
+			list := Differences(parsed(t, tc.want), parsed(t, tc.have))
+			for _, f := range Fields(shipper.DriftedField{APIVersion: "v1", Kind: "Thing", Name: "x"}, list, tc.managed, false) {
 				text := f.Field + ": " + f.Want + " -> " + f.Have
 				if f.Manager != "" {
 					text += " by " + f.Manager
@@ -102,8 +102,8 @@ func TestWhatOthersWriteAfterTheReadIsNoDrift(t *testing.T) {
 	dryRun := parsed(t, "metadata: {annotations: {ours: x, dropped: y, revision: '2', new: z}}")
 	live := parsed(t, "metadata: {annotations: {ours: w, revision: '1', former: v}}")
 	var got []string
-	for _, d := range withoutLaterWrites(differences(dryRun, live), released) {
-		got = append(got, d.text)
+	for _, d := range WithoutLaterWrites(Differences(dryRun, live), released) {
+		got = append(got, d.Text)
 	}
 	want := []string{"metadata.annotations.dropped", "metadata.annotations.former", "metadata.annotations.ours"}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -112,16 +112,16 @@ func TestWhatOthersWriteAfterTheReadIsNoDrift(t *testing.T) {
 }
 
 func TestValuesOfSecretsAreNotTold(t *testing.T) {
-	list := differences(parsed(t, "data: {password: b2xk}"), parsed(t, "data: {password: bmV3}"))
+	list := Differences(parsed(t, "data: {password: b2xk}"), parsed(t, "data: {password: bmV3}"))
 	want := []shipper.DriftedField{{APIVersion: "v1", Kind: "Secret", Name: "x", Field: "data.password", Hidden: true}}
-	if diff := cmp.Diff(want, reported(item{APIVersion: "v1", Kind: "Secret", Name: "x"}, list, nil, false)); diff != "" {
+	if diff := cmp.Diff(want, Fields(shipper.DriftedField{APIVersion: "v1", Kind: "Secret", Name: "x"}, list, nil, false)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
 func TestWhatIsScaledIsNotTheChartsAnyMore(t *testing.T) {
 	object := parsed(t, "metadata: {annotations: {a: b}}\nspec: {replicas: 3, template: {x: y}}")
-	withoutScaled(object, []metav1.ManagedFieldsEntry{
+	WithoutScaled(object, []metav1.ManagedFieldsEntry{
 		wrote("someone", "", `{"f:spec":{"f:template":{"f:x":{}}}}`),
 		wrote("kube-controller-manager", "scale", `{"f:spec":{"f:replicas":{}}}`),
 		wrote("kube-controller-manager", "status", `{"f:metadata":{"f:annotations":{"f:a":{}}},"f:status":{"f:ready":{}}}`),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package installation
+package drift
 
 import (
 	"testing"
@@ -11,13 +11,13 @@ import (
 
 func TestWhoWritesAgainAndAgainIsAnsweredEverLater(t *testing.T) {
 	now := time.Unix(1000, 0)
-	var c comparison
+	var c Comparison
 	var got []time.Duration
 	for range 9 {
-		wait := c.due(now)
+		wait := c.Due(now)
 		got = append(got, wait)
 		now = now.Add(wait)
-		c.corrected, c.at = c.corrections(now)+1, now
+		c.Corrected, c.At = c.Corrections(now)+1, now
 	}
 	want := []time.Duration{0, 5, 10, 20, 40, 80, 160, 300, 300}
 	for i := range want {
@@ -27,7 +27,7 @@ func TestWhoWritesAgainAndAgainIsAnsweredEverLater(t *testing.T) {
 		t.Errorf("pauses: -want +got:\n%s", diff)
 	}
 	later := now.Add(11 * time.Minute)
-	if c.due(later) != 0 || c.corrections(later) != 0 {
-		t.Errorf("after 11 minutes %d corrections count and it waits for %s", c.corrections(later), c.due(later))
+	if c.Due(later) != 0 || c.Corrections(later) != 0 {
+		t.Errorf("after 11 minutes %d corrections count and it waits for %s", c.Corrections(later), c.Due(later))
 	}
 }

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resources
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/objects"
+	"shipper.dev/shipper/reconciler/fleet"
+)
+
+// Data keys of anchors, beside those of the target's UID and of the identity. The inventory is where anchors of charts have it, so that no
+// chart takes an object without a namespace that it lists.
+const (
+	inventoryKey = "Inventory"
+	// releaseKey holds the name of the Release that wrote last.
+	releaseKey = "Release"
+	// placedKey holds the digest of the content that is in the cluster as a whole; empty while it is being placed.
+	placedKey = "Placed"
+)
+
+// entry is one object of an Application in a cluster.
+type entry struct {
+	APIVersion string    `json:"apiVersion"`
+	Kind       string    `json:"kind"`
+	Namespace  string    `json:"namespace,omitempty"`
+	Name       string    `json:"name"`
+	UID        types.UID `json:"uid,omitempty"`
+	Digest     string    `json:"digest"`
+	// Pending is set from before the object is written until it has been.
+	Pending bool `json:"pending,omitempty"`
+	// At is when it was written, in seconds since 1970.
+	At int64 `json:"at,omitempty"`
+}
+
+func (e entry) gvk() schema.GroupVersionKind {
+	return schema.FromAPIVersionAndKind(e.APIVersion, e.Kind)
+}
+
+func (e entry) name() types.NamespacedName {
+	return types.NamespacedName{Namespace: e.Namespace, Name: e.Name}
+}
+
+func (e entry) key() objects.Key {
+	return objects.Key{Group: e.gvk().Group, Kind: e.Kind, Namespace: e.Namespace, Name: e.Name}
+}
+
+// goes reports whether an object in a cluster is the one that an entry lists, as it was written.
+func (e entry) goes(owner string, live *metav1.PartialObjectMetadata) bool {
+	return isOurs(&e, owner, live) && (e.UID == "" || e.UID == live.UID) &&
+		(e.Pending || live.Annotations[shipper.InstalledDigestAnnotation] == e.Digest)
+}
+
+// anchor is the ConfigMap that lists what an Application has in a cluster.
+type anchor struct {
+	uid             types.UID
+	resourceVersion string
+	deleting        bool
+	// claim is set when it is another management cluster's.
+	claim error
+
+	targetUID, identity, release, placed string
+	inventory                            []entry
+	// index is where inventory has an object.
+	index map[objects.Key]int
+}
+
+// anchorKey is where the anchor of an Application is. No tenant may write there.
+func anchorKey(it *shipper.InstallationTarget) types.NamespacedName {
+	name := shipper.PlacedAnchorName(it.Namespace, it.Labels[shipper.AppLabel])
+	return types.NamespacedName{Namespace: shipper.SystemNamespace, Name: name}
+}
+
+// readAnchor returns nil when there is none.
+func (t Task) readAnchor(ctx context.Context, from client.Reader) (*anchor, error) {
+	key := anchorKey(t.Target)
+	var cm corev1.ConfigMap
+	err := from.Get(ctx, key, &cm)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
+	}
+	return t.anchorOf(&cm)
+}
+
+// anchorOf reads an anchor.
+func (t Task) anchorOf(cm *corev1.ConfigMap) (*anchor, error) {
+	key := anchorKey(t.Target)
+	if owner := cm.Annotations[shipper.PlacedOwnerAnnotation]; !fleet.IsAnchor(cm) || owner != ownerOf(t.Target) {
+		return nil, conflict("ConfigMap %s is not that of this Application, says its annotation %s: %q, and its name is needed for the anchor; "+
+			"give the Application another name", key, shipper.PlacedOwnerAnnotation, owner)
+	}
+	out := &anchor{
+		uid: cm.UID, resourceVersion: cm.ResourceVersion, deleting: cm.DeletionTimestamp != nil,
+		targetUID: cm.Data[shipper.AnchorTargetUIDKey], identity: cm.Data[shipper.AnchorIdentityKey],
+		release: cm.Data[releaseKey], placed: cm.Data[placedKey],
+	}
+	if json.Unmarshal([]byte(cm.Data[inventoryKey]), &out.inventory) != nil {
+		out.inventory, out.placed = nil, "" // it is made again
+	}
+	out.index = make(map[objects.Key]int, len(out.inventory))
+	for i, e := range out.inventory {
+		out.index[e.key()] = i
+	}
+	claimed := cm.DeepCopy()
+	claimed.Namespace = t.Target.Namespace // the message names the Application, which has the target's
+	out.claim = t.Cluster.Claim(claimed)
+	return out, nil
+}
+
+// by is an anchor that a target writes.
+func (t Task) by(inventory []entry, placed string) *anchor {
+	return &anchor{
+		targetUID: string(t.Target.UID), identity: t.Identity, release: t.Target.Name, placed: placed, inventory: inventory,
+	}
+}
+
+// says reports whether the anchor says what want does.
+func (a *anchor) says(want *anchor) bool {
+	return a != nil && a.targetUID == want.targetUID && a.identity == want.identity && a.release == want.release &&
+		a.placed == want.placed && slices.Equal(a.inventory, want.inventory)
+}
+
+// find is the entry of an object; nil when there is none.
+func (a *anchor) find(key objects.Key) *entry {
+	if a == nil {
+		return nil
+	}
+	if i, found := a.index[key]; found {
+		return &a.inventory[i]
+	}
+	return nil
+}
+
+// writeAnchor makes the anchor, which now is as the API server itself showed it, say what want does.
+func (t Task) writeAnchor(ctx context.Context, now, want *anchor) (*anchor, error) {
+	if now.says(want) {
+		return now, nil
+	}
+	list, err := json.Marshal(want.inventory)
+	if err != nil {
+		return nil, fmt.Errorf("writing the inventory: %w", err)
+	}
+	key := anchorKey(t.Target)
+	cm := fromContent(map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{
+			"namespace": key.Namespace, "name": key.Name,
+			"labels":      map[string]any{shipper.AppLabel: t.Target.Labels[shipper.AppLabel]},
+			"annotations": map[string]any{shipper.PlacedOwnerAnnotation: ownerOf(t.Target)},
+		},
+		"data": map[string]any{
+			shipper.AnchorTargetUIDKey: want.targetUID, shipper.AnchorIdentityKey: want.identity,
+			releaseKey: want.release, placedKey: want.placed, inventoryKey: string(list),
+		},
+	})
+	if now == nil {
+		err = t.Cluster.Client().Create(ctx, cm, client.FieldOwner(shipper.FieldOwner))
+	} else {
+		cm.SetResourceVersion(now.resourceVersion)
+		err = t.apply(ctx, cm, client.ForceOwnership)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing ConfigMap %s: %w", key, err)
+	}
+	out := *want
+	out.uid, out.resourceVersion = cm.GetUID(), cm.GetResourceVersion()
+	return &out, nil
+}
+
+// deleteAnchor deletes it as it was read.
+func (t Task) deleteAnchor(ctx context.Context, a *anchor) error {
+	key := anchorKey(t.Target)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	err := t.Cluster.Client().Delete(ctx, cm, client.Preconditions{UID: &a.uid, ResourceVersion: &a.resourceVersion})
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting ConfigMap %s: %w", key, err)
+	}
+	return nil
+}

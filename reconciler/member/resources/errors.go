@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/objects"
+	"shipper.dev/shipper/reconciler/retry"
+)
+
+// maxNamed bounds the objects that a message names.
+const maxNamed = 5
+
+// problem is an error with a reason for conditions.
+type problem struct {
+	reason string
+	action retry.Action
+	text   string
+}
+
+// Error is the text.
+func (p *problem) Error() string { return p.text }
+
+// Classify implements retry.Classified.
+func (p *problem) Classify() (reason string, action retry.Action) { return p.reason, p.action }
+
+func conflict(format string, args ...any) error {
+	return &problem{shipper.ObjectConflict, retry.Recheck, fmt.Sprintf(format, args...)}
+}
+
+func waiting(format string, args ...any) error {
+	return &problem{shipper.InProgress, retry.Recheck, fmt.Sprintf(format, args...)}
+}
+
+// errSkipped is why an object was not looked at: an earlier request says that the cluster does not answer.
+var errSkipped error = &problem{shipper.InProgress, retry.Retry, "the cluster does not answer"}
+
+// problemOf words what is wrong with an object that was not written; nil for nothing.
+func (p *pass) problemOf(s *subject, defined bool) error {
+	key := s.want.key()
+	switch {
+	case errors.Is(s.failed, errSkipped):
+		return nil
+	case s.failed != nil:
+		return p.explain(key, s.want.gvk(), s.failed)
+	case s.action == leave:
+		return &problem{shipper.NotTakenOver, retry.Wait, fmt.Sprintf("%s was there already, and apply.takeOver is %s%s", key,
+			p.rules.takeOver, differs(s))}
+	case s.action == refuse:
+		return &problem{shipper.ObjectConflict, retry.Wait, fmt.Sprintf("%s belongs to %s", key, s.whose)}
+	case s.action == wait:
+		return waiting("%s is there and is being deleted", key)
+	case s.action == await && defined:
+		return &problem{shipper.InProgress, retry.Retry, fmt.Sprintf("%s waits until the cluster serves its kind", key)}
+	case s.action == await:
+		return &problem{shipper.KindNotServed, retry.Recheck, fmt.Sprintf("%s is of a kind that the cluster does not serve: it has no "+
+			"CustomResourceDefinition for %s in %s", key, s.want.Kind, s.want.gvk().GroupVersion())}
+	}
+	return nil
+}
+
+// differs says how many fields of an object that is there differ.
+func differs(s *subject) string {
+	switch {
+	case s.compared == nil:
+		return ""
+	case s.compared.Problem != "":
+		return ": " + s.compared.Problem
+	case len(s.compared.Fields) == 0:
+		return "; it does not differ"
+	}
+	return fmt.Sprintf("; %d fields differ, %s first", len(s.compared.Fields), s.compared.Fields[0].Field)
+}
+
+// explain gives an error of a request about an object its reason.
+func (p *pass) explain(key objects.Key, gvk schema.GroupVersionKind, err error) error {
+	switch {
+	case isDenied(err):
+		return &problem{shipper.NotGranted, retry.Recheck, fmt.Sprintf("%s: Shipper's account lacks rights to %s; %s", key, gvk.Kind,
+			p.grant(gvk))}
+	case lacksNamespace(err):
+		return &problem{shipper.NamespaceMissing, retry.Retry, fmt.Sprintf("%s: the cluster has no namespace %q; create it there, or place "+
+			"it as well", key, key.Namespace)}
+	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
+		return &problem{shipper.ApplyConflict, retry.Recheck, fmt.Sprintf("%s: apply.forceConflicts is false, and %s", key, owners(err))}
+	}
+	return fmt.Errorf("%s: %w", key, err)
+}
+
+// lacksNamespace reports whether an object was not made because there is no such namespace.
+func lacksNamespace(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Kind == "namespaces"
+}
+
+// isDenied reports whether an API server refused a request because of RBAC. Admission refuses with the same code, in other words.
+func isDenied(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot ") && strings.Contains(err.Error(), " resource ")
+}
+
+// grant is how to give Shipper's account the rights to a kind.
+func (p *pass) grant(gvk schema.GroupVersionKind) string {
+	resource := strings.ToLower(gvk.Kind) + "s"
+	if mapping, err := p.Cluster.Mapping(gvk); err == nil {
+		resource = mapping.Resource.Resource
+	}
+	role := "shipper-" + resource
+	if gvk.Group != "" {
+		resource += "." + gvk.Group
+	}
+	kubectl := "kubectl --context " + p.Name
+	return fmt.Sprintf("%s create clusterrole %s --verb=get,list,watch,create,patch,delete --resource=%s && %s label clusterrole %s %s=true",
+		kubectl, role, resource, kubectl, role, "shipper.booking.com/aggregate-to-application")
+}
+
+// owners words the field managers that own what was to be written.
+func owners(err error) string {
+	var status apierrors.APIStatus
+	var out []string
+	if errors.As(err, &status) && status.Status().Details != nil {
+		for _, cause := range status.Status().Details.Causes {
+			if cause.Type == metav1.CauseTypeFieldManagerConflict {
+				out = append(out, strings.TrimPrefix(cause.Field, ".")+" has a "+cause.Message)
+			}
+		}
+	}
+	return named(out, ", ")
+}
+
+// named joins texts, as many as a message may name.
+func named(texts []string, separator string) string {
+	if more := len(texts) - maxNamed; more > 0 {
+		return strings.Join(texts[:maxNamed], separator) + fmt.Sprintf("%sand %d more", separator, more)
+	}
+	return strings.Join(texts, separator)
+}
+
+// together joins errors about objects: one for each reason, that names some.
+func together(all []error) error {
+	texts, worst := map[string][]string{}, map[string]retry.Action{}
+	var reasons []string
+	var out []error
+	for _, err := range all {
+		if err == nil {
+			continue
+		}
+		if retry.Unanswered(err) {
+			return err
+		}
+		if retry.Conflict(err) { // it must be found to be one
+			out = []error{err}
+			continue
+		}
+		reason, action := retry.ClassifyInCluster(err)
+		if texts[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		texts[reason] = append(texts[reason], err.Error())
+		worst[reason] = max(worst[reason], action)
+	}
+	slices.Sort(reasons)
+	for _, reason := range reasons {
+		out = append(out, &problem{reason, worst[reason], named(texts[reason], "; ")})
+	}
+	return errors.Join(out...)
+}
+
+// isLost reports whether further requests of the pass make no sense.
+func isLost(ctx context.Context, err error) bool {
+	return ctx.Err() != nil || retry.Unanswered(err) || apierrors.IsUnauthorized(err)
+}
+
+// isGone reports whether an error means that an object is not there.
+func isGone(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }

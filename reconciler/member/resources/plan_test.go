@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resources
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/member/drift"
+)
+
+// there is an object in a cluster.
+func there(owner, digest string) *metav1.PartialObjectMetadata {
+	out := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: "u", Annotations: map[string]string{}}}
+	if owner != "" {
+		out.Annotations[shipper.PlacedOwnerAnnotation], out.Annotations[shipper.InstalledDigestAnnotation] = owner, digest
+		out.Labels = map[string]string{shipper.AppLabel: "web"}
+	}
+	return out
+}
+
+func TestEveryObjectHasOneAction(t *testing.T) {
+	edited := there("team/web", "x")
+	foreign := there("", "")
+	going := there("team/web", "new")
+	going.DeletionTimestamp = &metav1.Time{}
+	foreignGoing := there("", "")
+	foreignGoing.DeletionTimestamp = &metav1.Time{}
+	unlabelled := there("team/web", "new")
+	unlabelled.Labels = nil
+	known := func(uid types.UID, digest string, pending bool) *entry {
+		return &entry{UID: uid, Digest: digest, Pending: pending}
+	}
+	differs, equal := &drift.Comparison{Fields: []shipper.DriftedField{{}}}, &drift.Comparison{}
+	unknown := &drift.Comparison{Problem: "refused"}
+	const never, noDiff, always = shipper.TakeOverNever, shipper.TakeOverIfNoDiff, shipper.TakeOverAlways
+	for sentence, tc := range map[string]struct {
+		kind   string
+		policy shipper.TakeOverPolicy
+		halt   bool
+		// namespace of the object, if any.
+		namespace string
+		s         subject
+		want      action
+	}{
+		"nothing is written where anchors are":      {namespace: shipper.SystemNamespace, policy: always, want: refuse},
+		"what is not there is made":                 {s: subject{}, want: create},
+		"a kind that is not served is awaited":      {s: subject{unserved: true}, want: await},
+		"ours with the digest stays":                {s: subject{live: there("team/web", "new")}, want: keep},
+		"ours with another digest is written":       {s: subject{live: there("team/web", "old")}, want: write},
+		"ours without the label is written":         {s: subject{live: unlabelled}, want: write},
+		"ours that goes is awaited":                 {s: subject{live: going}, want: wait},
+		"ours without marks is known by the anchor": {s: subject{live: foreign, known: known("u", "new", false)}, want: write},
+		"a namesake of ours is not known by the anchor": {
+			policy: never, s: subject{live: foreign, known: known("x", "new", false)}, want: leave,
+		},
+		"what was to be taken is not ours yet": {policy: never, s: subject{live: foreign, known: known("u", "new", true)}, want: leave},
+		"Halt leaves what was written alone":   {halt: true, s: subject{live: edited, known: known("u", "new", false)}, want: keep},
+		"Halt writes other content":            {halt: true, s: subject{live: edited, known: known("u", "old", false)}, want: write},
+		"Halt writes what was not written yet": {halt: true, s: subject{live: edited, known: known("u", "new", true)}, want: write},
+		"Halt makes what was deleted":          {halt: true, s: subject{known: known("u", "new", false)}, want: create},
+		"Never leaves what is there alone":     {policy: never, s: subject{live: foreign}, want: leave},
+		"Never uses a Namespace as it is":      {kind: "Namespace", policy: never, s: subject{live: foreign}, want: use},
+		"Never uses another Application's Namespace": {
+			kind: "Namespace", policy: never, s: subject{live: there("a/b", ""), whose: "x"}, want: use,
+		},
+		"Always takes a Namespace":                      {kind: "Namespace", policy: always, s: subject{live: foreign}, want: take},
+		"Always takes":                                  {policy: always, s: subject{live: foreign}, want: take},
+		"Always takes nothing of another Application":   {policy: always, s: subject{live: there("a/b", "new"), whose: "x"}, want: refuse},
+		"Always takes what an Application has left":     {policy: always, s: subject{live: there("a/b", "new")}, want: take},
+		"what is foreign and goes is awaited":           {policy: never, s: subject{live: foreignGoing}, want: wait},
+		"IfNoDiff compares":                             {policy: noDiff, s: subject{live: foreign}, want: compare},
+		"IfNoDiff takes what is equal":                  {policy: noDiff, s: subject{live: foreign, compared: equal}, want: take},
+		"IfNoDiff leaves what differs alone":            {policy: noDiff, s: subject{live: foreign, compared: differs}, want: leave},
+		"IfNoDiff leaves what cannot be compared alone": {policy: noDiff, s: subject{live: foreign, compared: unknown}, want: leave},
+		"IfNoDiff leaves a Namespace that differs alone": {
+			kind: "Namespace", policy: noDiff, s: subject{live: foreign, compared: differs}, want: leave,
+		},
+	} {
+		tc.s.want = entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: tc.namespace, Name: "a", Digest: "new"}
+		if tc.kind != "" {
+			tc.s.want.Kind = tc.kind
+		}
+		r := rules{owner: "team/web", app: "web", takeOver: tc.policy, halt: tc.halt}
+		if got := r.decide(&tc.s); got != tc.want {
+			t.Errorf("%s: %s, want %s", sentence, got, tc.want)
+		}
+	}
+}
+
+func TestTheAnchorListsWhatIsAboutToBeWritten(t *testing.T) {
+	e := func(name string, uid types.UID, digest string, pending bool) entry {
+		return entry{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: uid, Digest: digest, Pending: pending}
+	}
+	s := func(name string, a action, known *entry) *subject {
+		out := &subject{want: e(name, "", "new", false), known: known, action: a}
+		if a != create {
+			out.live = there("", "")
+		}
+		return out
+	}
+	old := e("kept", "u", "new", false)
+	lost, gone := e("lost", "u", "old", false), e("gone", "z", "old", false)
+	unread := s("unread", "", &lost)
+	unread.want.Name, unread.failed = "lost", aProblem()
+	all := []*subject{
+		s("made", create, nil), s("written", write, nil), s("taken", take, nil), s("kept", keep, &old), s("left", leave, nil),
+		s("refused", refuse, nil), s("used", use, nil), unread,
+	}
+	union, dropped := plan(all, &anchor{inventory: []entry{old, gone, lost}})
+	want := []entry{
+		e("made", "", "new", true), e("written", "u", "new", true), e("taken", "u", "new", true), old, lost, gone,
+	}
+	if diff := cmp.Diff(want, union); diff != "" {
+		t.Errorf("before the writes: -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]entry{gone}, dropped); diff != "" {
+		t.Errorf("dropped: -want +got:\n%s", diff)
+	}
+	all[0].done, all[0].want.UID = true, "m"
+	all[1].failed = aProblem()
+	all[2].done, all[2].want.UID = true, "u"
+	inventory, whole := placed(all, 7)
+	made, taken := e("made", "m", "new", false), e("taken", "u", "new", false)
+	made.At, taken.At = 7, 7
+	if diff := cmp.Diff([]entry{made, e("written", "u", "new", true), taken, old, lost}, inventory); diff != "" || whole {
+		t.Errorf("after the writes, whole %t: -want +got:\n%s", whole, diff)
+	}
+	if _, whole := placed([]*subject{all[0], all[2], all[3]}, 7); !whole {
+		t.Error("all is written and the content is not whole")
+	}
+}
+
+func aProblem() error { return waiting("x") }
+
+func TestTheNewestTargetInEffectWrites(t *testing.T) {
+	one := func(name string, generation int, ended bool, clusters ...string) sibling {
+		it := &shipper.InstallationTarget{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+		it.Spec.Clusters = clusters
+		return sibling{it, generation, ended}
+	}
+	all := []sibling{one("d", 3, true, "eu"), one("c", 2, false, "us"), one("b", 1, false, "eu"), one("a", 0, false, "eu", "us")}
+	for cluster, want := range map[string]string{"eu": "b", "us": "c", "ap": ""} {
+		got := ""
+		if head := headOf(all, cluster); head != nil {
+			got = head.Name
+		}
+		if got != want {
+			t.Errorf("in %s %q writes, want %q", cluster, got, want)
+		}
+	}
+	for sentence, tc := range map[string]struct {
+		all    []sibling
+		writer string
+		want   bool
+	}{
+		"another lists the cluster":                {all, "d", false},
+		"it wrote last and none lists it":          {[]sibling{all[0], one("x", 0, false, "us")}, "d", true},
+		"another wrote last, and is still there":   {[]sibling{all[0], one("x", 0, false, "us")}, "x", false},
+		"another wrote last, and is gone":          {[]sibling{all[0]}, "x", true},
+		"one that has ended does not count":        {[]sibling{all[0], one("x", 4, true, "eu")}, "d", true},
+		"the last writer has ended and must do it": {[]sibling{all[0], one("x", 4, true, "eu")}, "x", false},
+	} {
+		if got := removes(tc.all, all[0].target, "eu", tc.writer); got != tc.want {
+			t.Errorf("%s: removes %t", sentence, got)
+		}
+	}
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resources
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/objects"
+	"shipper.dev/shipper/reconciler/retry"
+)
+
+// Remove takes out of a cluster that the target leaves what its Application has there, unless another target of the Application stays.
+// Without an error it is gone.
+func (w *Worker) Remove(ctx context.Context, t Task) Result {
+	leave, err := w.enter(ctx, t)
+	if err != nil {
+		return Result{Err: &problem{shipper.InProgress, retry.Retry, err.Error()}}
+	}
+	defer leave()
+	p := w.pass(t)
+	p.out.Err = p.removeAll(ctx)
+	return p.out
+}
+
+// removeAll asks the API servers themselves: an outdated cache must not take down what a newer target has.
+func (p *pass) removeAll(ctx context.Context) error {
+	var err error
+	if p.anchor, err = p.readAnchor(ctx, p.Cluster.Live()); err != nil {
+		if reason, _ := retry.ClassifyInCluster(err); reason == shipper.ObjectConflict {
+			return nil // there is nothing of ours
+		}
+		return err
+	}
+	if p.anchor == nil {
+		return nil
+	}
+	if p.anchor.claim != nil {
+		p.out.Events = append(p.out.Events, leftAlone(p.Name, anchorKey(p.Target).String(), p.anchor.identity, p.Identity))
+		return nil
+	}
+	all, err := siblings(ctx, p.worker.Live, p.Target)
+	if err != nil {
+		p.out.General = err
+		return err
+	}
+	if !removes(all, p.Target, p.Name, p.anchor.targetUID) {
+		return nil
+	}
+	if p.anchor.deleting {
+		return waiting("ConfigMap %s is being deleted", anchorKey(p.Target))
+	}
+	left, err := p.remove(ctx, p.anchor.inventory)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		return waiting("waiting until these are gone: %s", list(left))
+	}
+	if err := p.deleteAnchor(ctx, p.anchor); err != nil {
+		return err
+	}
+	p.out.Events = append(p.out.Events, removed(p.Name, ownerOf(p.Target)))
+	return nil
+}
+
+// list names entries.
+func list(entries []entry) string {
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		names = append(names, e.key().String())
+	}
+	return named(names, ", ")
+}
+
+// remove deletes what entries list, by removal. left are those that are still there. CustomResourceDefinitions, and then Namespaces, go
+// when everything else is gone.
+func (p *pass) remove(ctx context.Context, entries []entry) (left []entry, err error) {
+	if p.spec.Removal == shipper.RemovalNone {
+		return nil, nil
+	}
+	for _, round := range rounds(entries) {
+		gone, errs := make([]bool, len(round)), make([]error, len(round))
+		each(p.worker.Parallel, len(round), func(i int) {
+			gone[i], errs[i] = p.removeOne(ctx, round[i])
+			if errs[i] != nil {
+				errs[i] = p.explain(round[i].key(), round[i].gvk(), errs[i])
+			}
+		})
+		for i, e := range round {
+			if !gone[i] {
+				left = append(left, e)
+			}
+		}
+		if err := together(errs); err != nil {
+			return entries, err
+		}
+		if len(left) > 0 {
+			return unfinished(entries, left), nil
+		}
+	}
+	return nil, nil
+}
+
+// unfinished are the entries that are left, and those whose turn has not come.
+func unfinished(entries, left []entry) []entry {
+	last := roundOf(left[0])
+	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool {
+		return roundOf(e) < last || roundOf(e) == last && !slices.Contains(left, e)
+	})
+}
+
+// roundOf is when an object is removed.
+func roundOf(e entry) int {
+	switch k := e.key(); {
+	case isDefinition(k):
+		return 1
+	case isShared(k):
+		return 2
+	}
+	return 0
+}
+
+// rounds are entries in the order of their removal.
+func rounds(entries []entry) [3][]entry {
+	var out [3][]entry
+	sorted := slices.Clone(entries)
+	slices.SortFunc(sorted, func(a, b entry) int { return b.key().Compare(a.key()) })
+	for _, e := range sorted {
+		out[roundOf(e)] = append(out[roundOf(e)], e)
+	}
+	return out
+}
+
+// removeOne deletes an object if it is the one that an entry lists, and reports whether it is gone, or is to stay.
+func (p *pass) removeOne(ctx context.Context, e entry) (gone bool, err error) {
+	// The cache is asked first, so that there is one, and its event reports when the object is gone.
+	live, err := p.Cluster.Metadata(ctx, e.gvk(), e.name())
+	if err == nil || apierrors.IsNotFound(err) {
+		live, err = p.Cluster.LiveMetadata(ctx, e.gvk(), e.name())
+	}
+	switch {
+	case isGone(err):
+		return true, nil
+	case err != nil:
+		return false, err
+	case !e.goes(p.rules.owner, live):
+		return true, nil
+	case live.DeletionTimestamp != nil:
+		return false, nil
+	}
+	if isShared(e.key()) && p.spec.Removal != shipper.RemovalAll {
+		holds, err := p.holds(ctx, e)
+		if err != nil {
+			return false, err
+		}
+		if holds != "" {
+			p.note(stays(p.Name, e.key().String(), holds))
+			return true, nil
+		}
+	}
+	err = p.Cluster.Client().Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationForeground),
+		client.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return false, err
+}
+
+// holds names something that is not ours in a Namespace, or an object of a CustomResourceDefinition's kind; empty when there is nothing.
+// What cannot be listed may be there.
+func (p *pass) holds(ctx context.Context, e entry) (string, error) {
+	if isDefinition(e.key()) {
+		return p.instances(ctx, e)
+	}
+	kinds := p.namespacedKinds()
+	found, errs := make([]string, len(kinds)), make([]error, len(kinds))
+	each(p.worker.Parallel, len(kinds), func(i int) {
+		found[i], errs[i] = p.first(ctx, kinds[i], client.InNamespace(e.Name))
+	})
+	if err := together(errs); err != nil {
+		return "", err
+	}
+	return cmp.Or(found...), nil
+}
+
+// instances names an object of the kind that a CustomResourceDefinition defines.
+func (p *pass) instances(ctx context.Context, e entry) (string, error) {
+	definition := fromContent(map[string]any{})
+	definition.SetGroupVersionKind(e.gvk())
+	if err := p.Cluster.Live().Get(ctx, e.name(), definition); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	group, _, _ := unstructured.NestedString(definition.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(definition.Object, "spec", "names", "kind")
+	versions, _, err := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	if err != nil {
+		return "", fmt.Errorf("reading its versions: %w", err)
+	}
+	for _, v := range versions {
+		if version, _ := v.(map[string]any); version["served"] == true {
+			name, _, _ := unstructured.NestedString(version, "name")
+			return p.first(ctx, schema.GroupVersionKind{Group: group, Version: name, Kind: kind})
+		}
+	}
+	return "", nil
+}
+
+// pageOf bounds a list that looks for the first object that counts.
+const pageOf = 100
+
+// first names the first object of a kind that another process does not make in every cluster.
+func (p *pass) first(ctx context.Context, kind schema.GroupVersionKind, of ...client.ListOption) (string, error) {
+	page := &metav1.PartialObjectMetadataList{}
+	page.SetGroupVersionKind(kind)
+	for {
+		err := p.Cluster.Live().List(ctx, page, append(of, client.Limit(pageOf), client.Continue(page.Continue))...)
+		switch {
+		case isGone(err), apierrors.IsMethodNotSupported(err):
+			return "", nil
+		case isDenied(err):
+			return fmt.Sprintf("Shipper may not list kind %s, of which objects may be left", kind.Kind), nil
+		case err != nil:
+			return "", fmt.Errorf("listing kind %s: %w", kind.Kind, err)
+		}
+		for i := range page.Items {
+			if key := counts(&page.Items[i], kind); key != "" {
+				return key + " is left", nil
+			}
+		}
+		if page.Continue == "" {
+			return "", nil
+		}
+	}
+}
+
+// counts names an object unless another process makes it in every cluster.
+func counts(o *metav1.PartialObjectMetadata, kind schema.GroupVersionKind) string {
+	u := fromContent(map[string]any{"metadata": map[string]any{"namespace": o.Namespace, "name": o.Name}})
+	u.SetGroupVersionKind(kind)
+	u.SetOwnerReferences(o.OwnerReferences)
+	u.SetAnnotations(o.Annotations)
+	if _, skip := (objects.Policy{}).Skip(u); skip && kind.Kind != "Pod" || metav1.GetControllerOf(o) != nil {
+		return ""
+	}
+	if _, token := o.Annotations["kubernetes.io/service-account.uid"]; token && kind.Kind == "Secret" {
+		return ""
+	}
+	return objects.KeyOf(u).String()
+}
+
+// passing are kinds whose objects are of no account in a Namespace that goes, or that cannot be listed.
+var passing = map[string]bool{
+	"Event": true, "Endpoints": true, "EndpointSlice": true, "Lease": true, "ControllerRevision": true, "PodMetrics": true, "Binding": true,
+	"Scale": true, "Eviction": true, "TokenRequest": true, "LocalSubjectAccessReview": true,
+}
+
+// namespacedKinds are the kinds of objects that may be in a Namespace, each in one version.
+func (p *pass) namespacedKinds() []schema.GroupVersionKind {
+	var out []schema.GroupVersionKind
+	known := map[string]bool{}
+	for _, text := range p.Cluster.APIVersions() {
+		parts := strings.Split(text, "/")
+		if len(parts) == 2 && parts[0] == "v1" {
+			parts = append([]string{""}, parts...)
+		}
+		if len(parts) != 3 || passing[parts[2]] || known[parts[0]+"/"+parts[2]] {
+			continue
+		}
+		kind := schema.GroupVersionKind{Group: parts[0], Version: parts[1], Kind: parts[2]}
+		mapping, err := p.Cluster.Mapping(kind)
+		if err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			known[parts[0]+"/"+parts[2]] = true
+			out = append(out, kind)
+		}
+	}
+	return out
+}
