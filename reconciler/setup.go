@@ -116,6 +116,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	releases := queue.Objects(o.Workers, priorities.OfRelease)
 	charts := chartsnapshot.NewCharts(o.Charts, mgr.GetAPIReader())
+	snapshots := resourcesnapshot.New(mgr.GetClient(), mgr.GetAPIReader())
 	values := valuessnapshot.NewValues(mgr.GetClient(), mgr.GetAPIReader(), o.Namespace)
 	return errors.Join(
 		rollout.SetupWithManager(ctx, mgr, rollout.Options{
@@ -126,7 +127,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			Registry: o.Registry,
 		}),
 		selection.SetupWithManager(mgr, selection.Options{
-			Snapshots: resourcesnapshot.New(mgr.GetClient(), mgr.GetAPIReader()), Histories: histories, Policy: o.Placeable,
+			Snapshots: snapshots, Histories: histories, Policy: o.Placeable,
 			GlobalBlocksNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Registry: o.Registry,
 			Queue: queue.Objects(o.Workers, priorities.OfApplication),
 		}),
@@ -138,7 +139,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		valuessnapshot.SetupWithManager(mgr, valuessnapshot.Options{Values: values, Workers: o.Workers, Queue: releases}),
 		chartsnapshot.SetupWithManager(mgr, chartsnapshot.Options{Charts: charts, Workers: o.Workers, Queue: releases}),
 		member.SetupWithManager(mgr, member.Options{
-			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: o.Clock, Workers: o.Workers, Registry: o.Registry,
+			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Content: snapshots, Clock: o.Clock,
+			Workers: o.Workers, Registry: o.Registry,
 			Priority: priorities.Of, PriorityOfTarget: priorities.OfRelease, SelectByRelease: o.SelectByRelease,
 		}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{

@@ -67,7 +67,7 @@ func TestFlagsThatCannotBeMeant(t *testing.T) {
 		"--unhealthy-after=30s":   "",
 		"--pprof-port=-1":         "--pprof-port=-1: the port must be a number from 1 to 65535, or 0",
 		"--pprof-port=65536":      "--pprof-port=65536: the port must be a number from 1 to 65535, or 0",
-		"--placeable-kinds=x":    `--placeable-kinds: "x" is not a kind such as ConfigMap or Deployment.apps, nor a group such as *.example.com`,
+		"--placeable-kinds=x":     `--placeable-kinds: "x" is not a kind such as ConfigMap or Deployment.apps, nor a group such as *.example.com`,
 		"--authority-lifetime=24h": "--certificate-lifetime and --authority-lifetime: the authority must live for three times " +
 			"as long as a certificate (2160h0m0s) at least, not 24h0m0s",
 		"--certificate-lifetime=1s": "--certificate-lifetime and --authority-lifetime: a certificate must live for 5s at least, not 1s",

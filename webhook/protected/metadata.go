@@ -53,7 +53,7 @@ var (
 			shipper.AppChartNameAnnotation, shipper.AppChartRepoAnnotation, shipper.AppChartVersionResolvedAnnotation,
 			shipper.AppChartVersionRawAnnotation, shipper.AppChartDigestAnnotation, shipper.AppRequestedByAnnotation,
 			shipper.AppRolledBackToAnnotation, shipper.AppRollbackStrategyAnnotation, shipper.AppFailedAnnotation,
-			shipper.AppSelectedByAnnotation,
+			shipper.AppSelectedByAnnotation, shipper.AppResourcesTakenAnnotation,
 		},
 	}
 	Release = Metadata{
@@ -79,6 +79,7 @@ var (
 		Kind: Application.Kind, Resource: Application.Resource,
 		Annotations: []string{
 			shipper.AppHighestObservedGenerationAnnotation, shipper.AppObservedTemplateAnnotation, shipper.AppFailedAnnotation,
+			shipper.AppResourcesTakenAnnotation,
 		},
 	}
 )

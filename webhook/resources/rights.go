@@ -223,11 +223,9 @@ func (j *Judge) unreadable(what authz.Action) string {
 	}
 	if what.Namespace == "" {
 		return fmt.Sprintf("Shipper may not read %s in all namespaces; kubectl create clusterrolebinding %s --clusterrole=%s %s",
-			object, SelectorRole, SelectorRole, subject)
+			object, shipper.ResourceSelectorRole, shipper.ResourceSelectorRole, subject)
 	}
 	return fmt.Sprintf("Shipper may not read %s in namespace %s; kubectl -n %s create rolebinding %s --clusterrole=%s %s",
-		object, what.Namespace, what.Namespace, SelectorRole, SelectorRole, subject)
+		object, what.Namespace, what.Namespace, shipper.ResourceSelectorRole, shipper.ResourceSelectorRole, subject)
 }
 
-// SelectorRole is the ClusterRole that lets Shipper read what is selected, where it is bound. manifests/rbac has it.
-const SelectorRole = "shipper-selector"
