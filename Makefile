@@ -20,6 +20,10 @@ demo-bluegreen: build controlplane ## Blue/green on two clusters: preview, gate,
 demo-checks: build controlplane prometheus ## Canaries that metrics decide: one passes, one with errors in one cluster goes back by itself
 	@go run ./test/demo checks
 
+.PHONY: demo-fleet
+demo-fleet: build controlplane ## A namespace on three clusters: a fourth joins, one is tainted, one fails, an edit is taken back
+	@go run ./test/demo fleet
+
 .PHONY: fleet-up
 fleet-up: build controlplane ## Start one management and two application clusters to play with (K8S=1.33: of that version)
 	@go run ./test/fleet/up -dir $(FLEET)

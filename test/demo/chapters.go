@@ -5,8 +5,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -25,45 +23,13 @@ const patience = 30 * time.Second
 
 // join sets the clusters up with shipperctl and starts the two binaries.
 func (s *fixture) join(ctx context.Context) error {
-	port, err := pod.FreePort()
-	if err != nil {
+	if err := s.setUp(ctx); err != nil {
 		return err
 	}
-	if _, err := s.show(ctx, s.shipperctl, "clusters", "setup", "management",
-		"--webhook-url", pod.WebhookURL(port)); err != nil {
+	if err := s.joinClusters(ctx, s.regions); err != nil {
 		return err
 	}
-	// The garbage collector learns of new kinds every 30 s; the story does not wait for it.
-	if err := s.fleet.Management.RestartControllers(); err != nil {
-		return err
-	}
-	file := filepath.Join(s.dir, "clusters.yaml")
-	if err := os.WriteFile(file, []byte(s.clustersYAML()), 0o600); err != nil {
-		return fmt.Errorf("writing clusters.yaml: %w", err)
-	}
-	if err := s.startShipper(ctx, port); err != nil {
-		return err
-	}
-	if _, err := s.show(ctx, s.shipperctl, "clusters", "join", "-f", file); err != nil {
-		return err
-	}
-	if err := s.await(ctx, patience, "clusters are in service", "True True", func(ctx context.Context) (string, error) {
-		clusters := &shipper.ClusterList{}
-		if err := s.management.List(ctx, clusters); err != nil {
-			return "", err
-		}
-		var ready []string
-		for _, c := range clusters.Items {
-			if condition := shipper.FindCondition(c.Status.Conditions, shipper.ClusterReady); condition != nil {
-				ready = append(ready, strings.TrimSpace(string(condition.Status)+" "+condition.Message))
-			}
-		}
-		return strings.Join(ready, " "), nil
-	}); err != nil {
-		return err
-	}
-	s.fact("both application clusters are in service")
-	_, err = s.show(ctx, s.kubectl, "get", "clusters")
+	_, err := s.show(ctx, s.kubectl, "get", "clusters")
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,11 +26,11 @@ const (
 	service     = "nginx" // the Service of the chart the story installs
 )
 
-// regions of the application clusters, by name.
-var regions = []struct{ cluster, region string }{
-	{"eu-west-1", "eu-west"},
-	{"us-east-1", "us-east"},
-}
+// region is the region of an application cluster.
+type region struct{ cluster, region string }
+
+// twoRegions are the clusters of most demonstrations.
+var twoRegions = []region{{"eu-west-1", "eu-west"}, {"us-east-1", "us-east"}}
 
 // applicationCluster is one place the application runs in.
 type applicationCluster struct {
@@ -42,6 +43,7 @@ type fixture struct {
 	printer
 
 	dir          string
+	regions      []region
 	fleet        *fleet.Fleet
 	charts       *charts.Repository
 	management   client.Client
@@ -58,9 +60,9 @@ type fixture struct {
 }
 
 // begin starts the control planes and the chart repository.
-func begin(ctx context.Context, out io.Writer) (*fixture, error) {
-	s := &fixture{printer: printer{out: out, start: time.Now()}}
-	fmt.Fprintln(out, "Shipper: one rollout on one management cluster and two application clusters. All API servers are real.")
+func begin(ctx context.Context, out io.Writer, regions []region) (*fixture, error) {
+	s := &fixture{printer: printer{out: out, start: time.Now()}, regions: regions}
+	fmt.Fprintf(out, "Shipper on one management cluster and %d application clusters. All API servers are real.\n", len(regions))
 
 	var err error
 	if s.dir, err = os.MkdirTemp("", "shipper-demo-"); err != nil {
@@ -77,7 +79,7 @@ func begin(ctx context.Context, out io.Writer) (*fixture, error) {
 	if err := s.connect(); err != nil {
 		return nil, errors.Join(err, s.end())
 	}
-	s.fact("three control planes are up: %s, %s, %s", s.fleet.Management.Name, names[0], names[1])
+	s.fact("%d control planes are up: %s, %s", len(names)+1, s.fleet.Management.Name, strings.Join(names, ", "))
 	return s, nil
 }
 
@@ -110,7 +112,7 @@ func (s *fixture) connect() error {
 
 // sumUp is the last line.
 func (s *fixture) sumUp(shown string) {
-	fmt.Fprintf(s.out, "\nShown: %s: %d facts read from three API servers in %.1f s.\n", shown, s.facts, time.Since(s.start).Seconds())
+	fmt.Fprintf(s.out, "\nShown: %s: %d facts read from %d API servers in %.1f s.\n", shown, s.facts, len(s.regions)+1, time.Since(s.start).Seconds())
 }
 
 // keep prints, when KEEP=1, how to use what is still up, and waits to be interrupted.

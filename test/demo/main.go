@@ -4,7 +4,7 @@
 // step by step, a RolloutBlock stops it at the gate, an override lets it through, and an abort takes it back. Each line it
 // prints is true because it was just read from an API server; the first expectation that fails ends it with status 1.
 // With the argument bluegreen it shows a rollout that goes on by itself: preview, switch, failure. With checks it shows canaries that a
-// metric decides.
+// metric decides. With fleet it shows a namespace that follows a fleet.
 //
 // KEEP=1 leaves the fleet up when the story is over, or has failed, until it is interrupted.
 package main
@@ -48,6 +48,7 @@ func canary(s *fixture) []chapter {
 
 // run goes from an empty machine to the last line, and cleans up.
 func run(ctx context.Context, args []string) (err error) {
+	regions := twoRegions
 	chapters, shown := canary, "a first rollout, a canary over two regions, a block that held, an override that left its trace, a retreat\n"+
 		"and an abort"
 	switch {
@@ -57,10 +58,14 @@ func run(ctx context.Context, args []string) (err error) {
 	case len(args) == 1 && args[0] == "checks":
 		chapters, shown = checks, "a canary that went on by its checks in two clusters, and one with errors in one of them that went back\n"+
 			"by itself"
+	case len(args) == 1 && args[0] == "fleet":
+		regions = fleetRegions
+		chapters, shown = placeFleet, "a namespace that follows a fleet: a cluster that joined, one with a taint, one that failed and came back,\n"+
+			"and an edit that was taken back"
 	case len(args) > 0:
-		return fmt.Errorf("unknown demonstration %q: there are bluegreen and checks, and one without an argument", args[0])
+		return fmt.Errorf("unknown demonstration %q: there are bluegreen, checks and fleet, and one without an argument", args[0])
 	}
-	s, err := begin(ctx, os.Stdout)
+	s, err := begin(ctx, os.Stdout, regions)
 	if err != nil {
 		return err
 	}

@@ -17,11 +17,11 @@ const (
 	fullOn  = `{name: full on, capacity: {incumbent: 0, contender: 100}, traffic: {incumbent: 0, contender: 100}}`
 )
 
-// clustersYAML is the file shipperctl reads.
-func (s *fixture) clustersYAML() string {
+// clustersYAML is the file shipperctl reads, for some application clusters of the management cluster mgmt.
+func clustersYAML(mgmt string, which []region) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "managementClusters:\n- name: %s\napplicationClusters:\n", s.fleet.Management.Name)
-	for _, r := range regions {
+	fmt.Fprintf(&b, "managementClusters:\n- name: %s\napplicationClusters:\n", mgmt)
+	for _, r := range which {
 		fmt.Fprintf(&b, "- name: %s\n  region: %s\n", r.cluster, r.region)
 	}
 	return b.String()
