@@ -65,9 +65,11 @@ func TestStatusHasThePropertiesThatAreKnown(t *testing.T) {
 			with(conditions("False", known("False", "PropertiesNotReadable", missing, then)), nil, nil, nil), false, nil,
 			with(conditions("False", known("Unknown", "PropertiesNotReadable", missing, now)), nil, nil, nil),
 		},
-		"a cluster is lost: its properties stay": {
+		"a cluster is lost: its properties stay, and are not known any more": {
 			with(conditions("False", known("True", "", "", then)), ptr.To[int32](2), cpu("8"), tier), false, nil,
-			with(conditions("False", known("True", "", "", then)), ptr.To[int32](2), cpu("8"), tier),
+			with(conditions("False", known("Unknown", "PropertiesNotReadable",
+				"the cluster is not ready: nodes, capacity, allocatable and properties are as they were last read", now)),
+				ptr.To[int32](2), cpu("8"), tier),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

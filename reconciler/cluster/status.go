@@ -64,6 +64,9 @@ func observed(out *shipper.ClusterStatus, ready bool, properties *fleet.Properti
 	case !ready && old != nil && old.Status == corev1.ConditionFalse:
 		// `kubectl get clusters` shows the message of the first condition that is False, which is to be that of Ready.
 		known.Status, known.Reason, known.Message = corev1.ConditionUnknown, old.Reason, old.Message
+	case !ready && old != nil && old.Status == corev1.ConditionTrue:
+		known.Status, known.Reason = corev1.ConditionUnknown, shipper.PropertiesNotReadable
+		known.Message = "the cluster is not ready: nodes, capacity, allocatable and properties are as they were last read"
 	case !ready || properties == nil:
 		return
 	case properties.Problem() != "":

@@ -6,14 +6,14 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/version"
+
+	"shipper.dev/shipper/apis/rules/placement"
 )
 
 // Bounds of what is taken from a cluster.
@@ -22,14 +22,13 @@ const (
 	maxResources = 30
 	// maxDeclared is how many properties are taken from ConfigMaps, the first by name.
 	maxDeclared = 100
-	// maxPropertyName and maxPropertyValue bound the length of a property in bytes.
-	maxPropertyName, maxPropertyValue = 253, 63
+	// maxKept is how many bytes of a value are kept: more than a property may have.
+	maxKept = 128
+	// maxShown is how many bytes of a name messages have.
+	maxShown = 63
 	// maxNamedProperties is how many properties that were left out a message names.
 	maxNamedProperties = 10
 )
-
-// propertyName is the form of the name of a property.
-var propertyName = regexp.MustCompile(`^[a-zA-Z0-9]([-A-Za-z0-9_./]*[A-Za-z0-9])?$`)
 
 // usual are the resources that are always summed.
 var usual = []corev1.ResourceName{
@@ -76,15 +75,22 @@ func stripNode(in any) (any, error) {
 	}, nil
 }
 
-// stripConfigMap leaves of a ConfigMap its name and data.
+// stripConfigMap leaves of a ConfigMap its name and as much of its data as can be properties: whoever may write ConfigMaps in a cluster
+// has no say in the memory of this process. What is too long stays too long.
 func stripConfigMap(in any) (any, error) {
 	cm, ok := in.(*corev1.ConfigMap)
 	if !ok {
 		return in, nil
 	}
+	data := map[string]string{}
+	keys := slices.Sorted(maps.Keys(cm.Data))
+	for _, key := range keys[:min(len(keys), maxDeclared+maxNamedProperties)] {
+		value := cm.Data[key]
+		data[key] = strings.Clone(value[:min(len(value), maxKept)])
+	}
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: cm.Namespace, Name: cm.Name, UID: cm.UID, ResourceVersion: cm.ResourceVersion},
-		Data:       cm.Data,
+		Data:       data,
 	}, nil
 }
 
@@ -131,7 +137,7 @@ func declaredIn(configMaps []*corev1.ConfigMap) *Declared {
 	var problems []string
 	for _, cm := range configMaps {
 		for _, name := range slices.Sorted(maps.Keys(cm.Data)) {
-			why := propertyProblem(name, cm.Data[name])
+			why := placement.PropertyProblem(name, cm.Data[name])
 			if other, twice := from[name]; twice {
 				why = fmt.Sprintf("ConfigMap %s has it already", other)
 			}
@@ -162,27 +168,10 @@ func declaredIn(configMaps []*corev1.ConfigMap) *Declared {
 	return out
 }
 
-// propertyProblem says why a property is not taken; empty when it is.
-func propertyProblem(name, value string) string {
-	switch {
-	case len(name) > maxPropertyName || !propertyName.MatchString(name):
-		return fmt.Sprintf("a name has at most %d letters, digits and -_./, with a letter or digit at both ends", maxPropertyName)
-	case len(value) > maxPropertyValue:
-		return fmt.Sprintf("a value has at most %d characters", maxPropertyValue)
-	}
-	if _, err := resource.ParseQuantity(value); err == nil {
-		return ""
-	}
-	if _, err := version.ParseGeneric(value); err == nil {
-		return ""
-	}
-	return "its value is neither a quantity such as 5, 500m or 2Gi nor a version such as 1.33"
-}
-
 // shown is a name as messages have it.
 func shown(name string) string {
-	if len(name) > maxPropertyValue {
-		return name[:maxPropertyValue] + "…"
+	if len(name) > maxShown {
+		return name[:maxShown] + "…"
 	}
 	return name
 }

@@ -118,17 +118,25 @@ func configMap(name string, data map[string]string) *corev1.ConfigMap {
 }
 
 func TestDeclaredPropertiesAreJudged(t *testing.T) {
-	const form = "a name has at most 253 letters, digits and -_./, with a letter or digit at both ends"
-	const kind = "its value is neither a quantity such as 5, 500m or 2Gi nor a version such as 1.33"
+	const form = "1 to 253 letters, digits, '-', '_', '.' and '/', such as cpu.allocatable"
+	const kind = "not a quantity such as 5, 500m or 2Gi"
 	long := strings.Repeat("a", 254)
 	for name, tc := range map[string]struct {
 		in   []*corev1.ConfigMap
 		want *Declared
 	}{
 		"none": {nil, &Declared{}},
-		"quantities and versions": {
-			[]*corev1.ConfigMap{configMap("a", map[string]string{"tier": "1", "disk.io/iops_max": "30k", "mesh": "v1.22.3", "x": "-5"})},
-			&Declared{Properties: map[string]string{"tier": "1", "disk.io/iops_max": "30k", "mesh": "v1.22.3", "x": "-5"}},
+		"quantities": {
+			[]*corev1.ConfigMap{configMap("a", map[string]string{"tier": "1", "disk.io/iops_max": "30k", "x": "-5"})},
+			&Declared{Properties: map[string]string{"tier": "1", "disk.io/iops_max": "30k", "x": "-5"}},
+		},
+		"a version": {
+			[]*corev1.ConfigMap{configMap("a", map[string]string{"mesh": "v1.22.3"})},
+			&Declared{LeftOut: "these properties are left out: mesh of ConfigMap a: " + kind},
+		},
+		"quantities that take minutes to parse": {
+			[]*corev1.ConfigMap{configMap("a", map[string]string{"x": "1e-999999999", "y": "1234567890123456789e999999999"})},
+			&Declared{LeftOut: "these properties are left out: x of ConfigMap a: " + kind + "; y of ConfigMap a: " + kind},
 		},
 		"a value that nothing can be compared with": {
 			[]*corev1.ConfigMap{configMap("a", map[string]string{"good": "1", "size": "lots", "empty": ""})},
@@ -138,13 +146,13 @@ func TestDeclaredPropertiesAreJudged(t *testing.T) {
 			},
 		},
 		"a name of no form": {
-			[]*corev1.ConfigMap{configMap("a", map[string]string{"_x": "1", "x-": "1", long: "1"})},
-			&Declared{LeftOut: "these properties are left out: _x of ConfigMap a: " + form + "; " + long[:63] + "… of ConfigMap a: " + form +
-				"; x- of ConfigMap a: " + form},
+			[]*corev1.ConfigMap{configMap("a", map[string]string{"x y": "1", "x:": "1", long: "1"})},
+			&Declared{LeftOut: "these properties are left out: " + long[:63] + "… of ConfigMap a: " + form +
+				"; x y of ConfigMap a: " + form + "; x: of ConfigMap a: " + form},
 		},
 		"a value that is too long": {
 			[]*corev1.ConfigMap{configMap("a", map[string]string{"x": strings.Repeat("1", 64)})},
-			&Declared{LeftOut: "these properties are left out: x of ConfigMap a: a value has at most 63 characters"},
+			&Declared{LeftOut: "these properties are left out: x of ConfigMap a: " + kind},
 		},
 		"one property in two ConfigMaps": {
 			[]*corev1.ConfigMap{configMap("b", map[string]string{"tier": "2"}), configMap("a", map[string]string{"tier": "1"})},

@@ -4,9 +4,11 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/strategy"
@@ -122,6 +124,9 @@ func (r *pass) placeReleases(ctx context.Context, s *scope, p clustersPlan, d *r
 		d.placed = true
 		return true
 	}
+	if d.rollout = r.confirmGone(ctx, p.gone); d.rollout != nil {
+		return false
+	}
 	for _, c := range p.changes {
 		rel := s.own(c.index)
 		if d.rollout = r.choose(ctx, rel, c.clusters); d.rollout != nil {
@@ -131,6 +136,21 @@ func (r *pass) placeReleases(ctx context.Context, s *scope, p clustersPlan, d *r
 	}
 	d.placed = true
 	return false
+}
+
+// confirmGone fails with a conflict if one of the clusters exists: the cache of a new leader may not have it yet, and what runs there
+// would be taken away.
+func (r *pass) confirmGone(ctx context.Context, gone []string) error {
+	for _, name := range gone {
+		switch err := r.live.Get(ctx, client.ObjectKey{Name: name}, &shipper.Cluster{}); {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("reading cluster %s: %w", name, err)
+		default:
+			return apierrors.NewConflict(shipper.Resource("clusters"), name, errors.New("the cache lags behind the API server"))
+		}
+	}
+	return nil
 }
 
 // choose writes the clusters into the annotation, unless the Release was changed since it was read.

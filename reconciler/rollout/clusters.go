@@ -24,6 +24,8 @@ type clustersPlan struct {
 	changes []clustersChange
 	// decision of the newest Release's placement; nil without a placement, and when no cluster matters to it.
 	decision *placement.Decision
+	// gone are clusters that changes take away because there is no Cluster of that name, as the cache has it.
+	gone []string
 	// held is true when a RolloutBlock keeps the decision from being carried out.
 	held bool
 }
@@ -39,7 +41,8 @@ type clustersChange struct {
 func (p clustersPlan) writes() bool { return p.choice != nil || len(p.changes) > 0 }
 
 // planClusters is pure. There must be a live Release. Clusters are added first; those that leave go when the step is achieved in all
-// others. Nothing can be changed in clusters that are gone, so these go at once.
+// others. Nothing can be changed in clusters that are gone, so these go at once. A cluster that joins waits while the newest Release
+// replaces another: one that is not ready would hold, and fail, the rollout in all others.
 func planClusters(s *scope, rollout strategy.Plan, blocked bool, now metav1.Time) clustersPlan {
 	newest := s.history.Newest()
 	if len(stamp.Clusters(newest)) == 0 {
@@ -53,6 +56,7 @@ func planClusters(s *scope, rollout strategy.Plan, blocked bool, now metav1.Time
 	ends := make([][]string, len(s.history.Live)) // the clusters that each Release has in the end
 	for i, r := range slices.Backward(s.history.Live) {
 		has, left := stamp.Clusters(r.Release), fleet.leaving(r.Release)
+		p.gone = union(p.gone, left.gone)
 		if i < last && (rollout.Outcomes[i].Role != strategy.Incumbent || strategy.Complete(newest) || !left.any()) {
 			ends[i] = ending(has, left, ends[last])
 			continue
@@ -61,8 +65,15 @@ func planClusters(s *scope, rollout strategy.Plan, blocked bool, now metav1.Time
 		if i == last {
 			p.decision = decision
 		}
+		if i == last && !strategy.Complete(newest) && replaces(rollout) && !left.any() && len(wanted) > 0 {
+			wanted = slices.DeleteFunc(wanted, func(name string) bool { return !slices.Contains(has, name) })
+		}
 		ends[i] = wanted
 		next := union(wanted, without(has, left.gone))
+		if added := without(next, has); len(added) > 0 && s.view(now).OfClusters(r.Release, added).Blocked() {
+			ends[i], p.held, stuck = has, true, true
+			continue
+		}
 		switch {
 		case len(wanted) == 0: // there is nothing to go on with, so nothing leaves
 			stuck = true
@@ -77,6 +88,11 @@ func planClusters(s *scope, rollout strategy.Plan, blocked bool, now metav1.Time
 		p.changes, p.held = nil, true
 	}
 	return p
+}
+
+// replaces reports whether the newest Release replaces another.
+func replaces(rollout strategy.Plan) bool {
+	return slices.ContainsFunc(rollout.Outcomes, func(o strategy.Outcome) bool { return o.Role == strategy.Incumbent })
 }
 
 // chooseFirst chooses the clusters of a newest Release that has none. A placement keeps those of the Release before.

@@ -183,7 +183,7 @@ func TestClustersPlan(t *testing.T) {
 			[]string{"PlacementUnfulfilled: 0 of 2 clusters: new: it has never been ready: Shipper has yet to connect to it"},
 		},
 		"nothing fits PickAll": {
-			rels{unplacedRelease(0, pickAll)}, nil, nil, []string{"PlacementUnfulfilled: no cluster fits clusterRequirements.placement"},
+			rels{unplacedRelease(0, pickAll)}, nil, nil, []string{"PlacementUnfulfilled: 0 of 1 clusters: there are no others"},
 		},
 		"nothing is chosen while a block holds it": {rels{unplacedRelease(0, pickAll)}, clusters{a}, blocked, nil},
 		"the clusters of the Release before are kept, whatever their taints": {

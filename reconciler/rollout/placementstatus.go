@@ -3,6 +3,7 @@
 package rollout
 
 import (
+	"cmp"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -60,6 +61,13 @@ func placed(s *scope, p clustersPlan, d releasesDone) *shipper.ReleasePlacement 
 			is.Clusters[i].Reason = shipper.PlacementKept
 		}
 	}
+	there := s.fleet()
+	for _, name := range stamp.Clusters(newest) { // those that leave are there until others serve
+		if clusterOf(is, name) == nil && there[name] != nil {
+			is.Clusters, is.Chosen = append(is.Clusters, shipper.ChosenCluster{Name: name, Reason: shipper.PlacementKept}), is.Chosen+1
+		}
+	}
+	slices.SortFunc(is.Clusters, func(a, b shipper.ChosenCluster) int { return cmp.Compare(a.Name, b.Name) })
 	return is
 }
 

@@ -75,10 +75,6 @@ func TestPlacementsThatFewClustersFitAreWarnings(t *testing.T) {
 			`there are no Clusters "eu-8", "eu-9"; they get this when they join (ap-1, eu-1, here, us-1 are there)`,
 			`may not roll out: no clusters fit its placement as they are now`,
 		}},
-		"a count of none": {
-			app:    placedBy(shipper.Placement{Type: shipper.PickN, Count: ptrTo[int32](0)}),
-			warned: []string{"clusterRequirements.placement wants 0 clusters: nothing will run"},
-		},
 		"values for a region of no cluster that it is placed on": {app: placedBy(fixed("eu-1"), perRegion("eu", "us")), warned: []string{
 			"valuesPerRegion has values for us, where it will not run as clusters are now: it is placed on eu-1"}},
 		"all clusters that fit": {app: placedBy(shipper.Placement{Affinity: prod})},

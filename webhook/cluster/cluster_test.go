@@ -54,6 +54,12 @@ func onLeave(p shipper.ClusterLeavePolicy) func(*shipper.ClusterSpec) {
 	return func(s *shipper.ClusterSpec) { s.OnLeave = p }
 }
 
+// kept is a Cluster that has Shipper's finalizer.
+func kept(c *shipper.Cluster) *shipper.Cluster {
+	c.Finalizers = []string{shipper.ClusterFinalizer}
+	return c
+}
+
 // placed are n Releases on the Cluster eu-1.
 func placed(n int) []client.Object {
 	var out []client.Object
@@ -63,6 +69,10 @@ func placed(n int) []client.Object {
 	}
 	return out
 }
+
+// elsewhere ends the warning about a Cluster that is deleted and keeps what runs there.
+const elsewhere = "; those with a placement go elsewhere at once, and what they left is not taken up again when a Cluster of this name " +
+	"is created"
 
 func TestClustersAreJudged(t *testing.T) {
 	const invalid = `Cluster.shipper.booking.com "eu-1" is invalid: `
@@ -127,24 +137,25 @@ func TestClustersAreJudged(t *testing.T) {
 		"one where Releases run is deleted with a word": {
 			req: ask.Delete("ann", eu()), known: placed(7),
 			warned: []string{"7 Release(s) are placed on cluster eu-1 and what they run there is left as it is: " +
-				"default/rel-0, default/rel-1, default/rel-2, default/rel-3, default/rel-4 and 2 more"},
+				"default/rel-0, default/rel-1, default/rel-2, default/rel-3, default/rel-4 and 2 more" + elsewhere},
 		},
 		"one where none run is deleted without": {req: ask.Delete("ann", eu())},
 		"one that removes what runs there says what it removes": {
-			req: ask.Delete("ann", eu(onLeave(shipper.OnLeaveRemove))), known: placed(2),
+			req: ask.Delete("ann", kept(eu(onLeave(shipper.OnLeaveRemove)))), known: placed(2),
 			warned: []string{"2 Release(s) are placed on cluster eu-1, and Shipper removes all that they run there before the Cluster " +
-				"goes: default/rel-0, default/rel-1; it has onLeave: Remove"},
+				"goes: default/rel-0, default/rel-1; it has onLeave: Remove, and waits for those that no other cluster can take"},
 		},
 		"one that removes, where none run": {req: ask.Delete("ann", eu(onLeave(shipper.OnLeaveRemove)))},
 		"one that keeps what runs there": {req: ask.Delete("ann", eu(onLeave(shipper.OnLeaveKeep))), known: placed(1), warned: []string{
-			"1 Release(s) are placed on cluster eu-1 and what they run there is left as it is: default/rel-0"}},
+			"1 Release(s) are placed on cluster eu-1 and what they run there is left as it is: default/rel-0" + elsewhere}},
 		"with a policy for leaving that there is not": {
 			req:     ask.Create("ann", eu(onLeave("Burn"))),
 			message: invalid + `spec.onLeave: Unsupported value: "Burn": supported values: "Keep", "Remove"`,
 		},
 		"a new taint moves nothing, and says so": {
 			req: ask.Update("ann", eu(taints("gpu", "old")), eu(taints("old"))), known: placed(1), warned: []string{
-				"1 Release(s) are placed on cluster eu-1 and stay, although it is tainted gpu=yes:NoSchedule now: default/rel-0"},
+				"1 Release(s) are placed on cluster eu-1 and stay, although it is tainted gpu=yes:NoSchedule now: default/rel-0; " +
+					"the next Release of an Application with regions, or with edited clusterRequirements, is not placed there"},
 		},
 		"a taint where nothing is placed":                            {req: ask.Update("ann", eu(taints("gpu")), eu())},
 		"a taint less needs no word":                                 {req: ask.Update("ann", eu(), eu(taints("gpu"))), known: placed(1)},

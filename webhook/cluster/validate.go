@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -68,6 +69,20 @@ func whyNotServer(apiMaster string) string {
 	return ""
 }
 
+// awaitsFinalizer refuses, for a moment, the deletion of a Cluster that would go before Shipper has removed what it placed there: the
+// reconciler adds its finalizer after the edit that asks for the removal.
+func (w *Webhook) awaitsFinalizer(old *shipper.Cluster) error {
+	if old.Spec.OnLeave != shipper.OnLeaveRemove || old.DeletionTimestamp != nil || slices.Contains(old.Finalizers, shipper.ClusterFinalizer) {
+		return nil
+	}
+	placed, err := w.State.PlacedOn(old.Name)
+	if err != nil || len(placed) == 0 {
+		return err
+	}
+	return response.Later(fmt.Sprintf("cluster %s has onLeave: Remove, and Shipper has yet to add the finalizer %s: try again, or set "+
+		"onLeave: Keep to leave there what runs", old.Name, shipper.ClusterFinalizer), time.Second)
+}
+
 // warnOfPlaced warns of what happens to Releases that are still placed on a cluster that is being deleted.
 func (w *Webhook) warnOfPlaced(a *response.Response, name string, policy shipper.ClusterLeavePolicy) error {
 	placed, err := w.State.PlacedOn(name)
@@ -76,11 +91,11 @@ func (w *Webhook) warnOfPlaced(a *response.Response, name string, policy shipper
 	}
 	if policy == shipper.OnLeaveRemove {
 		a.Warn("%d Release(s) are placed on cluster %s, and Shipper removes all that they run there before the Cluster goes: %s; "+
-			"it has onLeave: Remove", len(placed), name, listed(placed))
+			"it has onLeave: Remove, and waits for those that no other cluster can take", len(placed), name, listed(placed))
 		return nil
 	}
-	a.Warn("%d Release(s) are placed on cluster %s and what they run there is left as it is: %s",
-		len(placed), name, listed(placed))
+	a.Warn("%d Release(s) are placed on cluster %s and what they run there is left as it is: %s; those with a placement go elsewhere at "+
+		"once, and what they left is not taken up again when a Cluster of this name is created", len(placed), name, listed(placed))
 	return nil
 }
 
@@ -103,8 +118,8 @@ func (w *Webhook) warnOfStaying(a *response.Response, now, old *shipper.Cluster)
 			len(placed), now.Name, listed(placed))
 	}
 	if len(tainted) > 0 {
-		a.Warn("%d Release(s) are placed on cluster %s and stay, although it is tainted %s now: %s",
-			len(placed), now.Name, listed(tainted), listed(placed))
+		a.Warn("%d Release(s) are placed on cluster %s and stay, although it is tainted %s now: %s; the next Release of an Application "+
+			"with regions, or with edited clusterRequirements, is not placed there", len(placed), now.Name, listed(tainted), listed(placed))
 	}
 	return nil
 }

@@ -37,6 +37,9 @@ func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *respons
 		return err
 	}
 	if req.Operation == admissionv1.Delete {
+		if err := w.awaitsFinalizer(old); err != nil {
+			return err
+		}
 		return w.warnOfPlaced(a, req.Name, old.Spec.OnLeave)
 	}
 	if old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec) {

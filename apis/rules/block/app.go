@@ -77,6 +77,14 @@ func (a App) Rollout() Change {
 	return c
 }
 
+// Joining is the placement of a Release on more clusters: it concerns these alone.
+func (a App) Joining(rel *shipper.Release, added []string) Change {
+	c := a.change([]*shipper.Release{rel})
+	c.Clusters = func() []string { return added }
+	c.Regions = func() []string { return a.regionsOf(added) }
+	return c
+}
+
 // Deletion is a user's deletion of a Release. If it is the newest and another one replaces it, that is an abort.
 func (a App) Deletion(rel *shipper.Release) Change {
 	c := a.change(a.with(rel))

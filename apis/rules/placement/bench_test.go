@@ -44,8 +44,8 @@ func BenchmarkDecide1000(b *testing.B) {
 	for _, count := range []int32{10, 100, 1000} {
 		p := spreads(prefers(pickN(count),
 			sorter("nodes", 100, withLabel("env", "prod")), sorter("price", -50, shipper.ClusterTerm{}),
-			shipper.PreferredClusterTerm{Weight: 20, ClusterTerm: withLabel(placement.RegionLabel, "region-1", "region-2")}),
-			over(placement.RegionLabel, 2), softly(over("zone", 1)))
+			shipper.PreferredClusterTerm{Weight: 20, ClusterTerm: withLabel(shipper.RegionLabel, "region-1", "region-2")}),
+			over(shipper.RegionLabel, 2), softly(over("zone", 1)))
 		p.Affinity.Required = []shipper.ClusterTerm{withLabel("tier", "none"), both, where("nodes", shipper.PropertyGt, "90")}
 		in := input(tolerating(p, shipper.ClusterToleration{Key: "gpu", Value: "yes"}), thousand()...)
 		in.Requirements = capable(in.Requirements, "gpu", "pv")

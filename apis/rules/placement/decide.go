@@ -42,7 +42,7 @@ type Verdict struct {
 
 // Decision is which clusters a Release gets, and why.
 type Decision struct {
-	// Wanted is how many clusters the policy wants; for PickAll, as many as are chosen.
+	// Wanted is how many clusters the policy wants; for PickAll, as many as are chosen, and at least 1.
 	Wanted int
 	// Chosen are their names, sorted; nil when there are none.
 	Chosen []string
@@ -68,7 +68,7 @@ func Decide(in Input) Decision {
 	for _, c := range fit {
 		d.choose(c)
 	}
-	return d.decision(d.kept + len(fit))
+	return d.decision(max(1, d.kept+len(fit)))
 }
 
 // candidate is a cluster while it is judged.

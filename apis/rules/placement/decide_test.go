@@ -143,7 +143,7 @@ func reversed(clusters []shipper.Cluster) []shipper.Cluster {
 }
 
 func TestAClusterThatDoesNotFitIsRejectedWithTheFirstReason(t *testing.T) {
-	eu := requires(all(), withLabel(placement.RegionLabel, "eu"))
+	eu := requires(all(), withLabel(shipper.RegionLabel, "eu"))
 	big := requires(all(), where("cpu.allocatable", shipper.PropertyGe, "4"))
 	for sentence, tc := range map[string]struct {
 		policy  shipper.Placement
@@ -156,9 +156,9 @@ func TestAClusterThatDoesNotFitIsRejectedWithTheFirstReason(t *testing.T) {
 			"it has never been ready: Shipper has yet to connect to it"},
 		"it was never ready": {all(), cluster("a", "r", lost(time.Second), func(c *shipper.Cluster) {
 			c.Status.Conditions[0].Status = corev1.ConditionFalse
-		}), shipper.PlacementNotJoined, "it has never been ready: dial tcp: timeout"},
+		}), shipper.PlacementNotJoined, "it has never been ready: ClusterUnreachable"},
 		"it is lost for too long": {all(), cluster("a", "r", lost(5*time.Minute+time.Second), unschedulable), shipper.PlacementNotReady,
-			"not ready since 2026-11-25T11:54:59Z, which is longer than 5m0s: dial tcp: timeout"},
+			"not ready since 2026-11-25T11:54:59Z, which is longer than 5m0s: ClusterUnreachable"},
 		"it is unschedulable": {all(), member("a", "r", unschedulable, taint("k", "v")), shipper.PlacementUnschedulable,
 			"spec.scheduler.unschedulable of the Cluster is true: set it to false"},
 		"it is tainted": {eu, member("a", "r", taint("gpu", "yes")), shipper.PlacementTainted,
@@ -187,7 +187,7 @@ func TestAClusterThatDoesNotFitIsRejectedWithTheFirstReason(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			wantVerdicts(t, input(tc.policy, tc.cluster), 0, rejected("a", tc.reason, tc.message))
+			wantVerdicts(t, input(tc.policy, tc.cluster), 1, rejected("a", tc.reason, tc.message))
 		})
 	}
 }
@@ -215,12 +215,12 @@ func TestAClusterFits(t *testing.T) {
 		"when one of two terms matches": {
 			requires(all(), withLabel("x", "y"), withLabel("env", "prod")), member("a", "r", label("env", "prod")),
 		},
-		"when a term has its virtual label of the name": {requires(all(), withLabel(placement.ClusterLabel, "a")), member("a", "r")},
+		"when a term has its virtual label of the name": {requires(all(), withLabel(shipper.ClusterLabel, "a")), member("a", "r")},
 		"when a term has its virtual label of a capability": {
-			requires(all(), withLabel(placement.CapabilityLabelPrefix+"gpu", "")), member("a", "r", offers("gpu")),
+			requires(all(), withLabel(shipper.CapabilityLabelPrefix+"gpu", "")), member("a", "r", offers("gpu")),
 		},
 		"although its object has another label for the region": {
-			requires(all(), withLabel(placement.RegionLabel, "r")), member("a", "r", label(placement.RegionLabel, "s")),
+			requires(all(), withLabel(shipper.RegionLabel, "r")), member("a", "r", label(shipper.RegionLabel, "s")),
 		},
 		"when what it declares wins over what Shipper observes": {
 			requires(all(), where("nodes", shipper.PropertyEq, "7")), member("a", "r", nodes(1), declares("nodes", "7")),
@@ -310,10 +310,10 @@ func TestAPolicyThatIsUnchangedKeepsItsClusters(t *testing.T) {
 	t.Run("a changed policy judges all afresh", func(t *testing.T) {
 		in := after(input(pickN(2), clusters...), false, "b", "c")
 		wantVerdicts(t, in, 2, picked("a"), rejected("b", shipper.PlacementNotReady,
-			"not ready since 2026-11-25T11:00:00Z, which is longer than 5m0s: dial tcp: timeout"), left, gpu)
+			"not ready since 2026-11-25T11:00:00Z, which is longer than 5m0s: ClusterUnreachable"), left, gpu)
 	})
 	t.Run("of more than PickN wants those are kept that rank highest", func(t *testing.T) {
-		p := prefers(pickN(2), shipper.PreferredClusterTerm{Weight: -1, ClusterTerm: withLabel(placement.ClusterLabel, "b")})
+		p := prefers(pickN(2), shipper.PreferredClusterTerm{Weight: -1, ClusterTerm: withLabel(shipper.ClusterLabel, "b")})
 		last := rejected("b", shipper.PlacementOutranked, others)
 		last.Affinity = -1
 		wantVerdicts(t, after(input(p, clusters...), true, "a", "b", "d"), 2, kept("a"), last, left, kept("d"))

@@ -3,6 +3,7 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -83,6 +84,23 @@ func Stay(newest *shipper.Release, env *shipper.ReleaseEnvironment) (current []s
 	if newest == nil {
 		return nil, false
 	}
-	return stamp.Clusters(newest),
-		equality.Semantic.DeepEqual(newest.Spec.Environment.ClusterRequirements, env.ClusterRequirements)
+	was, is := newest.Spec.Environment.ClusterRequirements.DeepCopy(), env.ClusterRequirements.DeepCopy()
+	fillIn(was.Placement)
+	fillIn(is.Placement)
+	return stamp.Clusters(newest), equality.Semantic.DeepEqual(was, is)
+}
+
+// fillIn writes the defaults, so that a manifest that leaves one out is the same as what is stored of it.
+func fillIn(p *shipper.Placement) {
+	if p == nil {
+		return
+	}
+	p.Type = cmp.Or(p.Type, shipper.PickAll)
+	for i := range p.TopologySpreadConstraints {
+		c := &p.TopologySpreadConstraints[i]
+		c.MaxSkew, c.WhenUnsatisfiable = cmp.Or(c.MaxSkew, 1), cmp.Or(c.WhenUnsatisfiable, shipper.DoNotSchedule)
+	}
+	for i := range p.Tolerations {
+		p.Tolerations[i].Operator = cmp.Or(p.Tolerations[i].Operator, shipper.TolerationEqual)
+	}
 }

@@ -123,15 +123,13 @@ func (d *decider) unready(c *shipper.Cluster) (shipper.PlacementReason, string) 
 	}
 }
 
-// because quotes the condition.
+// because is the reason of the condition. Its message may say what only administrators may know: addresses, and errors of connections.
 func because(c *shipper.Condition) string {
 	switch {
-	case c == nil || c.Reason == "" && c.Message == "":
+	case c == nil || c.Reason == "":
 		return ": Shipper has yet to connect to it"
-	case c.Message == "":
-		return ": " + shortened(c.Reason, maxQuoted)
 	default:
-		return ": " + shortened(c.Message, maxQuoted)
+		return ": " + shortened(c.Reason, maxQuoted)
 	}
 }
 

@@ -35,7 +35,7 @@ func FuzzDecide(f *testing.F) {
 	seed(tolerating(requires(all(), where("price", shipper.PropertyGe, "5m")), shipper.ClusterToleration{Key: "gpu"}), "a", true, some...)
 	seed(spreads(prefers(pickN(3), shipper.PreferredClusterTerm{
 		Weight: -7, ClusterTerm: withLabel("zone", "1"), Sort: &shipper.PropertySort{Property: "nodes", Order: shipper.SortAscending},
-	}), over(placement.RegionLabel, 1), softly(over("zone", 2))), "b", true, some...)
+	}), over(shipper.RegionLabel, 1), softly(over("zone", 2))), "b", true, some...)
 	seed(fixed("a", "d", "x"), "c", false, some...)
 	f.Fuzz(func(t *testing.T, policy, members, current string, sticky bool) {
 		var p shipper.Placement

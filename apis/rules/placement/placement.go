@@ -54,7 +54,7 @@ func Choose(app string, req shipper.ClusterRequirements, clusters []shipper.Clus
 		inRegion := byRegion[region.name]
 		if region.wanted > len(inRegion) {
 			few = append(few, fmt.Sprintf("region %q has %d of the %d schedulable clusters wanted%s",
-				region.name, len(inRegion), region.wanted, suggestion(region.name, clusters)))
+				region.name, len(inRegion), region.wanted, suggestion(region.name, clusters)+taintedIn(region.name, clusters)))
 			continue
 		}
 		capable := capableOf(inRegion, req.Capabilities)
@@ -75,6 +75,20 @@ func Choose(app string, req shipper.ClusterRequirements, clusters []shipper.Clus
 	}
 	slices.Sort(chosen)
 	return chosen, nil
+}
+
+// taintedIn says how many clusters of a region taints keep off; empty when none.
+func taintedIn(region string, clusters []shipper.Cluster) string {
+	n := 0
+	for i := range clusters {
+		if clusters[i].Spec.Region == region && len(untolerated(clusters[i].Spec.Taints, nil)) > 0 {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (tainted: %d; a placement can tolerate taints)", n)
 }
 
 // Score is how much an application prefers a cluster; the highest is chosen first. The formula is that of the original, so that

@@ -20,7 +20,7 @@ func fleet(r *rand.Rand, n int) []shipper.Cluster {
 	changes := []change{
 		taint("gpu", "yes"), lost(time.Hour), lost(time.Minute), unschedulable, going, unjoined, offers("gpu"), nodes(7), nodes(3),
 		label("zone", "a"), label("zone", "b"), label("env", "prod"), label("env", "dev"), declares("price", "9"), declares("price", "5m"),
-		weight(7), weight(0), identity("same"), label(placement.RegionLabel, "moon"),
+		weight(7), weight(0), identity("same"), label(shipper.RegionLabel, "moon"),
 	}
 	out := make([]shipper.Cluster, n)
 	for i := range out {
@@ -35,7 +35,7 @@ func fleet(r *rand.Rand, n int) []shipper.Cluster {
 // policies makes one of each type at random.
 func policies(r *rand.Rand) []shipper.Placement {
 	terms := []shipper.ClusterTerm{
-		withLabel("env", "prod"), withLabel(placement.RegionLabel, "r0", "r1"), where("nodes", shipper.PropertyGe, "5"),
+		withLabel("env", "prod"), withLabel(shipper.RegionLabel, "r0", "r1"), where("nodes", shipper.PropertyGe, "5"),
 		where("price", shipper.PropertyLt, "1"), {Names: []string{"c-001", "c-005"}},
 	}
 	some := func() (out []shipper.ClusterTerm) {
@@ -52,7 +52,7 @@ func policies(r *rand.Rand) []shipper.Placement {
 		}
 		n.Affinity.Preferred = append(n.Affinity.Preferred, p)
 	}
-	for _, key := range []string{placement.RegionLabel, "zone"} {
+	for _, key := range []string{shipper.RegionLabel, "zone"} {
 		switch c := over(key, 1+r.Int32N(2)); r.IntN(3) {
 		case 0:
 			n.TopologySpreadConstraints = append(n.TopologySpreadConstraints, c)
@@ -154,7 +154,7 @@ func TestDoNotScheduleBoundsTheSkew(t *testing.T) {
 			for i := range d.Verdicts {
 				v, of := d.Verdicts[i], in.Clusters[i]
 				value, ok := of.Labels[c.TopologyKey]
-				if c.TopologyKey == placement.RegionLabel {
+				if c.TopologyKey == shipper.RegionLabel {
 					value, ok = of.Spec.Region, true
 				}
 				if fits := v.Chosen || v.Reason == shipper.PlacementOutranked || v.Reason == shipper.PlacementSpreadViolated; !ok || !fits {

@@ -146,7 +146,7 @@ func TestNodesAreSorted(t *testing.T) {
 
 // Scenario 7: no region has two clusters more than another.
 func TestClustersAreSpreadOverRegions(t *testing.T) {
-	region := shipper.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: placement.RegionLabel, WhenUnsatisfiable: shipper.DoNotSchedule}
+	region := shipper.TopologySpreadConstraint{MaxSkew: 1, TopologyKey: shipper.RegionLabel, WhenUnsatisfiable: shipper.DoNotSchedule}
 	p := pickN(4)
 	p.TopologySpreadConstraints = []shipper.TopologySpreadConstraint{region}
 	clusters := []shipper.Cluster{

@@ -33,7 +33,7 @@ func scored(v placement.Verdict, affinity, spread int32) placement.Verdict {
 }
 
 func TestSpread(t *testing.T) {
-	const region = placement.RegionLabel
+	const region = shipper.RegionLabel
 	name := func(weight int32, names ...string) shipper.PreferredClusterTerm {
 		return shipper.PreferredClusterTerm{Weight: weight, ClusterTerm: shipper.ClusterTerm{Names: names}}
 	}
@@ -121,7 +121,7 @@ func TestSpread(t *testing.T) {
 }
 
 func TestSpreadBearsOnPickNOnly(t *testing.T) {
-	in := input(spreads(all(), over(placement.RegionLabel, 1)), member("a", "eu"), member("b", "eu"), member("c", "us"))
+	in := input(spreads(all(), over(shipper.RegionLabel, 1)), member("a", "eu"), member("b", "eu"), member("c", "us"))
 	if diff := cmp.Diff([]string{"a", "b", "c"}, placement.Decide(in).Chosen); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -62,7 +62,7 @@ func TestUnfulfilledNamesFiveClustersAndCountsTheRest(t *testing.T) {
 		clusters = append(clusters, member(fmt.Sprintf("a-%d", i), "us"), member(fmt.Sprintf("t-%d", i), "eu", taint("gpu", "yes")),
 			member(fmt.Sprintf("u-%d", i), "eu", unschedulable))
 	}
-	p := requires(pickN(9), withLabel(placement.RegionLabel, "eu"))
+	p := requires(pickN(9), withLabel(shipper.RegionLabel, "eu"))
 	const gpu = "tainted gpu=yes:NoSchedule: tolerate it in placement.tolerations"
 	want := "1 of 9 clusters: t-0: " + gpu + "; t-1: " + gpu + "; t-2: " + gpu + "; t-3: " + gpu +
 		"; u-0: spec.scheduler.unschedulable of the Cluster is true: set it to false; 7 more: 4 AffinityNotMet, 3 Unschedulable"
@@ -75,7 +75,7 @@ func TestUnfulfilledNamesFiveClustersAndCountsTheRest(t *testing.T) {
 	}{
 		"enough":      {input(pickN(1), member("a", "r"), member("b", "r", unschedulable)), ""},
 		"no clusters": {input(pickN(2)), "0 of 2 clusters: there are no others"},
-		"all of none": {input(all()), ""},
+		"all of none": {input(all()), "0 of 1 clusters: there are no others"},
 		"not named": {input(fixed("a", "b"), member("a", "r"), member("c", "r")),
 			`1 of 2 clusters: b: there is no Cluster "b": it is chosen when it joins`},
 	} {

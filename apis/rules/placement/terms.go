@@ -13,16 +13,6 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// The labels that each cluster has besides those of its object. They win over labels of the same name.
-const (
-	// RegionLabel has the region of a cluster as its value.
-	RegionLabel = "shipper.booking.com/region"
-	// ClusterLabel has the name of a cluster as its value.
-	ClusterLabel = "shipper.booking.com/cluster"
-	// CapabilityLabelPrefix comes before a capability that a cluster offers; the value of the label is empty.
-	CapabilityLabelPrefix = "capability.shipper.booking.com/"
-)
-
 // clusterLabels are the labels of a cluster, also those that its object does not have.
 type clusterLabels struct{ *shipper.Cluster }
 
@@ -31,12 +21,12 @@ var _ labels.Labels = clusterLabels{}
 // Lookup returns the value of a label, and whether the cluster has it.
 func (c clusterLabels) Lookup(label string) (string, bool) {
 	switch label {
-	case RegionLabel:
+	case shipper.RegionLabel:
 		return c.Spec.Region, true
-	case ClusterLabel:
+	case shipper.ClusterLabel:
 		return c.Name, true
 	}
-	if capability, ok := strings.CutPrefix(label, CapabilityLabelPrefix); ok && slices.Contains(c.Spec.Capabilities, capability) {
+	if capability, ok := strings.CutPrefix(label, shipper.CapabilityLabelPrefix); ok && slices.Contains(c.Spec.Capabilities, capability) {
 		return "", true
 	}
 	value, ok := c.Labels[label]

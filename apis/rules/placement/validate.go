@@ -21,6 +21,8 @@ const (
 	maxCount      = 1000
 	maxWeight     = 100
 	maxProperties = 50
+	// maxRequirements and maxValues bound a label selector and each of its expressions.
+	maxRequirements, maxValues = 20, 100
 )
 
 const (
@@ -76,8 +78,8 @@ func validateCount(p *shipper.Placement, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Required(path, "needed for PickN: how many clusters")}
 	case p.Type != shipper.PickN && p.Count != nil:
 		return field.ErrorList{field.Forbidden(path, "only for PickN")}
-	case p.Count != nil && (*p.Count < 0 || *p.Count > maxCount):
-		return field.ErrorList{field.Invalid(path, *p.Count, fmt.Sprintf("from 0 to %d", maxCount))}
+	case p.Count != nil && (*p.Count < 1 || *p.Count > maxCount):
+		return field.ErrorList{field.Invalid(path, *p.Count, fmt.Sprintf("from 1 to %d", maxCount))}
 	default:
 		return nil
 	}
@@ -117,6 +119,10 @@ func validateAffinity(p *shipper.Placement, path *field.Path) field.ErrorList {
 	}
 	var errs field.ErrorList
 	for i := range p.Affinity.Required {
+		if t := &p.Affinity.Required[i]; len(t.Names)+len(t.Properties) == 0 && t.LabelSelector == nil {
+			errs = append(errs, field.Required(path.Child("required").Index(i),
+				"an empty term matches every cluster: give names, a labelSelector or properties, or leave required out"))
+		}
 		errs = append(errs, validateTerm(&p.Affinity.Required[i], path.Child("required").Index(i))...)
 	}
 	if len(p.Affinity.Preferred) > 0 && p.Type != shipper.PickN {
@@ -157,6 +163,15 @@ func validateSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList
 	if s == nil {
 		return nil
 	}
+	// Each is compared with each cluster, at each decision.
+	if n := len(s.MatchLabels) + len(s.MatchExpressions); n > maxRequirements {
+		return field.ErrorList{field.TooMany(path, n, maxRequirements)}
+	}
+	for i := range s.MatchExpressions {
+		if n := len(s.MatchExpressions[i].Values); n > maxValues {
+			return field.ErrorList{field.TooMany(path.Child("matchExpressions").Index(i).Child("values"), n, maxValues)}
+		}
+	}
 	errs := metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, path)
 	for i, e := range s.MatchExpressions {
 		if e.Operator != "NotExists" {
@@ -170,6 +185,15 @@ func validateSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList
 		}
 	}
 	return errs
+}
+
+// PropertyProblem says why a property of a cluster cannot be compared; empty when it can. It takes a bounded time, whatever the value.
+func PropertyProblem(name, value string) string {
+	path := field.NewPath("properties")
+	for _, err := range append(validatePropertyName(name, path), validateValue(name, value, path)...) {
+		return err.Detail
+	}
+	return ""
 }
 
 func validatePropertyName(name string, path *field.Path) field.ErrorList {

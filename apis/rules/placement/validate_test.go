@@ -54,8 +54,10 @@ func TestAPlacementThatCanNeverWorkIsRefused(t *testing.T) {
 		"no count": {
 			shipper.Placement{Type: shipper.PickN}, []string{"placement.count: Required value: needed for PickN: how many clusters"},
 		},
-		"a negative count":        {pickN(-1), []string{"placement.count: Invalid value: -1: from 0 to 1000"}},
-		"too many":                {pickN(1001), []string{"placement.count: Invalid value: 1001: from 0 to 1000"}},
+		"a term that is empty": {requires(pickN(1), shipper.ClusterTerm{}), []string{"placement.affinity.required[0]: Required value: an empty " +
+			"term matches every cluster: give names, a labelSelector or properties, or leave required out"}},
+		"a negative count":        {pickN(-1), []string{"placement.count: Invalid value: -1: from 1 to 1000"}},
+		"too many":                {pickN(1001), []string{"placement.count: Invalid value: 1001: from 1 to 1000"}},
 		"PickFixed without names": {fixed(), []string{"placement.clusters: Required value: needed for PickFixed: the names of the clusters"}},
 		"names with PickAll": {shipper.Placement{Clusters: []string{"a"}},
 			[]string{"placement.clusters: Forbidden: only for PickFixed; others choose by names in affinity.required"}},
@@ -135,12 +137,12 @@ func TestNamesAndLabelsAreThoseOfKubernetes(t *testing.T) {
 func TestAPlacementIsAccepted(t *testing.T) {
 	full := tolerating(spreads(prefers(pickN(3), shipper.PreferredClusterTerm{
 		Weight: -100, ClusterTerm: withLabel("env", "prod"), Sort: &shipper.PropertySort{Property: "cpu.capacity", Order: shipper.SortAscending},
-	}), over(placement.RegionLabel, 0), softly(over(placement.RegionLabel, 3))),
+	}), over(shipper.RegionLabel, 0), softly(over(shipper.RegionLabel, 3))),
 		shipper.ClusterToleration{Operator: shipper.TolerationExists}, shipper.ClusterToleration{Key: "example.com/gpu", Value: "yes"})
 	full.Affinity.Required = []shipper.ClusterTerm{
-		where("kubernetes", shipper.PropertyGe, "v1.33"), where("nvidia.com/gpu.allocatable", shipper.PropertyGt, "500m"), {},
+		where("kubernetes", shipper.PropertyGe, "v1.33"), where("nvidia.com/gpu.allocatable", shipper.PropertyGt, "500m"), {Names: []string{"eu-1"}},
 	}
-	for _, p := range []*shipper.Placement{nil, {}, new(all()), new(pickN(0)), new(fixed("eu-1")), &full} {
+	for _, p := range []*shipper.Placement{nil, {}, new(all()), new(pickN(1)), new(fixed("eu-1")), &full} {
 		wantErrors(t, placement.Validate(p, field.NewPath("placement")))
 	}
 }

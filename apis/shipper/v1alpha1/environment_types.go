@@ -204,7 +204,8 @@ func copyValue(v any) any {
 }
 
 // ClusterRequirements select clusters.
-// +kubebuilder:validation:XValidation:rule="has(self.regions) != has(self.placement)",message="name the regions to run in, or give a placement: exactly one of the two",fieldPath=".regions",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="has(self.regions) || has(self.placement)",message="name at least one region to run in, or give a placement",fieldPath=".regions",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="!has(self.regions) || !has(self.placement)",message="give regions or a placement, not both",fieldPath=".placement",reason=FieldValueForbidden
 type ClusterRequirements struct {
 	// regions to run in. Required without placement.
 	// +optional

@@ -5,8 +5,10 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Placement is a policy that chooses clusters. It takes the place of clusterRequirements.regions.
-// +kubebuilder:validation:XValidation:rule="(has(self.type) && self.type == 'PickN') == has(self.count)",message="count is how many clusters PickN chooses: PickN needs it, and no other type has it",fieldPath=".count",reason=FieldValueInvalid
-// +kubebuilder:validation:XValidation:rule="(has(self.type) && self.type == 'PickFixed') == has(self.clusters)",message="clusters are the names for PickFixed: PickFixed needs them, and no other type has them",fieldPath=".clusters",reason=FieldValueInvalid
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'PickN' || has(self.count)",message="needed for PickN: how many clusters",fieldPath=".count",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="!has(self.count) || has(self.type) && self.type == 'PickN'",message="only for PickN; a type that is absent is PickAll",fieldPath=".count",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'PickFixed' || has(self.clusters)",message="needed for PickFixed: the names of the clusters",fieldPath=".clusters",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="!has(self.clusters) || has(self.type) && self.type == 'PickFixed'",message="only for PickFixed; others choose by names in affinity.required",fieldPath=".clusters",reason=FieldValueForbidden
 type Placement struct {
 	// type is how many of the clusters that fit are chosen. PickAll: all, also those that join later. PickN: count of them, those that
 	// rank highest. PickFixed: those that clusters names, whatever their taints. Absent means PickAll.
@@ -24,7 +26,7 @@ type Placement struct {
 
 	// count is how many clusters PickN chooses. While fewer fit, the found ones are used and each change of a cluster is another try.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	Count *int32 `json:"count,omitempty"`
 
@@ -64,6 +66,7 @@ type ClusterAffinity struct {
 	// required are the terms of which a cluster has to match at least one. Absent means that every cluster fits.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=10
 	Required []ClusterTerm `json:"required,omitempty"`
 
@@ -74,24 +77,28 @@ type ClusterAffinity struct {
 	Preferred []PreferredClusterTerm `json:"preferred,omitempty"`
 }
 
-// ClusterTerm describes clusters. All that it says has to be true of a cluster; an empty term describes every cluster.
+// ClusterTerm describes clusters. All that it says has to be true of a cluster. An empty term describes every cluster;
+// required terms may not be empty.
 type ClusterTerm struct {
 	// names are the names of the clusters. Absent means any name.
 	// +optional
 	// +listType=set
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	Names []string `json:"names,omitempty"`
 
-	// labelSelector selects by the labels of Cluster objects. Besides these a cluster has shipper.booking.com/region and
-	// shipper.booking.com/cluster, its name. Absent means any labels.
+	// labelSelector selects by the labels of Cluster objects. Besides these a cluster has shipper.booking.com/region,
+	// shipper.booking.com/cluster with its name, and for each capability capability.shipper.booking.com/CAPABILITY with an empty value.
+	// At most 20 labels and expressions, with 100 values each. Absent means any labels.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 
 	// properties are what the properties of the cluster have to be; a cluster that lacks one does not match. Absent means any.
 	// +optional
 	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	Properties []PropertyRequirement `json:"properties,omitempty"`
 }
@@ -252,13 +259,13 @@ const TaintNoSchedule ClusterTaintEffect = "NoSchedule"
 
 // ReleasePlacement says why a Release has its clusters, and why it has no others.
 type ReleasePlacement struct {
-	// wanted is how many clusters the policy wants: count of PickN, the names of PickFixed, or all that fit of PickAll.
+	// wanted is how many clusters the policy wants: count of PickN, the names of PickFixed, or all that fit of PickAll, at least 1.
 	Wanted int32 `json:"wanted"`
 
 	// chosen is how many clusters the Release has.
 	Chosen int32 `json:"chosen"`
 
-	// clusters are those that it has, by name.
+	// clusters are those that it has, by name, also those that leave while others take their place.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -342,6 +349,4 @@ const (
 	PlacementOutranked PlacementReason = "Outranked"
 	// PlacementNotNamed is a cluster that PickFixed does not name.
 	PlacementNotNamed PlacementReason = "NotNamed"
-	// PlacementDuplicate is a cluster that is the same as another, which is chosen in its place.
-	PlacementDuplicate PlacementReason = "Duplicate"
 )

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
@@ -67,6 +68,8 @@ type leavingRelease struct {
 	namespace, name, app string
 	part                 strategy.Role
 	complete             bool
+	// decided is true where a placement chooses the clusters: it takes back what a user writes into the annotation.
+	decided bool
 	// stay are the other clusters that the Release is placed on.
 	stay []string
 }
@@ -88,7 +91,8 @@ func newDraining(cluster *shipper.Cluster, all []shipper.Cluster, releases []shi
 		}
 		l := leavingRelease{
 			namespace: rel.Namespace, name: rel.Name, app: rel.Labels[shipper.AppLabel], part: parts[keyOf(rel)], complete: strategy.Complete(rel),
-			stay: slices.DeleteFunc(stamp.Clusters(rel), func(name string) bool { return name == cluster.Name }),
+			decided: rel.Spec.Environment.ClusterRequirements.Placement != nil,
+			stay:    slices.DeleteFunc(stamp.Clusters(rel), func(name string) bool { return name == cluster.Name }),
 		}
 		if l.part == strategy.Retired {
 			d.retired++
@@ -102,13 +106,16 @@ func newDraining(cluster *shipper.Cluster, all []shipper.Cluster, releases []shi
 	return d
 }
 
-// takesFor reports whether a cluster can replace another: it is of the same region, neither cordoned nor unreachable, and has the
-// capabilities of the other.
+// takesFor reports whether a cluster can replace another: it is of the same region, neither cordoned, tainted nor unreachable, and
+// has the capabilities of the other.
 func takesFor(c, leaving *shipper.Cluster) bool {
 	if c.Name == leaving.Name || c.Spec.Region != leaving.Spec.Region || c.Spec.Scheduler.Unschedulable || !c.DeletionTimestamp.IsZero() {
 		return false
 	}
 	if ready := shipper.FindCondition(c.Status.Conditions, shipper.ClusterReady); ready != nil && ready.Status == corev1.ConditionFalse {
+		return false
+	}
+	if len(c.Spec.Taints) > 0 {
 		return false
 	}
 	return !slices.ContainsFunc(leaving.Spec.Capabilities, func(capability string) bool {
@@ -152,6 +159,10 @@ func (d draining) moveCommands(l leavingRelease) []string {
 	annotate := func(names ...string) string {
 		return fmt.Sprintf("kubectl annotate rel %s -n %s %s=%s --overwrite",
 			l.name, l.namespace, shipper.ReleaseClustersAnnotation, strings.Join(names, ","))
+	}
+	if l.decided {
+		return []string{fmt.Sprintf("its placement keeps the cluster: exclude %s in the application's placement.affinity.required, or take it "+
+			"out of placement.clusters; a Cluster with onLeave: Remove that is deleted is replaced without that", d.cluster)}
 	}
 	if len(l.stay) > 0 {
 		return []string{annotate(l.stay...)}
@@ -209,8 +220,12 @@ func (o *options) remove(cmd *cobra.Command, name string, force bool) error {
 	if err != nil {
 		return err
 	}
-	removes := cluster.Spec.OnLeave == shipper.OnLeaveRemove
-	if len(placed) > 0 && !force && !removes {
+	removes := cluster.Spec.OnLeave == shipper.OnLeaveRemove && controllerutil.ContainsFinalizer(cluster, shipper.ClusterFinalizer)
+	switch {
+	case len(placed) > 0 && force && removes:
+		return fmt.Errorf("cluster %s has onLeave: Remove, and --force leaves running what Releases run there: leave --force out, or "+
+			"kubectl patch cluster %s --type=merge -p '{\"spec\":{\"onLeave\":\"Keep\"}}'", name, name)
+	case len(placed) > 0 && !force && !removes:
 		return stillPlaced(name, placed)
 	}
 	secret := &corev1.Secret{}

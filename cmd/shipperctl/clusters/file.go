@@ -162,6 +162,26 @@ func (r *reader) specFields(spec *shipper.ClusterSpec) fields {
 				r.wrong(n, "metrics needs an address, for example https://prometheus.example.com")
 			}
 		},
+		"taints": func(n *yaml.Node) {
+			spec.Taints = []shipper.ClusterTaint{}
+			r.each(n, "taints", func(n *yaml.Node) {
+				t := shipper.ClusterTaint{Effect: shipper.TaintNoSchedule}
+				effect := string(t.Effect)
+				r.mapping(n, "a taint", fields{"key": r.text(&t.Key), "value": r.text(&t.Value), "effect": r.text(&effect)})
+				if t.Key == "" {
+					r.wrong(n, "a taint needs a key")
+				}
+				t.Effect = shipper.ClusterTaintEffect(effect)
+				spec.Taints = append(spec.Taints, t)
+			})
+		},
+		"properties": func(n *yaml.Node) {
+			spec.Properties = map[string]string{}
+			if err := n.Decode(&spec.Properties); err != nil {
+				r.wrong(n, "properties must be a mapping of names to quantities, for example {tier: \"1\"}")
+			}
+		},
+		"onLeave": r.text((*string)(&spec.OnLeave)),
 		"scheduler": func(n *yaml.Node) {
 			r.mapping(n, "a scheduler", fields{
 				"unschedulable": r.boolean(&spec.Scheduler.Unschedulable),

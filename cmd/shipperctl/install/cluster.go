@@ -4,6 +4,7 @@ package install
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -59,9 +60,9 @@ func (m *Management) Join(ctx context.Context, name string, spec shipper.Cluster
 	return m.secret(ctx, owner, credentials)
 }
 
-// cluster writes a Cluster object. It replaces the whole spec, so that fields removed from clusters.yaml are reset, except
-// metrics: those that the Cluster has stay if clusters.yaml names none. Without a difference it sends nothing, which works while the
-// webhook is down, too.
+// cluster writes a Cluster object. It replaces the whole spec, so that fields removed from clusters.yaml are reset, except metrics,
+// taints, properties and onLeave: those that the Cluster has stay if clusters.yaml names none. Without a difference it sends nothing,
+// which works while the webhook is down, too.
 func (m *Management) cluster(
 	ctx context.Context, name string, spec shipper.ClusterSpec,
 ) (*shipper.Cluster, string, error) {
@@ -86,6 +87,13 @@ func (m *Management) cluster(
 		if want.Metrics == nil {
 			want.Metrics = cluster.Spec.Metrics
 		}
+		if want.Taints == nil {
+			want.Taints = cluster.Spec.Taints
+		}
+		if want.Properties == nil {
+			want.Properties = cluster.Spec.Properties
+		}
+		want.OnLeave = cmp.Or(want.OnLeave, cluster.Spec.OnLeave)
 		if reflect.DeepEqual(cluster.Spec, want) {
 			how = unchanged
 			return nil

@@ -15,12 +15,14 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
-// explained says where an Application is placed, as `-o json` prints it.
+// explained says where the next Release of an Application would be placed, as `-o json` prints it.
 type explained struct {
 	Namespace   string `json:"namespace"`
 	Application string `json:"application"`
 	// Release is the newest one that has clusters; empty when there is none.
 	Release string `json:"release,omitempty"`
+	// Current are the clusters that it has.
+	Current []string `json:"current,omitempty"`
 	// Wanted and Chosen count clusters.
 	Wanted int `json:"wanted"`
 	Chosen int `json:"chosen"`
@@ -57,8 +59,8 @@ func (o *options) judge(app *shipper.Application, releases []*shipper.Release, c
 		out.Problem = err.Error()
 	}
 	for _, rel := range releases {
-		if len(stamp.Clusters(rel)) > 0 {
-			out.Release = rel.Name
+		if has := stamp.Clusters(rel); len(has) > 0 {
+			out.Release, out.Current = rel.Name, has
 		}
 	}
 	regions := map[string]string{}
@@ -66,6 +68,9 @@ func (o *options) judge(app *shipper.Application, releases []*shipper.Release, c
 		regions[clusters[i].Name] = clusters[i].Spec.Region
 	}
 	for _, v := range d.Verdicts {
+		if err != nil && v.Chosen { // with regions it is all clusters or none
+			v.Chosen, v.Message = false, "it fits, and another region has too few"
+		}
 		out.Clusters = append(out.Clusters, verdict{
 			Name: v.Cluster, Region: regions[v.Cluster], Chosen: v.Chosen, Reason: v.Reason, Message: v.Message,
 			AffinityScore: v.Affinity, SpreadScore: v.Spread,
@@ -96,7 +101,7 @@ func text(all []explained, width int) string {
 func (e *explained) summary() string {
 	line := fmt.Sprintf("%d of %d clusters wanted", e.Chosen, e.Wanted)
 	if e.Release != "" {
-		line += "; Release " + e.Release + " has clusters"
+		line += fmt.Sprintf("; Release %s is on %s", e.Release, strings.Join(e.Current, ", "))
 	}
 	if len(e.Clusters) == 0 {
 		line += "; there are no Clusters"

@@ -83,12 +83,13 @@ ap-1      ap       no       Tainted   ` + tainted + "\n",
 		},
 		"a placement whose newest Release has clusters": {
 			requirements: all, placed: "ap-1,eu-1",
-			want: explained{Namespace: "shop", Application: "web", Release: "web-1", Wanted: 3, Chosen: 3, Clusters: []verdict{
-				{Name: "ap-1", Region: "ap", Chosen: true, Reason: shipper.PlacementKept},
-				{Name: "eu-1", Region: "eu", Chosen: true, Reason: shipper.PlacementKept},
-				{Name: "us-1", Region: "us", Chosen: true, Reason: shipper.PlacementPicked},
-			}},
-			text: `application shop/web: 3 of 3 clusters wanted; Release web-1 has clusters
+			want: explained{Namespace: "shop", Application: "web", Release: "web-1", Current: []string{"ap-1", "eu-1"},
+				Wanted: 3, Chosen: 3, Clusters: []verdict{
+					{Name: "ap-1", Region: "ap", Chosen: true, Reason: shipper.PlacementKept},
+					{Name: "eu-1", Region: "eu", Chosen: true, Reason: shipper.PlacementKept},
+					{Name: "us-1", Region: "us", Chosen: true, Reason: shipper.PlacementPicked},
+				}},
+			text: `application shop/web: 3 of 3 clusters wanted; Release web-1 is on ap-1, eu-1
 CLUSTER   REGION   CHOSEN   REASON
 ap-1      ap       yes      Kept
 eu-1      eu       yes      Kept

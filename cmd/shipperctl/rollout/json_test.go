@@ -77,8 +77,8 @@ blocks:
 		"diff": {
 			releaseDifference{"web-0", "web-1", environment, environment, "+a\n"}, `from: web-0
 to: web-1
-before: {chart: {name: nginx, repoUrl: https://charts, version: 0.0.2}, clusterRequirements: {regions: null}, values: null}
-after: {chart: {name: nginx, repoUrl: https://charts, version: 0.0.2}, clusterRequirements: {regions: null}, values: null}
+before: {chart: {name: nginx, repoUrl: https://charts, version: 0.0.2}, clusterRequirements: {}, values: null}
+after: {chart: {name: nginx, repoUrl: https://charts, version: 0.0.2}, clusterRequirements: {}, values: null}
 diff: |
   +a
 `},

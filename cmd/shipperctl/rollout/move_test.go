@@ -202,9 +202,9 @@ func TestDifference(t *testing.T) {
    repoUrl: ""
 -  version: 0.0.2
 +  version: 0.0.3
- clusterRequirements:
-   regions: null
+ clusterRequirements: {}
  strategy:
+   steps:
 `
 	got, err := difference(rels[0], rels[1])
 	if err != nil {

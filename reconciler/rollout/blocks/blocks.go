@@ -36,10 +36,11 @@ func Bearing(ctx context.Context, from client.Reader, namespace, global string) 
 	return out, nil
 }
 
-// NameClusters reports whether it matters to any of the blocks in which clusters something runs.
+// NameClusters reports whether it matters to any of the blocks in which clusters something runs: also by their regions, which those of
+// a placement are known by.
 func NameClusters(bearing []*shipper.RolloutBlock) bool {
 	return slices.ContainsFunc(bearing, func(b *shipper.RolloutBlock) bool {
-		return b.Spec.Scope != nil && len(b.Spec.Scope.Clusters) > 0
+		return b.Spec.Scope != nil && len(b.Spec.Scope.Clusters)+len(b.Spec.Scope.Regions) > 0
 	})
 }
 
@@ -79,6 +80,11 @@ func (v View) OfTemplate(returns bool) block.Verdict {
 
 // OfRelease is what the blocks mean for whatever might be asked of a Release, but to go back.
 func (v View) OfRelease(rel *shipper.Release) block.Verdict { return v.judge(v.app().Step(rel), rel) }
+
+// OfClusters is what the blocks mean for placing a Release on more clusters.
+func (v View) OfClusters(rel *shipper.Release, added []string) block.Verdict {
+	return v.judge(v.app().Joining(rel, added), rel)
+}
 
 // OfMoves says which blocks stop Shipper from moving the newest Release up, from moving it back and from aborting it; each is empty
 // when none does.
