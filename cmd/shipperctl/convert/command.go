@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package convert has `shipperctl convert`, which makes Applications and Checks from the objects of other tools: Rollouts and templates
-// of analyses of Argo, and templates of metrics of Flagger. It only reads and writes text, and reaches no cluster.
+// Package convert has `shipperctl convert`, which makes Applications, Checks, Clusters and Envelopes from the objects of other tools:
+// Rollouts and templates of analyses of Argo, templates of metrics of Flagger, and placements, clusters and envelopes of KubeFleet. It
+// only reads and writes text, and reaches no cluster.
 package convert
 
 import (
@@ -15,6 +16,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
@@ -31,10 +33,13 @@ func NewCommand() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
 		Use:   "convert -f FILE",
-		Short: "Convert Argo Rollouts to Applications, and templates of analyses to Checks",
+		Short: "Convert Argo Rollouts and KubeFleet placements to Applications, and templates of analyses to Checks",
 		Long: "Convert Argo Rollouts to Applications. The file has Rollouts and, if possible, their Services and AnalysisTemplates. Each\n" +
 			"Rollout becomes an Application with a chart that has the Pod template and the Services. Each metric of an AnalysisTemplate or\n" +
 			"ClusterAnalysisTemplate, and each MetricTemplate of Flagger, becomes a Check. All are printed; no cluster is asked.\n" +
+			"\n" +
+			"Of KubeFleet, each MemberCluster becomes a Cluster, each ClusterResourcePlacement or ResourcePlacement an Application with\n" +
+			"resources, and each envelope an Envelope.\n" +
 			"\n" +
 			"Fields without a counterpart are listed in comments (`# review:`) above the object, and on standard error. The exit code\n" +
 			"is 0 if there is nothing to review, 3 if a person has to review, and 1 if the input is wrong. `--accept` turns 3 into 0.",
@@ -42,8 +47,12 @@ func NewCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&o.file, "file", "f", "", "YAML with Rollouts, their Services, and templates, also as --filename; - is standard input")
-	flags.StringArrayVar(&o.regions, "region", nil, "a region to run in; give it again for more (default a placeholder to replace)")
+	flags.StringVarP(&o.file, "file", "f", "", "YAML with Rollouts, their Services, and templates, or with objects of KubeFleet, also as "+
+		"--filename; - is standard input")
+	flags.StringArrayVar(&o.regions, "region", nil, "a region to run in, or that of MemberClusters whose labels have none; give it again for "+
+		"more (default a placeholder to replace)")
+	flags.StringVarP(&o.namespace, "namespace", "n", defaultHome, "namespace of what is made of objects of KubeFleet without a namespace; an "+
+		"Application whose placement selects one Namespace by name is there")
 	flags.StringVar(&o.chartDir, "chart-dir", "", "write each chart to a folder below this one (default the Application has its chart)")
 	flags.StringVar(&o.repository, "repo-url", "", "URL of the repository that you push the charts of --chart-dir to")
 	flags.BoolVar(&o.accept, "accept", false, "exit with 0 even if a person has to review something")
@@ -59,6 +68,8 @@ func (o *options) run(cmd *cobra.Command) error {
 		return cli.WithCode(cli.Misused, errors.New("--repo-url is for charts in a folder: give --chart-dir as well"))
 	case slices.Contains(o.regions, ""):
 		return cli.WithCode(cli.Misused, errors.New("--region is empty: name a region"))
+	case len(validation.IsDNS1123Label(o.namespace)) > 0:
+		return cli.WithCode(cli.Misused, fmt.Errorf("--namespace: %q is no name of a namespace", o.namespace))
 	}
 	raw, err := o.input(cmd.InOrStdin())
 	if err != nil {

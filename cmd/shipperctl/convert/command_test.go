@@ -33,11 +33,20 @@ func run(t *testing.T, in []byte, args ...string) (stdout, stderr string, err er
 func TestExitCodes(t *testing.T) {
 	whole := withStrategy(`{canary: {}}`, "")
 	lossy := withStrategy(`{canary: {maxSurge: 1}}`, "")
+	fleet := func(kind, spec string) []byte {
+		return []byte("{apiVersion: placement.kubernetes-fleet.io/v1, kind: " + kind + ", metadata: {name: work}, spec: " + spec + "}")
+	}
+	selecting := `{resourceSelectors: [{group: "", version: v1, kind: Namespace, name: work}]}`
 	for sentence, c := range map[string]struct {
 		in   []byte
 		args []string
 		want int
 	}{
+		"nothing of a placement is lost":            {fleet(clusterPlacement, selecting), []string{"-f", "-"}, 0},
+		"a kind has no counterpart yet":             {fleet("ClusterResourceOverride", "{}"), []string{"-f", "-"}, 3},
+		"a person accepts that it has none":         {fleet("ClusterResourceOverride", "{}"), []string{"-f", "-", "--accept"}, 0},
+		"a placement selects nothing":               {fleet(clusterPlacement, "{}"), []string{"-f", "-"}, 1},
+		"a namespace that cannot be":                {fleet(clusterPlacement, selecting), []string{"-f", "-", "-n", "a/b"}, 2},
 		"nothing is lost":                           {whole, []string{"-f", "-", "--region", "eu"}, 0},
 		"a person has to name the regions":          {whole, []string{"-f", "-"}, 3},
 		"a person has to review a field":            {lossy, []string{"-f", "-", "--region", "eu"}, 3},
@@ -137,8 +146,8 @@ func TestRefusals(t *testing.T) {
 		return "{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: web}, spec: {" + spec + "}}"
 	}
 	canary := func(fields string) string { return rollout(pods + ", strategy: {canary: {" + fields + "}}") }
-	const wanted = "give Rollouts, AnalysisTemplates or ClusterAnalysisTemplates of argoproj.io/v1alpha1, or MetricTemplates of " +
-		"flagger.app/v1beta1"
+	const wanted = "give Rollouts, AnalysisTemplates or ClusterAnalysisTemplates of argoproj.io/v1alpha1, MetricTemplates of " +
+		"flagger.app/v1beta1, or MemberClusters, placements or envelopes of kubernetes-fleet.io"
 	const configMap = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n"
 	for sentence, c := range map[string]struct{ in, want string }{
 		"nothing":                {"# nothing\n---\n", "the input is empty: " + wanted},
@@ -188,6 +197,8 @@ func TestRefusals(t *testing.T) {
 func TestTextsAreOneSentence(t *testing.T) {
 	for _, text := range slices.Concat(slices.Collect(maps.Values(unconverted)), slices.Collect(maps.Values(unconvertedAnalysis)),
 		slices.Collect(maps.Values(unconvertedProvider)), slices.Collect(maps.Values(vendors)), slices.Collect(maps.Values(leftOut)),
+		slices.Collect(maps.Values(leftOutOfFleet)), slices.Collect(maps.Values(unconvertedMember)),
+		slices.Collect(maps.Values(unconvertedPlacement)),
 		[]string{vendor, listAddress, listURL}) {
 		if strings.ContainsAny(text, "\n") || strings.Contains(text, ". ") || strings.HasSuffix(text, ".") {
 			t.Errorf("%q is not one sentence", text)

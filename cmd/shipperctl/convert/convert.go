@@ -25,16 +25,19 @@ const syncWave = "argocd.argoproj.io/sync-wave"
 const (
 	placeholderRegion     = "REGION"
 	placeholderRepository = "https://REPOSITORY"
+	placeholderServer     = "https://API-SERVER"
 )
 
-// settings are what a Rollout does not say.
+// settings are what a Rollout and the objects of KubeFleet do not say.
 type settings struct {
-	// regions of the Applications; none means a placeholder.
+	// regions of the Applications with a chart, and of Clusters; none means a placeholder.
 	regions []string
 	// apart has the charts in files of their own, and not in the Applications.
 	apart bool
 	// repository is the URL that the charts will be in; empty means a placeholder. Used only if apart.
 	repository string
+	// namespace is that of Applications and Envelopes made of objects without one; empty means fleet.
+	namespace string
 }
 
 // converted is one Application.
@@ -49,6 +52,7 @@ type converted struct {
 type result struct {
 	checks []convertedCheck
 	all    []converted
+	fleet  []fleetObject
 	// leftOut are the objects of the input that no Application has.
 	leftOut []string
 }
@@ -57,6 +61,9 @@ type result struct {
 func (r result) reviews() []string {
 	out := slices.Clone(r.leftOut)
 	for _, one := range r.checks {
+		out = append(out, one.reviews...)
+	}
+	for _, one := range r.fleet {
 		out = append(out, one.reviews...)
 	}
 	for _, one := range r.all {
@@ -98,12 +105,16 @@ func convert(ctx context.Context, raw []byte, with settings) (result, error) {
 		}
 		out.all = append(out.all, one)
 	}
-	if len(out.all)+len(out.checks) == 0 {
+	if out.fleet, err = convertFleet(all, used, with); err != nil {
+		return result{}, err
+	}
+	fleet := slices.ContainsFunc(all, document.ofFleet)
+	if len(out.all)+len(out.checks)+len(out.fleet) == 0 && !fleet {
 		return result{}, nothing(all)
 	}
 	for i, d := range all {
 		if !used[i] {
-			out.leftOut = append(out.leftOut, unused(d))
+			out.leftOut = append(out.leftOut, unused(d, fleet && len(out.all) == 0))
 		}
 	}
 	return out, nil
@@ -111,7 +122,8 @@ func convert(ctx context.Context, raw []byte, with settings) (result, error) {
 
 // nothing is the error for an input with nothing to convert.
 func nothing(all []document) error {
-	const wanted = "give Rollouts, AnalysisTemplates or ClusterAnalysisTemplates of " + argo + ", or MetricTemplates of " + flagger
+	const wanted = "give Rollouts, AnalysisTemplates or ClusterAnalysisTemplates of " + argo + ", MetricTemplates of " + flagger +
+		", or MemberClusters, placements or envelopes of " + fleetDomain
 	if len(all) == 0 {
 		return errors.New("the input is empty: " + wanted)
 	}
@@ -241,7 +253,8 @@ func reference(d document, archive []byte, with settings, report *report) shippe
 	return chart
 }
 
-// print is the Checks and the Applications as YAML, each after comments with what a person has to review.
+// print is the Checks, the objects made of those of KubeFleet, and the Applications as YAML, each after comments with what a person has
+// to review.
 func (r result) print() (string, error) {
 	var out strings.Builder
 	comment(&out, r.leftOut)
@@ -270,6 +283,12 @@ func (r result) print() (string, error) {
 			return "", err
 		}
 	}
+	for _, one := range r.fleet {
+		begin(one.reviews)
+		if err := object(one.object, one.kind, one.name); err != nil {
+			return "", err
+		}
+	}
 	for _, one := range r.all {
 		begin(one.reviews)
 		if err := object(one.app, "Application", one.app.Name); err != nil {
@@ -295,6 +314,15 @@ func manifest(from any) (string, error) {
 	unstructured.RemoveNestedField(object, "metadata", "creationTimestamp")
 	if url, _, _ := unstructured.NestedString(object, "spec", "template", "chart", "repoUrl"); url == "" {
 		unstructured.RemoveNestedField(object, "spec", "template", "chart", "repoUrl")
+	}
+	// Fields without omitempty: the wire of the original has them.
+	for _, path := range [][]string{{"spec", "template", "values"}, {"spec", "capabilities"}} {
+		if value, found, _ := unstructured.NestedFieldNoCopy(object, path...); found && value == nil {
+			unstructured.RemoveNestedField(object, path...)
+		}
+	}
+	if scheduler, _, _ := unstructured.NestedMap(object, "spec", "scheduler"); len(scheduler) == 1 && scheduler["unschedulable"] == false {
+		unstructured.RemoveNestedField(object, "spec", "scheduler")
 	}
 	text, err := yaml.Marshal(object)
 	if err != nil {

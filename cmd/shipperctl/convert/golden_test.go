@@ -15,13 +15,20 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/test/charts"
 	"shipper.dev/shipper/webhook/templatecheck"
 )
 
 // inputs are the files in testdata that are converted.
-var inputs = []string{"analysis", "autoscaled", "bluegreen", "canary", "everything", "flagger", "lossy"}
+var inputs = append([]string{"analysis", "autoscaled", "bluegreen", "canary", "everything", "flagger", "lossy"}, fleetInputs...)
+
+// fleetInputs are those with objects of KubeFleet: the tasks of the design, and what has no counterpart.
+var fleetInputs = []string{
+	"fleet-1-clusters", "fleet-2-namespace", "fleet-3-ranked", "fleet-4-spread", "fleet-5-fixed", "fleet-6-envelope", "fleet-8-rolling",
+	"fleet-lossy",
+}
 
 // converting converts a file of testdata.
 func converting(t *testing.T, name string) (raw []byte, out result) {
@@ -30,7 +37,11 @@ func converting(t *testing.T, name string) (raw []byte, out result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err = convert(t.Context(), raw, settings{regions: []string{"eu-west", "us-east"}})
+	with := settings{regions: []string{"eu-west", "us-east"}}
+	if slices.Contains(fleetInputs, name) {
+		with = settings{regions: []string{"eu"}, namespace: "platform"}
+	}
+	out, err = convert(t.Context(), raw, with)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,6 +83,15 @@ func TestGolden(t *testing.T) {
 func TestConvertedApplicationsAreValid(t *testing.T) {
 	for _, name := range inputs {
 		_, out := converting(t, name)
+		for _, one := range out.fleet {
+			app, ok := one.object.(*shipper.Application)
+			if !ok {
+				continue
+			}
+			if errs := templatecheck.Validate(&app.Spec.Template, field.NewPath("spec", "template")); len(errs) > 0 {
+				t.Errorf("%s: %v", name, errs)
+			}
+		}
 		for _, one := range out.all {
 			if errs := templatecheck.Validate(&one.app.Spec.Template, field.NewPath("spec", "template")); len(errs) > 0 {
 				t.Errorf("%s: %v", name, errs)

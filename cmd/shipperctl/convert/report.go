@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -56,6 +57,8 @@ var skippableSteps = map[string]bool{"setHeaderRoute": true, "setMirrorRoute": t
 const (
 	byProgram = "is left out: have a program do its work and write a condition to the Release, and name that in readinessGates of "
 	byLabel   = "is left out: the Pods of each Release have the label shipper-release; write other metadata into the Pod template"
+
+	unknownField = "is not known to Shipper: find out whether it is needed, and delete it if not"
 )
 
 // unconverted has what to do instead of a field that is not converted.
@@ -98,7 +101,7 @@ var leftOut = map[string]string{
 
 // adviceFor is what to do instead of a field.
 func adviceFor(key string) string {
-	return cmp.Or(unconverted[key], "is not known to Shipper: find out whether it is needed, and delete it if not")
+	return cmp.Or(unconverted[key], unknownField)
 }
 
 // fields reports the fields of a Rollout that are not converted, except those of steps.
@@ -160,10 +163,45 @@ func present(raw any) map[string]any {
 	return out
 }
 
-// unused reports objects of the input that no Application has.
-func unused(d document) string {
-	const other = "put it into the chart's templates if it belongs to a Release, or apply it to the application clusters yourself"
+// unread reports the fields of a map or a list that a type has no field for. Fields that are null or false have no effect.
+func (r *report) unread(raw any, of reflect.Type, field string, advice map[string]string) {
+	for of.Kind() == reflect.Pointer {
+		of = of.Elem()
+	}
+	if items, ok := raw.([]any); ok && of.Kind() == reflect.Slice {
+		for i, item := range items {
+			r.unread(item, of.Elem(), fmt.Sprintf("%s[%d]", field, i), advice)
+		}
+	}
+	if of.Kind() != reflect.Struct {
+		return
+	}
+	read := map[string]reflect.Type{}
+	for i := range of.NumField() {
+		name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+		read[name] = of.Field(i).Type
+	}
+	fields := present(raw)
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		if next, ok := read[key]; ok {
+			r.unread(fields[key], next, field+"."+key, advice)
+		} else if fields[key] != false {
+			r.add(field+"."+key, "%s", cmp.Or(advice[key], unknownField))
+		}
+	}
+}
+
+// unused reports objects of the input that no Application has. fleet is true where the input is of KubeFleet.
+func unused(d document, fleet bool) string {
+	other := cmp.Or(leftOut[d.GetKind()],
+		"put it into the chart's templates if it belongs to a Release, or apply it to the application clusters yourself")
+	if fleet {
+		other = "apply it to the management cluster, where Applications select it"
+	}
+	if d.ofFleet() {
+		other = cmp.Or(leftOutOfFleet[d.GetKind()], "this kind, or this version of it, is not known")
+	}
 	r := report{object: d.title()}
-	r.add(fmt.Sprintf("document %d", d.number), "is left out: %s", cmp.Or(leftOut[d.GetKind()], other))
+	r.add(fmt.Sprintf("document %d", d.number), "is left out: %s", other)
 	return r.reviews[0]
 }

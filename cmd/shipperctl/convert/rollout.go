@@ -112,12 +112,8 @@ func (r *rollout) replicas() int32 {
 
 // decode reads the fields that are converted, and refuses a Rollout that Argo would refuse.
 func decode(d document) (*rollout, error) {
-	if d.GetName() == "" {
-		return nil, d.failed("metadata.name", "is missing")
-	}
-	// The name becomes that of a folder and the value of a label.
-	if wrong := append(validation.IsDNS1123Subdomain(d.GetName()), validation.IsValidLabelValue(d.GetName())...); len(wrong) > 0 {
-		return nil, d.failed("metadata.name", "cannot be the name of an Application: %s", strings.Join(wrong, "; "))
+	if err := d.checkName(); err != nil {
+		return nil, err
 	}
 	r := &rollout{}
 	if err := decodeInto(d, r); err != nil {
@@ -134,6 +130,17 @@ func decode(d document) (*rollout, error) {
 		return nil, d.failed("spec.replicas", "is less than 0")
 	}
 	return r, nil
+}
+
+// checkName refuses a name that an Application cannot have. It becomes that of a folder and the value of a label.
+func (d document) checkName() error {
+	if d.GetName() == "" {
+		return d.failed("metadata.name", "is missing")
+	}
+	if wrong := append(validation.IsDNS1123Subdomain(d.GetName()), validation.IsValidLabelValue(d.GetName())...); len(wrong) > 0 {
+		return d.failed("metadata.name", "cannot be the name of an Application: %s", strings.Join(wrong, "; "))
+	}
+	return nil
 }
 
 // decodeInto reads the fields of a document that are converted.
