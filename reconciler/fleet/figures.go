@@ -75,8 +75,8 @@ func stripNode(in any) (any, error) {
 	}, nil
 }
 
-// stripConfigMap leaves of a ConfigMap its name and as much of its data as can be properties: whoever may write ConfigMaps in a cluster
-// has no say in the memory of this process. What is too long stays too long.
+// stripConfigMap keeps the name of a ConfigMap and as much of its data as can be properties, so that users of a cluster cannot fill the
+// memory of this process. A value that is too long stays too long.
 func stripConfigMap(in any) (any, error) {
 	cm, ok := in.(*corev1.ConfigMap)
 	if !ok {

@@ -234,7 +234,8 @@ func TestClusters(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"1 Release(s) are placed on cluster admission-eu and what they run there is left as it is: " +
-		r.rel.Namespace + "/" + r.rel.Name}
+		r.rel.Namespace + "/" + r.rel.Name + "; those with a placement go elsewhere at once, and what they left is not taken up again when " +
+		"a Cluster of this name is created"}
 	env.Eventually(t, "the webhook to know where the Release is", func(ctx context.Context) error {
 		if err := ann.Delete(ctx, eu.DeepCopy(), client.DryRunAll); err != nil {
 			return err

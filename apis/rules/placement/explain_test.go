@@ -50,7 +50,8 @@ func TestRegionsWithTooFewClustersAreExplainedBesideTheError(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	want := &placement.Error{
-		Reason: shipper.NotEnoughClustersInRegion, Message: `region "eu" has 1 of the 2 schedulable clusters wanted (tainted: 1; a placement can tolerate taints)`,
+		Reason: shipper.NotEnoughClustersInRegion, Message: `region "eu" has 1 of the 2 schedulable clusters wanted ` +
+			`(tainted: 1; a placement can tolerate taints)`,
 	}
 	if diff := cmp.Diff(error(want), err); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -162,7 +162,8 @@ func TestChoose(t *testing.T) {
 		},
 		"a tainted cluster is not chosen": {
 			req: wants(some(us, 2)), clusters: but(in(us, us), 1, taint("gpu", "yes")),
-			reason: shipper.NotEnoughClustersInRegion, message: `region "us-east" has 1 of the 2 schedulable clusters wanted (tainted: 1; a placement can tolerate taints)`,
+			reason: shipper.NotEnoughClustersInRegion, message: `region "us-east" has 1 of the 2 schedulable clusters wanted ` +
+				`(tainted: 1; a placement can tolerate taints)`,
 		},
 		"weight 0 puts clusters last, by name": {
 			req: wants(some("r", 2)), clusters: but(but(in("r", "r", "r"), 1, weight(0)), 2, weight(0)),

@@ -140,7 +140,8 @@ func TestAPlacementIsAccepted(t *testing.T) {
 	}), over(shipper.RegionLabel, 0), softly(over(shipper.RegionLabel, 3))),
 		shipper.ClusterToleration{Operator: shipper.TolerationExists}, shipper.ClusterToleration{Key: "example.com/gpu", Value: "yes"})
 	full.Affinity.Required = []shipper.ClusterTerm{
-		where("kubernetes", shipper.PropertyGe, "v1.33"), where("nvidia.com/gpu.allocatable", shipper.PropertyGt, "500m"), {Names: []string{"eu-1"}},
+		where("kubernetes", shipper.PropertyGe, "v1.33"), where("nvidia.com/gpu.allocatable", shipper.PropertyGt, "500m"),
+		{Names: []string{"eu-1"}},
 	}
 	for _, p := range []*shipper.Placement{nil, {}, new(all()), new(pickN(1)), new(fixed("eu-1")), &full} {
 		wantErrors(t, placement.Validate(p, field.NewPath("placement")))
