@@ -15,7 +15,7 @@ tests() {
 	[[ $module == . ]] || fresh=-count=1
 	# What vet would say the linter says, of tests too: hack/verify-lint.sh.
 	# shellcheck disable=SC2086 # both are lists of words
-	(cd "$module" && go test -p "$2" -vet=off -timeout 20m $fresh ${TEST_FLAGS:-} ./...) || {
+	(cd "$module" && go test -p "$2" -vet=off -timeout 40m $fresh ${TEST_FLAGS:-} ./...) || {
 		echo "test: failed: module $module" >&2
 		return 1
 	}

@@ -39,7 +39,7 @@ func block(t *testing.T, namespace string) *shipper.RolloutBlock {
 // unblock deletes a RolloutBlock and returns when the webhook no longer enforces it.
 func unblock(t *testing.T, b *shipper.RolloutBlock) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), env.Patience)
 	defer cancel()
 	if err := admin.Delete(ctx, b); client.IgnoreNotFound(err) != nil {
 		t.Fatal(err)

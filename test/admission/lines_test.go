@@ -413,7 +413,7 @@ func takeAway(t *testing.T, objects ...client.Object) {
 // awaitGate waits until the API server calls the webhook again.
 func awaitGate(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), env.Patience)
 	defer cancel()
 	err := env.Until(ctx, "the API server to call the webhook again", func(ctx context.Context) error {
 		app := ask.Application(func(a *shipper.Application) { a.Namespace, a.UID = "default", "" })

@@ -178,7 +178,7 @@ func collectorIsRefused(t *testing.T, s *lineCase) {
 	at.T = t
 	t.Cleanup(func() { // the API server learns of the deletion by a watch
 		gone := func(ctx context.Context) (bool, error) { return admin.Delete(ctx, rel, client.DryRunAll) == nil, nil }
-		if err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, time.Minute, true, gone); err != nil {
+		if err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, env.Patience, true, gone); err != nil {
 			t.Error(err)
 		}
 	})

@@ -38,7 +38,7 @@ func another(t *testing.T, name string, flags ...string) *webhook {
 		t.Fatal(err)
 	}
 	w := &webhook{name: name, bin: gate.bin, kubeconfig: gate.kubeconfig, dir: gate.dir, port: port, flags: flags}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), env.Patience)
 	defer cancel()
 	if err := w.start(ctx); err != nil {
 		t.Fatal(err)

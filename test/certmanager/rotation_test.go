@@ -238,7 +238,7 @@ func underLoad(t *testing.T, do func()) {
 // startReplicas starts both webhooks, which wait for their certificate.
 func startReplicas(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), env.Patience)
 	defer cancel()
 	for _, r := range replicas {
 		t.Cleanup(func() {

@@ -95,7 +95,7 @@ func newReplica(ctx context.Context, name, bin, dir string, port int) (*replica,
 // start starts all replicas, and stops them after the test.
 func start(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), env.Patience)
 	defer cancel()
 	t.Cleanup(func() {
 		for _, r := range replicas {

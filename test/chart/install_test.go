@@ -194,7 +194,7 @@ func requestsAreSharedOut(i *installation) {
 		"/apis/coordination.k8s.io/v1/namespaces/" + system + "/leases/shipper-reconciler": "shipper-leader-election",
 	} {
 		want, got := i.kubectl("get", "flowschema", schema, "-o", "jsonpath={.metadata.uid}"), ""
-		err := wait.PollUntilContextTimeout(i.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(i.Context(), 100*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
 			request, err := http.NewRequestWithContext(ctx, http.MethodGet, management.Config.Host+path, http.NoBody)
 			if err != nil {
 				return false, err

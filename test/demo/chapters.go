@@ -19,7 +19,7 @@ import (
 )
 
 // patience is how long the story waits for a step of a rollout. It is a bound, not an expectation.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 // join sets the clusters up with shipperctl and starts the two binaries.
 func (s *fixture) join(ctx context.Context) error {

@@ -62,7 +62,7 @@ func TestAbortReportsThatTheIncumbentWaitsForCapacity(t *testing.T) {
 			s.WaitsForCommand(contender, 1)
 			s.readyPods(incumbent, 2)
 			s.Must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
-			ctx, cancel := context.WithTimeout(s.Ctx, time.Minute)
+			ctx, cancel := context.WithTimeout(s.Ctx, 5*time.Minute)
 			defer cancel()
 			err := until(ctx, &shipper.ReleaseList{}, func(o client.Object) bool {
 				rel, ok := o.(*shipper.Release)

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// Patience bounds a wait. On an idle machine each takes less than a tenth of it.
-	Patience = time.Minute
+	// Patience bounds a wait. On an idle machine each takes less than a fiftieth of it; a busy one may be ten times as slow.
+	Patience = 5 * time.Minute
 	// interval is how often a wait looks.
 	interval = 20 * time.Millisecond
 )

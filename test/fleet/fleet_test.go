@@ -81,7 +81,7 @@ func namespace(t *testing.T, c client.Client) string {
 // eventually polls until ask returns nil, or fails the test with the last error.
 func eventually(t *testing.T, what string, ask func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	for {
 		err := ask(ctx)

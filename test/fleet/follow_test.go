@@ -17,7 +17,7 @@ import (
 // TestFollowMissesNoChange needs no API server: Follow reads from etcd.
 func TestFollowMissesNoChange(t *testing.T) {
 	c := onlyStored(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	put := func(key, value string) {
 		t.Helper()

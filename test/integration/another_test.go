@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -33,6 +34,18 @@ func (s *fixture) another() *fixture {
 	direct.Spec.APIMaster = world.access[west].Host
 	for _, o := range objects {
 		s.must(client.IgnoreAlreadyExists(other.management.Create(s.ctx, o)))
+	}
+	for _, o := range objects { // one kind may be served a while before another
+		kind, _, err := unstructured.NestedString(o.Object, "spec", "names", "kind")
+		s.must(err)
+		all := &unstructured.UnstructuredList{}
+		all.SetGroupVersionKind(shipper.GroupVersion.WithKind(kind + "List"))
+		s.soon("the other management cluster does not serve "+kind, func() string {
+			if err := other.management.List(s.ctx, all, client.Limit(1)); err != nil {
+				return err.Error()
+			}
+			return ""
+		})
 	}
 	s.must(client.IgnoreAlreadyExists(other.management.Create(s.ctx, secret)))
 	s.must(client.IgnoreNotFound(other.management.Delete(s.ctx, identityOf(""))))

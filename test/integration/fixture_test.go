@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +22,7 @@ import (
 )
 
 // patience is how long anything may take, on a machine that is busy with other things.
-const patience = 90 * time.Second
+const patience = env.Patience
 
 // fixture is one test in a namespace of its own, in one management cluster, of one Application.
 type fixture struct {

@@ -21,7 +21,7 @@ const (
 	// serviceName is the Service of the Application's chart.
 	serviceName = "test-nginx-prod"
 	// perseverance bounds every wait while the reconciler is killed after each write.
-	perseverance = 4 * time.Minute
+	perseverance = 8 * time.Minute
 	// quiet is how long the reconciler must write nothing to count as idle.
 	quiet = 5 * time.Second
 )

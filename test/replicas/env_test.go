@@ -60,7 +60,7 @@ func (s *sequence) play(ctx context.Context, start, every time.Duration) {
 
 // take takes one step to its end.
 func (s *sequence) take(ctx context.Context, what step) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), env.Patience)
 	defer cancel()
 	began := time.Now()
 	err := what.do(ctx)

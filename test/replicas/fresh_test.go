@@ -99,7 +99,7 @@ type probe struct {
 // answer is what it says.
 func (p probe) answer(t *testing.T) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), env.Patience)
 	defer cancel()
 	a, err := p.replica.asks(ctx, p.namespace)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -105,7 +104,7 @@ func loseReplicas(t *testing.T) {
 		if len(world.replicas) > 0 {
 			return
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), env.Patience)
 		defer cancel()
 		if err := startReplicas(ctx, 3); err != nil {
 			t.Error(err)

@@ -69,7 +69,7 @@ func TestRollingRestartUnderLoad(t *testing.T) {
 // replace starts a replica, and ends old once the new one is ready.
 func replace(t *testing.T, old *replica) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), env.Patience)
 	defer cancel()
 	r, err := startReplica()
 	if err != nil {

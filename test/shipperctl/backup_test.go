@@ -47,7 +47,7 @@ func shipperctl(t *testing.T, user, answers string, args ...string) (string, err
 	cmd.SetErr(&out)
 	cmd.SetIn(strings.NewReader(answers))
 	cmd.SetArgs(append(args, "--kube-config", path))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	err = cmd.ExecuteContext(ctx)
 	return out.String(), err

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -116,7 +115,7 @@ func runIn(t *testing.T, kubeconfig string, args ...string) (string, error) {
 	var out bytes.Buffer
 	cmd := root.NewCommand(&out)
 	cmd.SetArgs(append([]string{"clusters"}, append(args, "--kubeconfig", kubeconfig)...))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), env.Patience)
 	defer cancel()
 	err := cmd.ExecuteContext(ctx)
 	return out.String(), err

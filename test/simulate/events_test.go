@@ -104,7 +104,7 @@ func (r *releases) take(raw []byte, gone bool) {
 func (r *releases) achieved(t *testing.T, generation string, step int32) string {
 	t.Helper()
 	var rel shipper.Release
-	env.Within(t, 2*time.Minute, fmt.Sprintf("release %s to achieve step %d", generation, step), func(context.Context) error {
+	env.Within(t, 5*time.Minute, fmt.Sprintf("release %s to achieve step %d", generation, step), func(context.Context) error {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		rel = r.all[generation]

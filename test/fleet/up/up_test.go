@@ -40,7 +40,7 @@ type player struct {
 // runs runs this program with flags, and returns its output.
 func (p *player) runs(flags ...string) (string, error) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(p.Context(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], append([]string{"-dir", p.dir, "-bin", p.bin}, flags...)...)
 	var out bytes.Buffer
@@ -153,7 +153,7 @@ func (p *player) setsUp(webhook string) {
 // waitsForTheEnd waits until no process holds the lock of a folder.
 func (p *player) waitsForTheEnd(s state) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(p.Context(), 5*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
