@@ -228,4 +228,3 @@ func (j *Judge) unreadable(what authz.Action) string {
 	return fmt.Sprintf("Shipper may not read %s in namespace %s; kubectl -n %s create rolebinding %s --clusterrole=%s %s",
 		object, what.Namespace, what.Namespace, shipper.ResourceSelectorRole, shipper.ResourceSelectorRole, subject)
 }
-
