@@ -12,9 +12,6 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// OwnerAnnotation on a placed object is the Application that places it, as namespace/name.
-const OwnerAnnotation = "shipper.booking.com/owner"
-
 // rule drops fields of a live object that are not placed.
 type rule struct {
 	// kinds are those of the objects that the rule is for; empty for all.
@@ -38,7 +35,7 @@ var serverRules = []rule{
 		drop: func(o map[string]any) { dropNullTimestamps(o) }},
 	{reason: "Shipper's marks would change the digest of an object that it places onto the management cluster itself", drop: each(
 		labels(shipper.AppLabel, shipper.OwnedByLabel, shipper.ReleaseLabel, shipper.ReleaseHashLabel),
-		annotations(shipper.InstalledDigestAnnotation, OwnerAnnotation))},
+		annotations(shipper.InstalledDigestAnnotation, shipper.PlacedOwnerAnnotation))},
 }
 
 // liveRules are for objects that an API server has. Their fields in an Envelope are a user's.

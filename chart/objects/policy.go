@@ -3,6 +3,7 @@
 package objects
 
 import (
+	"flag"
 	"fmt"
 	"regexp"
 	"slices"
@@ -31,6 +32,17 @@ type PolicyOptions struct {
 	UnplaceableKinds string
 	// UnplaceableNamespaces are namespaces whose content may not be placed. `team-*` is all with that prefix.
 	UnplaceableNamespaces string
+}
+
+// AddFlags adds the flags of the lists, which both programs have.
+func (o *PolicyOptions) AddFlags(set *flag.FlagSet) {
+	set.StringVar(&o.PlaceableKinds, "placeable-kinds", "",
+		"comma-separated `kinds` that Applications with resources may place, such as ConfigMap,Deployment.apps,*.example.com; empty: all "+
+			"but those that belong to one cluster. The reconciler and the webhook need the same lists")
+	set.StringVar(&o.UnplaceableKinds, "unplaceable-kinds", "",
+		"comma-separated `kinds` that they may not place; not with --placeable-kinds")
+	set.StringVar(&o.UnplaceableNamespaces, "unplaceable-namespaces", "",
+		"comma-separated `namespaces` that they may not place, nor what is in them; team-* is all with that prefix")
 }
 
 // Refusal is why an object may not be placed.

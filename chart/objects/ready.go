@@ -16,17 +16,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/cel/environment"
 
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/outward/boundedcel"
 )
-
-// ReadyRule judges the health of the objects of a kind.
-type ReadyRule struct {
-	// Group is empty for the core group.
-	Group, Kind string
-	// Expression is CEL over `object` with the type bool: true means healthy.
-	Expression string
-}
 
 // maxMessage bounds the bytes of an error of an evaluation: it may quote a text of the object.
 const maxMessage = 256
@@ -55,7 +48,7 @@ func acceptBool(out *cel.Type) error {
 
 // CheckReady returns an error if the expression of a ReadyRule does not compile to a bool. Use environment.NewExpressions when a user
 // writes it. The error is boundedcel.ErrBusy if ctx ended before the expression was looked at.
-func CheckReady(ctx context.Context, rule ReadyRule, mode environment.Type) error {
+func CheckReady(ctx context.Context, rule shipper.ReadyRule, mode environment.Type) error {
 	_, err := compile(ctx, rule.Expression, mode)
 	return err
 }
@@ -76,7 +69,7 @@ type Ready struct {
 
 // CompileReady compiles rules that CheckReady has accepted. Its error names the rule by its index; it wraps boundedcel.ErrBusy if ctx ended
 // before all were compiled.
-func CompileReady(ctx context.Context, rules []ReadyRule) (*Ready, error) {
+func CompileReady(ctx context.Context, rules []shipper.ReadyRule) (*Ready, error) {
 	out := &Ready{programs: map[schema.GroupKind][]cel.Program{}}
 	for i, rule := range rules {
 		program, err := compile(ctx, rule.Expression, environment.StoredExpressions)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/cel/environment"
 
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/outward/boundedcel"
 )
 
@@ -35,7 +36,7 @@ func TestReadyJudgesObjects(t *testing.T) {
 		{`object.status.ready == true`, `{status: {ready: "yes"}}`, false, ""},
 		{`object.metadata.namespace == "work"`, `{metadata: {namespace: work}}`, true, ""},
 	} {
-		ready, err := CompileReady(t.Context(), []ReadyRule{{Group: "example.com", Kind: "Widget", Expression: c.expression}})
+		ready, err := CompileReady(t.Context(), []shipper.ReadyRule{{Group: "example.com", Kind: "Widget", Expression: c.expression}})
 		if err != nil {
 			t.Errorf("%s: %v", c.expression, err)
 			continue
@@ -68,11 +69,11 @@ func TestCheckReadyRefusesExpressions(t *testing.T) {
 		`object.metadata.name.matches("a(b)")`: "calls matches: ",
 		`lists.range(999999999).size() > 0`:    "calls ",
 	} {
-		err := CheckReady(t.Context(), ReadyRule{Kind: "ConfigMap", Expression: expression}, environment.NewExpressions)
+		err := CheckReady(t.Context(), shipper.ReadyRule{Kind: "ConfigMap", Expression: expression}, environment.NewExpressions)
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s gives %v, want %s", expression, err, want)
 		}
-		_, err = CompileReady(t.Context(), []ReadyRule{{Kind: "Secret", Expression: "true"}, {Kind: "ConfigMap", Expression: expression}})
+		_, err = CompileReady(t.Context(), []shipper.ReadyRule{{Kind: "Secret", Expression: "true"}, {Kind: "ConfigMap", Expression: expression}})
 		if err == nil || !strings.HasPrefix(err.Error(), "ready[1].expression: "+want) {
 			t.Errorf("%s gives %v, want ready[1].expression: %s", expression, err, want)
 		}
@@ -80,7 +81,7 @@ func TestCheckReadyRefusesExpressions(t *testing.T) {
 }
 
 func TestAllRulesForAKindMustBeTrue(t *testing.T) {
-	ready, err := CompileReady(t.Context(), []ReadyRule{
+	ready, err := CompileReady(t.Context(), []shipper.ReadyRule{
 		{Group: "example.com", Kind: "Widget", Expression: `object.a == 1`}, {Group: "example.com", Kind: "Widget", Expression: `object.b == 1`},
 		{Kind: "Widget", Expression: "false"},
 	})
@@ -103,7 +104,7 @@ func TestAllRulesForAKindMustBeTrue(t *testing.T) {
 
 func TestObjectsWithoutARuleAreReady(t *testing.T) {
 	var none *Ready
-	some, err := CompileReady(t.Context(), []ReadyRule{{Kind: "Secret", Expression: "false"}})
+	some, err := CompileReady(t.Context(), []shipper.ReadyRule{{Kind: "Secret", Expression: "false"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ func TestObjectsWithoutARuleAreReady(t *testing.T) {
 
 // TestAnExpressionOfTooHighACostIsAnError compares each pair of 1,000 elements.
 func TestAnExpressionOfTooHighACostIsAnError(t *testing.T) {
-	ready, err := CompileReady(t.Context(), []ReadyRule{
+	ready, err := CompileReady(t.Context(), []shipper.ReadyRule{
 		{Kind: "ConfigMap", Expression: `object.list.all(a, object.list.all(b, a <= b || a > b))`},
 	})
 	if err != nil {
@@ -145,11 +146,11 @@ func TestAnExpressionOfTooHighACostIsAnError(t *testing.T) {
 func TestCompileReadyEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	rule := ReadyRule{Kind: "ConfigMap", Expression: "true"}
+	rule := shipper.ReadyRule{Kind: "ConfigMap", Expression: "true"}
 	if err := CheckReady(ctx, rule, environment.NewExpressions); !errors.Is(err, boundedcel.ErrBusy) {
 		t.Errorf("CheckReady gives %v", err)
 	}
-	if _, err := CompileReady(ctx, []ReadyRule{rule}); !errors.Is(err, boundedcel.ErrBusy) {
+	if _, err := CompileReady(ctx, []shipper.ReadyRule{rule}); !errors.Is(err, boundedcel.ErrBusy) {
 		t.Errorf("CompileReady gives %v", err)
 	}
 }

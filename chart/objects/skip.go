@@ -13,9 +13,6 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// SnapshotSecretType is the type of the Secrets that keep the Secrets of a snapshot.
-const SnapshotSecretType = "shipper.booking.com/resources"
-
 // skipRules give the reason why an object is left out; empty for none.
 var skipRules = []func(*unstructured.Unstructured) string{
 	skipDeleted, skipControlled, skipInstalled, skipSecret, skipConfigMap, skipServiceAccount, skipBuiltIn,
@@ -50,7 +47,7 @@ var secretTypes = map[string]string{
 	"bootstrap.kubernetes.io/token":       "it is a token for this cluster",
 	"helm.sh/release.v1":                  "it is Helm's record of what is installed in this cluster",
 	shipper.ValuesSecretType:              "it is Shipper's record of a Release",
-	SnapshotSecretType:                    "it is Shipper's record of a Release",
+	shipper.ResourcesSecretType:           "it is Shipper's record of a Release",
 }
 
 func skipSecret(o *unstructured.Unstructured) string {

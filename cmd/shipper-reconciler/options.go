@@ -90,7 +90,7 @@ func parse(args []string) (*options, error) {
 	set.StringVar(&o.outgoingURLs, "outgoing-urls", "",
 		"comma-separated `URLs` that Notifications may be sent to and Checks may ask, with all below them, as for --chart-repositories; "+
 			"empty: none")
-	o.addPlaceable(set)
+	o.placement.AddFlags(set)
 	set.IntVar(&o.logLevel, "log-level", 0, "0: what people want to know; 1: every change; 2: more")
 	set.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	if err := set.Parse(args); err != nil {
@@ -130,18 +130,6 @@ func (o *options) policies() error {
 	}
 	o.placeable, err = objects.ParsePolicy(o.placement)
 	return err
-}
-
-// addPlaceable adds the flags about what Applications with resources may place.
-func (o *options) addPlaceable(set *flag.FlagSet) {
-	set.StringVar(&o.placement.PlaceableKinds, "placeable-kinds", "",
-		"comma-separated `kinds` that template.resources may place, such as ConfigMap,Deployment.apps,*.example.com; empty: all, but for those "+
-			"that Shipper never places; the same as that of the webhook")
-	set.StringVar(&o.placement.UnplaceableKinds, "unplaceable-kinds", "",
-		"comma-separated `kinds` that template.resources may not place; not with --placeable-kinds; the same as that of the webhook")
-	set.StringVar(&o.placement.UnplaceableNamespaces, "unplaceable-namespaces", "",
-		"comma-separated `namespaces` whose content template.resources may not place; team-* is all with that prefix; the same as that of the "+
-			"webhook")
 }
 
 // restConfig sets no client-side rate limit: the API server has one.

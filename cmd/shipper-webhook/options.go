@@ -109,7 +109,7 @@ func parse(args []string) (*options, error) {
 	o.addURLs(set)
 	set.DurationVar(&o.unhealthyAfter, "unhealthy-after", placement.DefaultUnhealthyAfter,
 		"`time` that a cluster may be not ready and still be chosen by placements, from 30s to 24h. The reconciler needs the same")
-	o.addPlaceable(set)
+	o.placeableOptions.AddFlags(set)
 	set.IntVar(&o.logLevel, "log-level", 0, "0: refusals and what people want to know; 1: every request; 2: more")
 	set.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	if err := set.Parse(args); err != nil {
@@ -130,17 +130,6 @@ func (o *options) addURLs(set *flag.FlagSet) {
 			"The reconciler needs the same list")
 	set.StringVar(&o.sharedChecksNamespace, "shared-checks-namespace", check.SharedNamespace,
 		"`namespace` whose Checks may be named in all namespaces; empty: none")
-}
-
-// addPlaceable adds the flags about what Applications with resources may place.
-func (o *options) addPlaceable(set *flag.FlagSet) {
-	set.StringVar(&o.placeableOptions.PlaceableKinds, "placeable-kinds", "",
-		"comma-separated `kinds` that Applications with resources may place, such as ConfigMap,Deployment.apps,*.example.com; empty: all "+
-			"but those that belong to one cluster. The reconciler needs the same lists")
-	set.StringVar(&o.placeableOptions.UnplaceableKinds, "unplaceable-kinds", "",
-		"comma-separated `kinds` that they may not place; not with --placeable-kinds")
-	set.StringVar(&o.placeableOptions.UnplaceableNamespaces, "unplaceable-namespaces", "",
-		"comma-separated `namespaces` that they may not place, nor what is in them; team-* is all with that prefix")
 }
 
 // policies parses the lists of URLs, kinds and namespaces.

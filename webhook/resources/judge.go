@@ -167,8 +167,7 @@ func ValidateReady(ctx context.Context, now, old *shipper.Resources) (field.Erro
 		if rule.Expression == "" {
 			continue // another check refuses it
 		}
-		err := objects.CheckReady(ctx, objects.ReadyRule{Group: rule.Group, Kind: rule.Kind, Expression: rule.Expression},
-			environment.NewExpressions)
+		err := objects.CheckReady(ctx, rule, environment.NewExpressions)
 		switch {
 		case errors.Is(err, boundedcel.ErrBusy):
 			return nil, response.Later(err.Error(), time.Second)

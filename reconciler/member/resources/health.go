@@ -144,11 +144,7 @@ func (j *judgements) rules(ctx context.Context, it *shipper.InstallationTarget) 
 	if found && known.text == string(text) {
 		return known.ready
 	}
-	var rules []objects.ReadyRule
-	for _, r := range it.Spec.Resources.Ready {
-		rules = append(rules, objects.ReadyRule{Group: r.Group, Kind: r.Kind, Expression: r.Expression})
-	}
-	ready, err := objects.CompileReady(ctx, rules)
+	ready, err := objects.CompileReady(ctx, it.Spec.Resources.Ready)
 	if err != nil {
 		log.FromContext(ctx).Info("Ready rules are ignored", "target", key, "reason", err.Error())
 		return nil
