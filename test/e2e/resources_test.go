@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// TestContentIsFollowedBlockedAndRolledBack places ConfigMaps of the namespace and an Envelope: scenarios 9, 12, 13 and 22.
+func TestContentIsFollowedBlockedAndRolledBack(t *testing.T) {
+	onTwoClusters(t, func(s *fixture) {
+		s.letsRead()
+		s.keeps("a", "1")
+		s.Must("creating an Envelope", world.Management.Create(s.Ctx, &shipper.Envelope{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "guard"},
+			Spec: shipper.EnvelopeSpec{Manifests: []shipper.Manifest{
+				{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "inside"}, "data": map[string]any{"k": "in"}},
+			}},
+		}))
+		s.applies(s.placing(shipper.ResourceSelector{Group: shipper.GroupName, Kind: "Envelope", Name: "guard"}))
+		first := s.Release(0)
+		s.Completes(first)
+		s.placed("a=1 inside=in")
+
+		s.keeps("b", "1")
+		second := s.Release(1)
+		s.Completes(second)
+		s.placed("a=1 b=1 inside=in")
+
+		block := s.blocks()
+		s.keeps("a", "2")
+		s.isSelected("False "+shipper.RolloutsBlocked, block)
+		s.Release(1) // and no other
+		s.placed("a=1 b=1 inside=in")
+		s.lifts(block)
+		third := s.Release(2)
+		s.Completes(third)
+		s.placed("a=2 b=1 inside=in")
+
+		s.Must("deleting what is selected", world.Management.Delete(s.Ctx, s.content("b", "")))
+		fourth := s.Release(3)
+		s.Completes(fourth)
+		s.placed("a=2 inside=in")
+		s.Edits(func(app *shipper.Application) { app.Spec.RollbackTo = &shipper.RollbackTo{Release: second} })
+		fifth := s.Release(4)
+		s.Completes(fifth)
+		s.placed("a=1 b=1 inside=in")
+		if pins := [2]string{s.pin(second), s.pin(fifth)}; pins[0] != pins[1] {
+			t.Errorf("the digests differ: %v", pins)
+		}
+
+		s.Must("deleting the application", world.Management.Delete(s.Ctx, &shipper.Application{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.App},
+		}))
+		s.placed("")
+	})
+}
+
+// TestContentOfAUserWhoLostTheRightIsNotTaken is scenario 11.
+func TestContentOfAUserWhoLostTheRightIsNotTaken(t *testing.T) {
+	onTwoClusters(t, func(s *fixture) {
+		s.letsRead()
+		s.keeps("a", "1")
+		mayList := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "get"}}
+		none, _ := s.as("ben")
+		err := none.User.Create(s.Ctx, s.placing())
+		s.forbidden("selecting what a user may not read", err, "configmaps")
+		ann, _ := s.as("ann", mayList)
+		ann.applies(s.placing())
+		s.Completes(s.Release(0))
+		s.placed("a=1")
+
+		s.Must("taking the right", world.Management.Delete(s.Ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "ann"}}))
+		s.Eventually("whether ann may list configmaps", "false", func() (string, error) {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: "ann", ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: s.Namespace, Resource: "configmaps", Verb: "list"},
+			}}
+			err := world.Management.Create(s.Ctx, review)
+			return fmt.Sprint(review.Status.Allowed), err
+		})
+		s.keeps("a", "2")
+		s.isSelected("False "+shipper.SelectionNotAllowed, "ann")
+		s.placed("a=1")
+		s.Release(0)
+	})
+}
+
+// letsRead lets Shipper read and keep what is in the namespace.
+func (s *fixture) letsRead() {
+	s.Helper()
+	for _, role := range []string{shipper.ResourceSelectorRole, shipper.ValuesKeeper} {
+		s.Must("binding "+role, world.Management.Create(s.Ctx, &rbacv1.RoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: role},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+			Subjects: []rbacv1.Subject{{
+				Kind: "ServiceAccount", Namespace: shipper.SystemNamespace, Name: shipper.ManagementServiceAccount,
+			}},
+		}))
+	}
+}
+
+// placing is an Application that places the ConfigMaps with a label, and more.
+func (s *fixture) placing(more ...shipper.ResourceSelector) *shipper.Application {
+	app := s.application("0.0.1", 1, allIn)
+	app.Spec.RevisionHistoryLimit = ptr.To[int32](10)
+	app.Spec.Template.Chart, app.Spec.Template.Values, app.Spec.Template.Strategy = shipper.Chart{}, nil, &shipper.RolloutStrategy{}
+	app.Spec.Template.Resources = &shipper.Resources{
+		Select: append([]shipper.ResourceSelector{{
+			Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"place": "it"}},
+		}}, more...),
+		Removal: shipper.RemovalAll,
+	}
+	return app
+}
+
+// content is a ConfigMap with the label.
+func (s *fixture) content(name, value string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name, Labels: map[string]string{"place": "it"}},
+		Data:       map[string]string{"k": value},
+	}
+}
+
+// keeps writes a ConfigMap in the management cluster.
+func (s *fixture) keeps(name, value string) {
+	s.Helper()
+	err := world.Management.Create(s.Ctx, s.content(name, value))
+	if apierrors.IsAlreadyExists(err) {
+		err = world.Management.Update(s.Ctx, s.content(name, value))
+	}
+	s.Must("writing "+name, err)
+}
+
+// placed waits until the ConfigMaps a, b and inside have these values in each cluster, and checks that none of an Envelope is in the
+// management cluster.
+func (s *fixture) placed(want string) {
+	s.Helper()
+	for _, cluster := range s.clusters {
+		s.Eventually("what is placed in "+cluster, want, func() (string, error) { return s.contents(world.Clusters[cluster]) })
+	}
+	here, err := s.contents(world.Management)
+	s.Must("reading the management cluster", err)
+	if strings.Contains(here, "inside") {
+		s.Errorf("an Envelope's content is in the management cluster: %s", here)
+	}
+}
+
+func (s *fixture) contents(in client.Client) (string, error) {
+	var out []string
+	for _, name := range []string{"a", "b", "inside"} {
+		cm := &corev1.ConfigMap{}
+		err := in.Get(s.Ctx, s.Key(name), cm)
+		if client.IgnoreNotFound(err) != nil {
+			return "", err
+		}
+		if err == nil {
+			out = append(out, name+"="+cm.Data["k"])
+		}
+	}
+	return strings.Join(out, " "), nil
+}
+
+// isSelected waits for status and reason of ResourcesSelected and a word of its message.
+func (s *fixture) isSelected(want, word string) {
+	s.Helper()
+	s.Eventually("ResourcesSelected of "+s.App, want, func() (string, error) {
+		app := &shipper.Application{}
+		err := world.Management.Get(s.Ctx, s.Key(s.App), app)
+		c := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationResourcesSelected)
+		if c == nil {
+			return "absent", err
+		}
+		if !strings.Contains(c.Message, word) {
+			return c.Message, err
+		}
+		return fmt.Sprint(c.Status, " ", c.Reason), err
+	})
+}
+
+// pin is the digest of the content that a Release places.
+func (s *fixture) pin(release string) string {
+	s.Helper()
+	rel, err := s.Get(release)
+	s.Must("reading "+release, err)
+	if rel.Spec.Environment.Pins == nil {
+		s.Fatalf("%s has no pins", release)
+	}
+	return rel.Spec.Environment.Pins.Resources
+}
