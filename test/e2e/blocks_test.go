@@ -179,8 +179,7 @@ func (s *fixture) reconcilersRest() {
 // chronicle records what watches report, and when.
 type chronicle struct {
 	mu    sync.Mutex
-	facts []fact
-	read  int // facts that reported has consumed
+	facts []fact // not yet consumed
 	news  chan struct{}
 }
 
@@ -249,24 +248,34 @@ func (s *fixture) told(c *chronicle, wants []string) time.Time {
 	}
 }
 
-// since returns when the last of wants arrived, and the missing ones. When none is missing it consumes all facts so far.
+// since returns when the last of wants arrived, and the missing ones. When none is missing it consumes them.
 func (c *chronicle) since(wants []string) (last time.Time, missing []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, want := range wants {
-		i := slices.IndexFunc(c.facts[c.read:], func(f fact) bool { return f.what == want })
+		i := slices.IndexFunc(c.facts, func(f fact) bool { return f.what == want })
 		if i < 0 {
 			missing = append(missing, want)
 			continue
 		}
-		if at := c.facts[c.read+i].at; at.After(last) {
+		if at := c.facts[i].at; at.After(last) {
 			last = at
 		}
 	}
 	if len(missing) == 0 {
-		c.read = len(c.facts)
+		for _, want := range wants {
+			c.consume(want)
+		}
 	}
 	return last, missing
+}
+
+// consume drops a fact, and what the same object said of the same matter before. What others said later may be of the next block.
+func (c *chronicle) consume(what string) {
+	i := slices.IndexFunc(c.facts, func(f fact) bool { return f.what == what })
+	matter := strings.Join(strings.Fields(what)[:3], " ") + " " // kind, name and condition or event
+	kept := slices.DeleteFunc(slices.Clone(c.facts[:i+1]), func(f fact) bool { return strings.HasPrefix(f.what, matter) })
+	c.facts = append(kept, c.facts[i+1:]...)
 }
 
 // TestBlockMidStepFreezesItAndLiftingResumesIt blocks while the contender's Pods are starting.

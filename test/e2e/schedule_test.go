@@ -23,7 +23,7 @@ func TestFreezeBeginsAndEndsInTheMiddleOfAStep(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		incumbent, contender := s.stuckHalfway()
 		dev, heard := s.as("dev")
-		block, start, end := s.freezes(3*time.Second, 6*time.Second)
+		block, start, end := s.freezes(8*time.Second, 15*time.Second)
 		from, until := start.Format(time.RFC3339), end.Format(time.RFC3339)
 
 		// Before.
@@ -129,16 +129,17 @@ func TestBlockThatLiftsItself(t *testing.T) {
 	}
 }
 
-// freezesAfterAnother schedules blocks of a second each, a second apart, and returns how long after each start and end all
+// freezesAfterAnother schedules blocks of some seconds each, as far apart, and returns how long after each start and end all
 // affected objects had reported it.
 func (s *fixture) freezesAfterAnother(c *chronicle, concerned []string, count int) []time.Duration {
 	s.Helper()
 	var freezes []*shipper.RolloutBlock
+	const while = 4 * time.Second // on a busy machine one must not end before all objects report its start
 	for i, first := 0, ceil(time.Now().Add(time.Second)); i < count; i++ {
-		start := first.Add(time.Duration(2*i) * time.Second)
+		start := first.Add(time.Duration(2*i) * while)
 		rb := s.globalBlock(fmt.Sprintf("%s-freeze-%d", s.Namespace, i))
 		rb.Spec.Schedule = &shipper.RolloutBlockSchedule{
-			Start: &metav1.Time{Time: start}, End: &metav1.Time{Time: start.Add(time.Second)},
+			Start: &metav1.Time{Time: start}, End: &metav1.Time{Time: start.Add(while)},
 		}
 		s.Must("announcing a freeze", world.Management.Create(s.Ctx, rb))
 		s.Cleanup(func() { _ = world.Management.Delete(context.Background(), rb) })

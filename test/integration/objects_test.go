@@ -120,19 +120,19 @@ func (s *fixture) rewriteStatus(cluster string, object client.Object, change fun
 	})
 }
 
-// TestFiveHundredObjectsAreToldOfInFewWords has a chart of 500 objects, 300 of them never ready. At rest nothing is written, and
+// TestManyObjectsAreToldOfInFewWords has a chart of 150 objects, 90 of them never ready. At rest nothing is written, and
 // nothing is when what is not health changes in them.
-func TestFiveHundredObjectsAreToldOfInFewWords(t *testing.T) {
+func TestManyObjectsAreToldOfInFewWords(t *testing.T) {
 	t.Parallel()
 	s := begin(t, west)
-	s.publish("five-hundred", map[string]string{"templates/many.yaml": `
-{{- range $i := until 198 }}
+	s.publish("many", map[string]string{"templates/many.yaml": `
+{{- range $i := until 58 }}
 ---
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: "settings-{{ $i }}"}
 {{- end }}
-{{- range $i := until 300 }}
+{{- range $i := until 90 }}
 ---
 apiVersion: v1
 kind: PersistentVolumeClaim
@@ -140,13 +140,13 @@ metadata: {name: "data-{{ $i }}"}
 spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}, storageClassName: none}
 {{- end }}
 `})
-	s.install("web-1", "five-hundred", "0.0.1", shipper.ChartValues{}, west)
+	s.install("web-1", "many", "0.0.1", shipper.ChartValues{}, west)
 	s.installed("web-1")
 	it := &shipper.InstallationTarget{}
 	s.soon("the counts are not right", func() string {
 		s.must(s.management.Get(s.ctx, s.key("web-1"), it))
 		o := it.Status.Clusters[0].Objects
-		if o == nil || o.Total != 500 || o.Healthy != 200 || len(o.Unhealthy) != 10 {
+		if o == nil || o.Total != 150 || o.Healthy != 60 || len(o.Unhealthy) != 10 {
 			return fmt.Sprintf("%+v", o)
 		}
 		for _, u := range o.Unhealthy { // not of one that its cache does not have yet
