@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -87,7 +87,7 @@ func checkManifest(o *unstructured.Unstructured, at *field.Path) (errs field.Err
 	case err != nil || name == "":
 		errs = append(errs, field.Required(metadata.Child("name"), "each manifest has a name; generateName is not enough"))
 	default:
-		for _, problem := range path.IsValidPathSegmentName(name) {
+		for _, problem := range content.IsPathSegmentName(name) {
 			errs = append(errs, field.Invalid(metadata.Child("name"), name, problem))
 		}
 	}

@@ -66,7 +66,7 @@ func TestEveryRuleHasAReasonAndAnEffect(t *testing.T) {
 			t.Errorf("the rule for %v has no reason", r.kinds)
 		}
 		changed := false
-		goldens(t, func(t *testing.T, live, _ unstructured.Unstructured) {
+		goldens(t, func(_ *testing.T, live, _ unstructured.Unstructured) {
 			changed = changed || !cmp.Equal(live.Object, apply(&live, []rule{r}).Object)
 		})
 		if !changed {

@@ -139,9 +139,7 @@ type pins struct {
 	pin     string
 	taken   shipper.TakenResources
 	refresh string
-	// edited is true if the template is not the one that was taken.
-	edited bool
-	digest string
+	digest  string
 }
 
 func TestPinsFollowContentAndRequests(t *testing.T) {

@@ -112,7 +112,8 @@ func (s *fixture) connect() error {
 
 // sumUp is the last line.
 func (s *fixture) sumUp(shown string) {
-	fmt.Fprintf(s.out, "\nShown: %s: %d facts read from %d API servers in %.1f s.\n", shown, s.facts, len(s.regions)+1, time.Since(s.start).Seconds())
+	fmt.Fprintf(s.out, "\nShown: %s: %d facts read from %d API servers in %.1f s.\n", shown, s.facts, len(s.regions)+1,
+		time.Since(s.start).Seconds())
 }
 
 // keep prints, when KEEP=1, how to use what is still up, and waits to be interrupted.

@@ -201,7 +201,8 @@ func (s *fixture) driftOne(ctx context.Context) error {
 
 // greet changes the content in the management cluster.
 func (s *fixture) greet(ctx context.Context, text string) error {
-	_, err := s.show(ctx, s.kubectl, "-n", work, "patch", "configmap", "greeting", "--type=merge", "-p", fmt.Sprintf(`{"data":{"text":%q}}`, text))
+	_, err := s.show(ctx, s.kubectl, "-n", work, "patch", "configmap", "greeting", "--type=merge",
+		"-p", fmt.Sprintf(`{"data":{"text":%q}}`, text))
 	return err
 }
 

@@ -82,7 +82,9 @@ func TestContentOfAUserWhoLostTheRightIsNotTaken(t *testing.T) {
 		s.Completes(s.Release(0))
 		s.placed("a=1")
 
-		s.Must("taking the right", world.Management.Delete(s.Ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "ann"}}))
+		s.Must("taking the right", world.Management.Delete(s.Ctx, &rbacv1.Role{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "ann"},
+		}))
 		s.Eventually("whether ann may list configmaps", "false", func() (string, error) {
 			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 				User: "ann", ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: s.Namespace, Resource: "configmaps", Verb: "list"},

@@ -54,19 +54,8 @@ func (w *Webhook) validateWrite(
 	if err := response.Invalidate(kind, app.Name, errs); err != nil {
 		return err
 	}
-	if err := w.judgeResources(ctx, req, app, old); err != nil {
+	if err := w.permitContent(ctx, req, a, app, old, specChanged); err != nil {
 		return err
-	}
-	if err := w.permitCredentials(ctx, req, app, old); err != nil {
-		return err
-	}
-	if err := w.permitKeys(ctx, req, a, app, old); err != nil {
-		return err
-	}
-	if specChanged || otherChart(app, old) {
-		if err := w.permitSources(ctx, req, app, old); err != nil {
-			return err
-		}
 	}
 	added := blockcheck.Added(before, overrides)
 	if err := w.BlockCheck.Permit(ctx, a, req.UserInfo, resource, &app.ObjectMeta, added); err != nil {
@@ -87,6 +76,25 @@ func (w *Webhook) validateWrite(
 		return err
 	}
 	return w.announce(ctx, req, a, app, old)
+}
+
+// permitContent refuses, with 403, what the user may not place, read or use of what the template names.
+func (w *Webhook) permitContent(
+	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application, specChanged bool,
+) error {
+	if err := w.judgeResources(ctx, req, app, old); err != nil {
+		return err
+	}
+	if err := w.permitCredentials(ctx, req, app, old); err != nil {
+		return err
+	}
+	if err := w.permitKeys(ctx, req, a, app, old); err != nil {
+		return err
+	}
+	if specChanged || otherChart(app, old) {
+		return w.permitSources(ctx, req, app, old)
+	}
+	return nil
 }
 
 // judgeLabels refuses to take an Application out of the scope of a block that stops it: otherwise its next change, such as a

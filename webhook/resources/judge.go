@@ -140,7 +140,7 @@ func (j *Judge) place(i *item, own string) *field.Error {
 	at := i.path()
 	switch {
 	case !i.kind.Namespaced && i.Namespace != "" && !i.isNamespace():
-		return field.Forbidden(at.Child("namespace"), "objects of kind "+i.ResourceSelector.Kind+" have no namespace: leave it out")
+		return field.Forbidden(at.Child("namespace"), "objects of kind "+i.Kind+" have no namespace: leave it out")
 	case i.kind.Namespaced:
 		if i.namespace = i.Namespace; i.namespace == "" {
 			i.namespace = own

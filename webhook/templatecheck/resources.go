@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	validatepath "k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -122,7 +122,7 @@ func validateSelector(s *shipper.ResourceSelector, path *field.Path) field.Error
 	named("group", s.Group, validation.IsDNS1123Subdomain(s.Group))
 	named("version", s.Version, validation.IsDNS1035Label(s.Version))
 	named("namespace", s.Namespace, validation.IsDNS1123Label(s.Namespace))
-	named("name", s.Name, validatepath.IsValidPathSegmentName(s.Name))
+	named("name", s.Name, content.IsPathSegmentName(s.Name))
 	switch {
 	case s.Kind == "":
 		errs = append(errs, field.Required(path.Child("kind"), "name the kind, such as ConfigMap"))

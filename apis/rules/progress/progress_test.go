@@ -418,7 +418,8 @@ func TestResourcesFailByTheirDeadlineToo(t *testing.T) {
 	rel.Spec.Environment.Strategy = &shipper.RolloutStrategy{ProgressDeadline: "1m", OnFailure: shipper.OnFailureAbort}
 	begun := time.Unix(1000, 0)
 	o := progress.Observed{Release: rel, Since: begun, Step: strategy.StepState{
-		Awaited: "clusters pending: [a]", Incumbent: true, Lacking: []strategy.Lack{{Cluster: "a", Reachable: true, Message: "web has 0 of 1 Pods"}},
+		Awaited: "clusters pending: [a]", Incumbent: true,
+		Lacking: []strategy.Lack{{Cluster: "a", Reachable: true, Message: "web has 0 of 1 Pods"}},
 	}}
 	rel.Status.Progress = progress.Decide(o, begun).Progress
 	if late := progress.Decide(o, begun.Add(61*time.Second)); late.Progress.Failure == nil {
