@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -76,7 +77,7 @@ type Options struct {
 func NewScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	err := errors.Join(shipper.AddToScheme(scheme), corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme),
-		discoveryv1.AddToScheme(scheme))
+		discoveryv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme))
 	if err != nil {
 		return nil, fmt.Errorf("building the scheme: %w", err)
 	}

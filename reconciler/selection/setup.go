@@ -80,11 +80,18 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return fmt.Errorf("making a client for metadata: %w", err)
 	}
+	// The manager's client would start a watch of what it creates, and reviews cannot be watched.
+	rights, err := client.New(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+	})
+	if err != nil {
+		return fmt.Errorf("making a client for reviews: %w", err)
+	}
 	changed := newChanges(o.Clock)
 	r := &Reconciler{
 		client: mgr.GetClient(), snapshots: o.Snapshots, releases: o.Histories, global: o.GlobalBlocksNamespace, clock: o.Clock, lag: lag,
 		reader:  &reader{client: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), discovery: kinds, policy: o.Policy},
-		changes: changed, watches: newWatches(watched, changed),
+		changes: changed, watches: newWatches(watched, rights, changed),
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()),
 		taken: map[types.NamespacedName]string{},
 	}

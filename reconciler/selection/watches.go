@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -25,7 +26,9 @@ const syncTimeout = 2 * time.Second
 // watches are the metadata watches of what Applications select. They are a source of requests, and stop with the controller. They are safe
 // for concurrent use.
 type watches struct {
-	client  metadata.Interface
+	client metadata.Interface
+	// rights takes reviews of Shipper's own.
+	rights  client.Writer
 	changes *changes
 
 	// starting is held while watches are started and stopped.
@@ -46,9 +49,9 @@ type watch struct {
 	synced <-chan struct{}
 }
 
-func newWatches(client metadata.Interface, changes *changes) *watches {
+func newWatches(client metadata.Interface, rights client.Writer, changes *changes) *watches {
 	return &watches{
-		client: client, changes: changes, everywhere: map[schema.GroupVersionResource]bool{}, running: map[place]*watch{},
+		client: client, rights: rights, changes: changes, everywhere: map[schema.GroupVersionResource]bool{}, running: map[place]*watch{},
 	}
 }
 
@@ -123,10 +126,16 @@ func (w *watches) ensure(ctx context.Context, p place) *watch {
 	return w.run(p)
 }
 
-// mayList tries it. Only a refusal counts: a watch tries again by itself after other errors.
+// mayList asks, for refused requests in an audit log look like an attack. Only a refusal counts: a watch tries again by itself after
+// errors.
 func (w *watches) mayList(ctx context.Context, p place) bool {
-	_, err := w.client.Resource(p.resource).Namespace(p.namespace).List(ctx, metav1.ListOptions{Limit: 1})
-	return !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err)
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "list", Group: p.resource.Group, Version: p.resource.Version, Resource: p.resource.Resource, Namespace: p.namespace,
+		},
+	}}
+	err := w.rights.Create(ctx, review)
+	return err != nil || review.Status.Allowed
 }
 
 // run starts the watch of a place.
