@@ -54,6 +54,7 @@ var (
 	secret                   = schema.GroupKind{Kind: "Secret"}
 	configMap                = schema.GroupKind{Kind: "ConfigMap"}
 	serviceAccount           = schema.GroupKind{Kind: "ServiceAccount"}
+	roleBinding              = schema.GroupKind{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"}
 	namespace                = schema.GroupKind{Kind: "Namespace"}
 	customResourceDefinition = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 )

@@ -15,7 +15,7 @@ import (
 
 // skipRules give the reason why an object is left out; empty for none.
 var skipRules = []func(*unstructured.Unstructured) string{
-	skipDeleted, skipControlled, skipInstalled, skipSecret, skipConfigMap, skipServiceAccount, skipBuiltIn,
+	skipDeleted, skipControlled, skipInstalled, skipSecret, skipConfigMap, skipServiceAccount, skipRoleBinding, skipBuiltIn,
 }
 
 func skipDeleted(o *unstructured.Unstructured) string {
@@ -77,6 +77,15 @@ func skipConfigMap(o *unstructured.Unstructured) string {
 func skipServiceAccount(o *unstructured.Unstructured) string {
 	if KeyOf(o).GroupKind() == serviceAccount && o.GetName() == "default" {
 		return "each namespace of each cluster has its own"
+	}
+	return ""
+}
+
+// skipRoleBinding leaves out Shipper's own rights to the content, which the management cluster alone has.
+func skipRoleBinding(o *unstructured.Unstructured) string {
+	role, _, _ := unstructured.NestedString(o.Object, "roleRef", "name")
+	if KeyOf(o).GroupKind() == roleBinding && (role == shipper.ResourceSelectorRole || role == shipper.ValuesKeeper) {
+		return "it lets Shipper take what is in this namespace"
 	}
 	return ""
 }

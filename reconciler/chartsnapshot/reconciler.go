@@ -84,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, rel); err != nil {
 		return r.retries.Persisted(req, client.IgnoreNotFound(err))
 	}
-	if rel.DeletionTimestamp != nil {
+	if rel.DeletionTimestamp != nil || rel.Spec.Environment.Resources != nil { // it has no chart
 		return r.retries.Persisted(req, nil)
 	}
 	whole, err := r.isKept(ctx, rel)

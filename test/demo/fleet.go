@@ -35,10 +35,9 @@ kind: ConfigMap
 metadata: {name: greeting, namespace: work}
 data: {text: hello}
 ---
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
+apiVersion: v1
+kind: ServiceAccount
 metadata: {name: readers, namespace: work}
-rules: [{apiGroups: [""], resources: [configmaps], verbs: [get]}]
 `
 
 // placing is the Application that places it. driftPolicy Correct writes again what others change.
