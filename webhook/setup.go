@@ -65,6 +65,9 @@ type Server interface {
 	Register(path string, hook http.Handler)
 }
 
+// register serves what judges requests of a kind at a path.
+type register func(path string, phase response.Phase, kind string, judge response.Judge) *response.Endpoint
+
 // Setup registers all webhooks with server. manifests/webhook has the same paths.
 func Setup(server Server, o Options) error {
 	o.State.SetUnhealthyAfter(cmp.Or(o.UnhealthyAfter, placement.DefaultUnhealthyAfter), o.Clock)
@@ -76,7 +79,7 @@ func Setup(server Server, o Options) error {
 	blocks := &blockcheck.Checker{Blocks: o.State, Authz: o.Authz, Clock: o.Clock, Conditions: conditions}
 	guard := &protected.Guard{Authz: o.Authz, Reconciler: o.Reconciler}
 	limits := bounds.New(o.Clock)
-	serve := func(path string, phase response.Phase, kind string, judge response.Judge) *response.Endpoint {
+	var serve register = func(path string, phase response.Phase, kind string, judge response.Judge) *response.Endpoint {
 		endpoint := &response.Endpoint{
 			Phase: phase, Kind: kind, Judge: judge, Unwarned: o.Reconciler, Reserved: o.Namespace,
 			Ready: o.Ready, Metrics: metrics, Clock: o.Clock, Log: o.Log,
@@ -94,15 +97,7 @@ func Setup(server Server, o Options) error {
 	serve("/mutate-release", response.Mutate, "Release", rel.Default)
 	serve("/validate-release", response.Validate, "Release", rel.Validate)
 
-	for path, kind := range map[string]target.Kind{
-		"/validate-installationtarget": target.Installation,
-		"/validate-capacitytarget":     target.Capacity,
-		"/validate-traffictarget":      target.Traffic,
-		"/validate-checktarget":        target.Check,
-	} {
-		t := &target.Webhook{Kind: kind, BlockCheck: blocks, State: o.State, Guard: guard}
-		serve(path, response.Validate, kind.Name, t.Validate)
-	}
+	serveTargets(serve, target.Webhook{BlockCheck: blocks, State: o.State, Guard: guard})
 
 	ap := &approval.Webhook{State: o.State, Authz: o.Authz, Clock: o.Clock}
 	serve("/mutate-approval", response.Mutate, "Approval", ap.Default)
@@ -127,6 +122,20 @@ func Setup(server Server, o Options) error {
 	ntf := &notification.Webhook{Authz: o.Authz}
 	serve("/validate-notification", response.Validate, "Notification", ntf.Validate).Ready = always // it needs no other objects
 	return nil
+}
+
+// serveTargets serves the webhooks of all targets, which differ in the kind.
+func serveTargets(serve register, webhook target.Webhook) {
+	for path, kind := range map[string]target.Kind{
+		"/validate-installationtarget": target.Installation,
+		"/validate-capacitytarget":     target.Capacity,
+		"/validate-traffictarget":      target.Traffic,
+		"/validate-checktarget":        target.Check,
+	} {
+		t := webhook
+		t.Kind = kind
+		serve(path, response.Validate, kind.Name, t.Validate)
+	}
 }
 
 // always is ready.

@@ -91,7 +91,8 @@ func parse(args []string) (*options, error) {
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
-	if err := o.parsePolicies(); err != nil {
+	var err error
+	if o.repositories, o.outgoing, err = outward.ParsePolicies(o.chartRepositories, o.outgoingURLs); err != nil {
 		return nil, err
 	}
 	unhealthyErr := placement.CheckUnhealthyAfter(o.unhealthyAfter)
@@ -108,23 +109,6 @@ func parse(args []string) (*options, error) {
 		return nil, fmt.Errorf("--log-format=%s: use json or text", o.logFormat)
 	}
 	return o, nil
-}
-
-// parsePolicies reads which URLs Shipper may use.
-func (o *options) parsePolicies() error {
-	var err error
-	if o.repositories, err = outward.ParsePolicy(o.chartRepositories); err != nil {
-		return fmt.Errorf("--chart-repositories: %w", err)
-	}
-	if o.outgoingURLs == "" {
-		return nil
-	}
-	policy, err := outward.ParsePolicy(o.outgoingURLs)
-	if err != nil {
-		return fmt.Errorf("--outgoing-urls: %w", err)
-	}
-	o.outgoing = &policy
-	return nil
 }
 
 // restConfig sets no client-side rate limit: the API server has one.

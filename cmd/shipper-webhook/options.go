@@ -126,23 +126,6 @@ func (o *options) addURLs(set *flag.FlagSet) {
 		"`namespace` whose Checks may be named in all namespaces; empty: none")
 }
 
-// policies parses the lists of URLs.
-func (o *options) policies() error {
-	var err error
-	if o.repositories, err = outward.ParsePolicy(o.chartRepositories); err != nil {
-		return fmt.Errorf("--chart-repositories: %w", err)
-	}
-	if o.outgoingURLs == "" {
-		return nil
-	}
-	policy, err := outward.ParsePolicy(o.outgoingURLs)
-	if err != nil {
-		return fmt.Errorf("--outgoing-urls: %w", err)
-	}
-	o.outgoing = &policy
-	return nil
-}
-
 // complete sets the defaults that depend on other flags, and validates.
 func (o *options) complete() error {
 	if o.reconcilerUser == "" {
@@ -153,7 +136,8 @@ func (o *options) complete() error {
 		o.dnsNames = service + "," + service + ".cluster.local"
 	}
 	_, _, addrErr := o.listen()
-	policyErr := o.policies()
+	var policyErr error
+	o.repositories, o.outgoing, policyErr = outward.ParsePolicies(o.chartRepositories, o.outgoingURLs)
 	lifetimesErr := o.lifetimes.Validate()
 	unhealthyErr := placement.CheckUnhealthyAfter(o.unhealthyAfter)
 	switch mode := certs.Mode(o.certs); {
