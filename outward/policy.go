@@ -64,6 +64,21 @@ type pattern struct {
 	path string
 }
 
+// ParsePolicies parses the lists of --chart-repositories and --outgoing-urls, which its errors name. outgoing is nil for an empty list.
+func ParsePolicies(chartRepositories, outgoingURLs string) (repositories Policy, outgoing *Policy, err error) {
+	if repositories, err = ParsePolicy(chartRepositories); err != nil {
+		return Policy{}, nil, fmt.Errorf("--chart-repositories: %w", err)
+	}
+	if outgoingURLs == "" {
+		return repositories, nil, nil
+	}
+	policy, err := ParsePolicy(outgoingURLs)
+	if err != nil {
+		return Policy{}, nil, fmt.Errorf("--outgoing-urls: %w", err)
+	}
+	return repositories, &policy, nil
+}
+
 // ParsePolicy parses a comma-separated list of URLs, each of which allows the URLs below it. Host and port may be `*`, a host
 // may begin with `*.`, and the default port is that of the scheme.
 func ParsePolicy(list string) (Policy, error) {

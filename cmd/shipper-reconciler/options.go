@@ -96,7 +96,11 @@ func parse(args []string) (*options, error) {
 	if err := set.Parse(args); err != nil {
 		return nil, err
 	}
-	if err := o.policies(); err != nil {
+	var err error
+	if o.repositories, o.outgoing, err = outward.ParsePolicies(o.chartRepositories, o.outgoingURLs); err != nil {
+		return nil, err
+	}
+	if o.placeable, err = objects.ParsePolicy(o.placement); err != nil {
 		return nil, err
 	}
 	unhealthyErr := placement.CheckUnhealthyAfter(o.unhealthyAfter)
@@ -113,23 +117,6 @@ func parse(args []string) (*options, error) {
 		return nil, fmt.Errorf("--log-format=%s: use json or text", o.logFormat)
 	}
 	return o, nil
-}
-
-// policies parses the lists of URLs, kinds and namespaces.
-func (o *options) policies() error {
-	var err error
-	if o.repositories, err = outward.ParsePolicy(o.chartRepositories); err != nil {
-		return fmt.Errorf("--chart-repositories: %w", err)
-	}
-	if o.outgoingURLs != "" {
-		policy, err := outward.ParsePolicy(o.outgoingURLs)
-		if err != nil {
-			return fmt.Errorf("--outgoing-urls: %w", err)
-		}
-		o.outgoing = &policy
-	}
-	o.placeable, err = objects.ParsePolicy(o.placement)
-	return err
 }
 
 // restConfig sets no client-side rate limit: the API server has one.

@@ -132,26 +132,6 @@ func (o *options) addURLs(set *flag.FlagSet) {
 		"`namespace` whose Checks may be named in all namespaces; empty: none")
 }
 
-// policies parses the lists of URLs, kinds and namespaces.
-func (o *options) policies() error {
-	var err error
-	if o.placeable, err = objects.ParsePolicy(o.placeableOptions); err != nil {
-		return err
-	}
-	if o.repositories, err = outward.ParsePolicy(o.chartRepositories); err != nil {
-		return fmt.Errorf("--chart-repositories: %w", err)
-	}
-	if o.outgoingURLs == "" {
-		return nil
-	}
-	policy, err := outward.ParsePolicy(o.outgoingURLs)
-	if err != nil {
-		return fmt.Errorf("--outgoing-urls: %w", err)
-	}
-	o.outgoing = &policy
-	return nil
-}
-
 // complete sets the defaults that depend on other flags, and validates.
 func (o *options) complete() error {
 	if o.reconcilerUser == "" {
@@ -162,7 +142,10 @@ func (o *options) complete() error {
 		o.dnsNames = service + "," + service + ".cluster.local"
 	}
 	_, _, addrErr := o.listen()
-	policyErr := o.policies()
+	var policyErr error
+	o.repositories, o.outgoing, policyErr = outward.ParsePolicies(o.chartRepositories, o.outgoingURLs)
+	var placeableErr error
+	o.placeable, placeableErr = objects.ParsePolicy(o.placeableOptions)
 	lifetimesErr := o.lifetimes.Validate()
 	unhealthyErr := placement.CheckUnhealthyAfter(o.unhealthyAfter)
 	switch mode := certs.Mode(o.certs); {
@@ -176,6 +159,8 @@ func (o *options) complete() error {
 		return errors.New("--certs=files needs --cert-dir")
 	case policyErr != nil:
 		return policyErr
+	case placeableErr != nil:
+		return placeableErr
 	case lifetimesErr != nil:
 		return fmt.Errorf("--certificate-lifetime and --authority-lifetime: %w", lifetimesErr)
 	case unhealthyErr != nil:

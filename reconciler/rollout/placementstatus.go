@@ -47,9 +47,6 @@ func placed(s *scope, p clustersPlan, d releasesDone) *shipper.ReleasePlacement 
 		return was
 	}
 	is := p.decision.Status()
-	if is == nil {
-		return was
-	}
 	var before []string
 	if rel := s.placedBefore(); rel != nil {
 		before = stamp.Clusters(rel)

@@ -202,7 +202,7 @@ func (w *Webhook) announce(
 		if unplaced != nil {
 			a.Warn("%sno clusters can be chosen for it as they are now: %v", shipper.MayNotRollOut, unplaced)
 		}
-		clusters := w.State.Clusters()
+		clusters := around.Clusters()
 		warnOfPlacement(a, app.Spec.Template.ClusterRequirements.Placement, choice, clusters)
 		warnOfUnusedValues(a, &app.Spec.Template, choice.Chosen, clusters)
 	}

@@ -3,7 +3,6 @@
 package cluster
 
 import (
-	"cmp"
 	"fmt"
 	"net/url"
 	"slices"
@@ -124,18 +123,14 @@ func (w *Webhook) warnOfStaying(a *response.Response, now, old *shipper.Cluster)
 	return nil
 }
 
-// newTaints are the taints that a cluster did not have before, as kubectl writes them.
+// newTaints are the taints that a cluster did not have before.
 func newTaints(now, old *shipper.ClusterSpec) []string {
 	var out []string
 	for _, taint := range now.Taints {
 		if !slices.ContainsFunc(old.Taints, func(before shipper.ClusterTaint) bool {
 			return before.Key == taint.Key && before.Value == taint.Value
 		}) {
-			text := taint.Key
-			if taint.Value != "" {
-				text += "=" + taint.Value
-			}
-			out = append(out, text+":"+string(cmp.Or(taint.Effect, shipper.TaintNoSchedule)))
+			out = append(out, placement.DescribeTaint(taint))
 		}
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -191,7 +192,7 @@ func (f *Reader) App(rel *shipper.Release) (block.App, error) {
 
 // Around is an Application of that name with its own Releases, oldest first, as blocks and placements need it.
 func (f *Reader) Around(app string, rels []*shipper.Release) block.App {
-	return block.App{Name: app, Releases: rels, Clusters: f.Clusters, UnhealthyAfter: f.unhealthyAfter, Now: f.clock.Now()}
+	return block.App{Name: app, Releases: rels, Clusters: sync.OnceValue(f.Clusters), UnhealthyAfter: f.unhealthyAfter, Now: f.clock.Now()}
 }
 
 // PlacedOn are the Releases that are placed on the cluster, sorted.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -39,17 +40,10 @@ func Strip(o any) (any, error) {
 			o.Status.Conditions = []shipper.Condition{{Type: c.Type, Status: c.Status}}
 		}
 	case *shipper.Cluster:
-		was := o.Status
-		o.Status = shipper.ClusterStatus{
-			KubernetesVersion: was.KubernetesVersion, Nodes: was.Nodes, Capacity: was.Capacity, Allocatable: was.Allocatable,
-			Properties: was.Properties,
-		}
-		for _, c := range was.Conditions {
-			if c.Type == shipper.ClusterReady || c.Type == shipper.ClusterJoined {
-				if c.Status == corev1.ConditionTrue {
-					c.Reason, c.Message = "", ""
-				}
-				o.Status.Conditions = append(o.Status.Conditions, c)
+		o.Status = placement.StatusOf(o.Status)
+		for i := range o.Status.Conditions {
+			if c := &o.Status.Conditions[i]; c.Status == corev1.ConditionTrue {
+				c.Reason, c.Message = "", ""
 			}
 		}
 	}

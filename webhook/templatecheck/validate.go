@@ -142,17 +142,9 @@ func validateValues(values *shipper.ChartValues, path *field.Path, archive int) 
 }
 
 func validateRequirements(r shipper.ClusterRequirements, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
 	regions := path.Child("regions")
-	switch {
-	case len(r.Regions) == 0 && r.Placement == nil:
-		errs = append(errs, field.Required(regions, "name at least one region to run in, or give a placement"))
-	case len(r.Regions) > 0 && r.Placement != nil:
-		errs = append(errs, field.Forbidden(path.Child("placement"), "give regions or a placement, not both"))
-	}
-	if r.Placement != nil {
-		errs = append(errs, placement.Validate(r.Placement, path.Child("placement"))...)
-	}
+	errs := placement.ValidateChoice(r, path)
+	errs = append(errs, placement.Validate(r.Placement, path.Child("placement"))...)
 	seen := map[string]bool{}
 	for i, region := range r.Regions {
 		name := regions.Index(i).Child("name")

@@ -49,8 +49,9 @@ func (a App) choose(env *shipper.ReleaseEnvironment) []string {
 	return d.Chosen
 }
 
-// where are the clusters that rels and next, if not nil, run in or would be placed on; nil if one of them is unknown.
-func (a App) where(rels []*shipper.Release, next *shipper.ReleaseEnvironment) []string {
+// where are the clusters that rels run in or would be placed on, and that templates would be placed on, if not nil; nil if one of them is
+// unknown.
+func (a App) where(rels []*shipper.Release, templates ...*shipper.ReleaseEnvironment) []string {
 	out, unplaced := []string{}, []*shipper.ReleaseEnvironment{}
 	for _, rel := range rels {
 		chosen := stamp.Clusters(rel)
@@ -58,10 +59,10 @@ func (a App) where(rels []*shipper.Release, next *shipper.ReleaseEnvironment) []
 			unplaced = append(unplaced, &rel.Spec.Environment)
 		}
 	}
-	if next != nil {
-		unplaced = append(unplaced, next)
-	}
-	for _, env := range unplaced {
+	for _, env := range append(unplaced, templates...) {
+		if env == nil {
+			continue
+		}
 		chosen := a.choose(env)
 		if chosen == nil {
 			return nil
@@ -71,36 +72,19 @@ func (a App) where(rels []*shipper.Release, next *shipper.ReleaseEnvironment) []
 	return out
 }
 
-// clustersOf are the clusters that a Release runs in or would be placed on; nil when they are unknown.
-func (a App) clustersOf(rel *shipper.Release) []string {
-	if chosen := stamp.Clusters(rel); len(chosen) > 0 {
-		return chosen
-	}
-	return a.choose(&rel.Spec.Environment)
-}
-
 // regions are those of the clusters of each Release and template with a placement; nil if one of them is unknown.
 func (a App) regions(rels []*shipper.Release, templates []*shipper.ReleaseEnvironment) []string {
-	var clusters []string
-	for _, rel := range rels {
-		if rel.Spec.Environment.ClusterRequirements.Placement != nil {
-			chosen := a.clustersOf(rel)
-			if chosen == nil {
-				return nil
-			}
-			clusters = append(clusters, chosen...)
-		}
+	placed := a.where(
+		slices.DeleteFunc(slices.Clone(rels), func(rel *shipper.Release) bool {
+			return rel.Spec.Environment.ClusterRequirements.Placement == nil
+		}),
+		slices.DeleteFunc(slices.Clone(templates), func(env *shipper.ReleaseEnvironment) bool {
+			return env == nil || env.ClusterRequirements.Placement == nil
+		})...)
+	if placed == nil {
+		return nil
 	}
-	for _, env := range templates {
-		if env != nil && env.ClusterRequirements.Placement != nil {
-			chosen := a.choose(env)
-			if chosen == nil {
-				return nil
-			}
-			clusters = append(clusters, chosen...)
-		}
-	}
-	return a.regionsOf(clusters)
+	return a.regionsOf(placed)
 }
 
 // regionsOf are the regions of clusters; nil if one of them is unknown.

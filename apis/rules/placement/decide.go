@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -71,6 +73,19 @@ func Decide(in Input) Decision {
 	return d.decision(max(1, d.kept+len(fit)))
 }
 
+// StatusOf is what placements read of a cluster's status: no other change of a status makes another choice.
+func StatusOf(s shipper.ClusterStatus) shipper.ClusterStatus {
+	out := shipper.ClusterStatus{
+		KubernetesVersion: s.KubernetesVersion, Nodes: s.Nodes, Capacity: s.Capacity, Allocatable: s.Allocatable, Properties: s.Properties,
+	}
+	for _, c := range s.Conditions {
+		if c.Type == shipper.ClusterReady || c.Type == shipper.ClusterJoined {
+			out.Conditions = append(out.Conditions, c)
+		}
+	}
+	return out
+}
+
 // candidate is a cluster while it is judged.
 type candidate struct {
 	*shipper.Cluster
@@ -106,12 +121,12 @@ func newDecider(in Input) *decider {
 		d.policy = &shipper.Placement{Type: shipper.PickN, Count: &none}
 	}
 	d.compile()
-	current := setOf(in.Current)
+	current := sets.New(in.Current...)
 	d.candidates, d.verdicts = make([]candidate, len(in.Clusters)), make([]Verdict, len(in.Clusters))
 	values := make([]value, len(in.Clusters)*len(d.properties))
 	for i, c := range sorted(in.Clusters) {
 		d.verdicts[i].Cluster = c.Name
-		d.candidates[i] = candidate{Cluster: c, verdict: &d.verdicts[i], current: current[c.Name], values: values[:len(d.properties)]}
+		d.candidates[i] = candidate{Cluster: c, verdict: &d.verdicts[i], current: current.Has(c.Name), values: values[:len(d.properties)]}
 		values = values[len(d.properties):]
 	}
 	return d
@@ -153,12 +168,12 @@ func (d *decider) keep() {
 
 // fixed is the decision of PickFixed. It does not look at readiness, taints and unschedulable: the content waits for the cluster.
 func (d *decider) fixed() Decision {
-	missing := setOf(d.policy.Clusters)
+	missing := sets.New(d.policy.Clusters...)
 	wanted := len(missing)
 	for i := range d.candidates {
 		c := &d.candidates[i]
-		named := missing[c.Name]
-		delete(missing, c.Name)
+		named := missing.Has(c.Name)
+		missing.Delete(c.Name)
 		switch reason, message := d.unfitForFixed(c, named); {
 		case reason != "":
 			d.reject(c, reason, message)
@@ -209,13 +224,5 @@ func sorted(clusters []shipper.Cluster) []*shipper.Cluster {
 		out[i] = &clusters[i]
 	}
 	slices.SortFunc(out, func(a, b *shipper.Cluster) int { return strings.Compare(a.Name, b.Name) })
-	return out
-}
-
-func setOf(names []string) map[string]bool {
-	out := make(map[string]bool, len(names))
-	for _, name := range names {
-		out[name] = true
-	}
 	return out
 }

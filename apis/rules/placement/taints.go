@@ -3,6 +3,8 @@
 package placement
 
 import (
+	"cmp"
+
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -38,21 +40,23 @@ func tolerates(t *shipper.ClusterToleration, taint shipper.ClusterTaint) bool {
 
 // effectOf is the effect of the taint, with its default.
 func effectOf(taint shipper.ClusterTaint) shipper.ClusterTaintEffect {
-	if taint.Effect == "" {
-		return shipper.TaintNoSchedule
-	}
-	return taint.Effect
+	return cmp.Or(taint.Effect, shipper.TaintNoSchedule)
 }
 
-// tainted names the taints as kubectl does.
+// DescribeTaint is the taint as kubectl writes it: key=value:effect, or key:effect without a value.
+func DescribeTaint(taint shipper.ClusterTaint) string {
+	text := taint.Key
+	if taint.Value != "" {
+		text += "=" + taint.Value
+	}
+	return text + ":" + string(effectOf(taint))
+}
+
+// tainted names the taints.
 func tainted(taints []shipper.ClusterTaint) string {
 	texts := make([]string, len(taints))
 	for i, taint := range taints {
-		texts[i] = taint.Key
-		if taint.Value != "" {
-			texts[i] += "=" + taint.Value
-		}
-		texts[i] += ":" + string(effectOf(taint))
+		texts[i] = DescribeTaint(taint)
 	}
 	return "tainted " + listed(texts)
 }

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -48,7 +49,7 @@ func (c clusterLabels) Get(label string) string {
 // term is a ClusterTerm, parsed.
 type term struct {
 	// names is nil for any name.
-	names map[string]bool
+	names sets.Set[string]
 	// labels are ANDed.
 	labels     labels.Requirements
 	properties []requirement
@@ -101,7 +102,7 @@ func (d *decider) compile() {
 func (d *decider) compileTerm(t *shipper.ClusterTerm) term {
 	var out term
 	if len(t.Names) > 0 {
-		out.names = setOf(t.Names)
+		out.names = sets.New(t.Names...)
 	}
 	if t.LabelSelector != nil {
 		selector, err := metav1.LabelSelectorAsSelector(t.LabelSelector)
@@ -138,7 +139,7 @@ const (
 // match compares the term with the cluster.
 func (t *term) match(c *candidate) mismatch {
 	switch {
-	case t.names != nil && !t.names[c.Name]:
+	case t.names != nil && !t.names.Has(c.Name):
 		return mismatch{kind: nameDiffers}
 	case t.invalid != nil:
 		return mismatch{kind: selectorInvalid}

@@ -3,7 +3,9 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -41,6 +43,17 @@ var (
 	// propertyName is what keys of ConfigMaps and names of resources are made of.
 	propertyName = regexp.MustCompile(`^[-._/a-zA-Z0-9]{1,253}$`)
 )
+
+// ValidateChoice returns what is wrong with requirements at that path that do not have exactly one of regions and placement.
+func ValidateChoice(r shipper.ClusterRequirements, path *field.Path) field.ErrorList {
+	switch {
+	case len(r.Regions) == 0 && r.Placement == nil:
+		return field.ErrorList{field.Required(path.Child("regions"), "name at least one region to run in, or give a placement")}
+	case len(r.Regions) > 0 && r.Placement != nil:
+		return field.ErrorList{field.Forbidden(path.Child("placement"), "give regions or a placement, not both")}
+	}
+	return nil
+}
 
 // Validate returns what is wrong with a placement at that path; nil for none. It repeats what the CRD refuses, with hints.
 func Validate(p *shipper.Placement, path *field.Path) field.ErrorList {
@@ -215,12 +228,8 @@ func validateValue(name, text string, path *field.Path) field.ErrorList {
 }
 
 func validateSpread(constraints []shipper.TopologySpreadConstraint, path *field.Path) field.ErrorList {
-	type key struct {
-		label string
-		when  shipper.UnsatisfiableConstraintAction
-	}
 	var errs field.ErrorList
-	seen := map[key]bool{}
+	seen := pairs{}
 	for i, c := range constraints {
 		at := path.Index(i)
 		if c.MaxSkew < 0 || c.MaxSkew > maxCount {
@@ -230,16 +239,22 @@ func validateSpread(constraints []shipper.TopologySpreadConstraint, path *field.
 		if c.WhenUnsatisfiable != "" && !slices.Contains(unsatisfiable, c.WhenUnsatisfiable) {
 			errs = append(errs, field.NotSupported(at.Child("whenUnsatisfiable"), c.WhenUnsatisfiable, unsatisfiable))
 		}
-		k := key{c.TopologyKey, c.WhenUnsatisfiable}
-		if k.when == "" {
-			k.when = shipper.DoNotSchedule
-		}
-		if seen[k] {
-			errs = append(errs, field.Duplicate(at, fmt.Sprintf("%s, %s", k.label, k.when)))
-		}
-		seen[k] = true
+		errs = append(errs, seen.add(c.TopologyKey, string(cmp.Or(c.WhenUnsatisfiable, shipper.DoNotSchedule)), at)...)
 	}
 	return errs
+}
+
+// pairs are those of two fields by which the entries of a list differ.
+type pairs map[[2]string]bool
+
+// add refuses a pair that an entry before has.
+func (p pairs) add(first, second string, at *field.Path) field.ErrorList {
+	pair := [2]string{first, second}
+	if p[pair] {
+		return field.ErrorList{field.Duplicate(at, first+", "+second)}
+	}
+	p[pair] = true
+	return nil
 }
 
 func validateLabelKey(key string, path *field.Path) field.ErrorList {
@@ -287,22 +302,14 @@ func validateEffect(effect shipper.ClusterTaintEffect, path *field.Path) field.E
 
 // ValidateTaints returns what is wrong with the taints of a Cluster at that path; nil for none.
 func ValidateTaints(taints []shipper.ClusterTaint, path *field.Path) field.ErrorList {
-	type key struct {
-		key    string
-		effect shipper.ClusterTaintEffect
-	}
 	var errs field.ErrorList
-	seen := map[key]bool{}
+	seen := pairs{}
 	for i, taint := range taints {
 		at := path.Index(i)
 		errs = append(errs, validateLabelKey(taint.Key, at.Child("key"))...)
 		errs = append(errs, validateLabelValue(taint.Value, at.Child("value"))...)
 		errs = append(errs, validateEffect(taint.Effect, at.Child("effect"))...)
-		k := key{taint.Key, effectOf(taint)}
-		if seen[k] {
-			errs = append(errs, field.Duplicate(at, fmt.Sprintf("%s, %s", k.key, k.effect)))
-		}
-		seen[k] = true
+		errs = append(errs, seen.add(taint.Key, string(effectOf(taint)), at)...)
 	}
 	return errs
 }
@@ -313,12 +320,7 @@ func ValidateProperties(properties map[string]string, path *field.Path) field.Er
 	if len(properties) > maxProperties {
 		errs = append(errs, field.TooMany(path, len(properties), maxProperties))
 	}
-	names := make([]string, 0, len(properties))
-	for name := range properties {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		errs = append(errs, validatePropertyName(name, path.Key(name))...)
 		errs = append(errs, validateValue(name, properties[name], path.Key(name))...)
 	}

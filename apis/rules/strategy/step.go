@@ -81,7 +81,7 @@ func (r *rollout) incomplete() []string {
 		for _, l := range lacking {
 			out = append(out, l.Cluster)
 		}
-		if len(lacking) == 0 { // what is requested changes, in clusters that the stage does not name
+		if len(lacking) == 0 { // a request changes, and the stage does not name the clusters
 			for _, s := range r.participants {
 				out = append(out, s.capacity.clusters...)
 			}

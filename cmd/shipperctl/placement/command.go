@@ -106,11 +106,8 @@ func readApplications(in io.Reader, file, namespace string) ([]*shipper.Applicat
 }
 
 func validate(r shipper.ClusterRequirements, path *field.Path) field.ErrorList {
-	switch {
-	case len(r.Regions) == 0 && r.Placement == nil:
-		return field.ErrorList{field.Required(path.Child("regions"), "name at least one region to run in, or give a placement")}
-	case len(r.Regions) > 0 && r.Placement != nil:
-		return field.ErrorList{field.Forbidden(path.Child("placement"), "give regions or a placement, not both")}
+	if errs := placement.ValidateChoice(r, path); len(errs) > 0 {
+		return errs
 	}
 	return placement.Validate(r.Placement, path.Child("placement"))
 }

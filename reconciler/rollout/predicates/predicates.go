@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/rollout/history"
 )
@@ -97,14 +98,9 @@ func clusterFactsChanged(was, is *shipper.Cluster) bool {
 func clusterFacts(c *shipper.Cluster) shipper.Cluster {
 	out := shipper.Cluster{Spec: c.Spec}
 	out.Labels, out.DeletionTimestamp, out.UID = c.Labels, c.DeletionTimestamp, c.UID
-	out.Status = shipper.ClusterStatus{
-		KubernetesVersion: c.Status.KubernetesVersion, Nodes: c.Status.Nodes, Capacity: c.Status.Capacity, Allocatable: c.Status.Allocatable,
-		Properties: c.Status.Properties,
-	}
-	for _, t := range []string{shipper.ClusterJoined, shipper.ClusterReady} {
-		if known := shipper.FindCondition(c.Status.Conditions, t); known != nil {
-			out.Status.Conditions = append(out.Status.Conditions, shipper.Condition{Type: t, Status: known.Status, Reason: known.Reason})
-		}
+	out.Status = placement.StatusOf(c.Status)
+	for i, known := range out.Status.Conditions { // times and messages are not judged
+		out.Status.Conditions[i] = shipper.Condition{Type: known.Type, Status: known.Status, Reason: known.Reason}
 	}
 	return out
 }
