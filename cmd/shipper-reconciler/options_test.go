@@ -16,11 +16,12 @@ func TestFlagsThatCannotBeMeant(t *testing.T) {
 		"--chart-repositories=x":                           `--chart-repositories: "x" must begin with https:// or http://`,
 		"--outgoing-urls=hooks.slack.com":                  `--outgoing-urls: "hooks.slack.com" must begin with https:// or http://`,
 		"--outgoing-urls=https://hooks.slack.com/services": "",
-		"--placeable-kinds=x":                              `--placeable-kinds: "x" is not a kind such as ConfigMap or Deployment.apps, nor a group such as *.example.com`,
-		"--pprof-port=-1":                                  "--pprof-port=-1: the port must be a number from 1 to 65535, or 0",
-		"--pprof-port=65536":                               "--pprof-port=65536: the port must be a number from 1 to 65535, or 0",
-		"--pprof-port=65535":                               "",
-		"reconcile":                                        "unexpected arguments: reconcile",
+		"--placeable-kinds=x": `--placeable-kinds: "x" is not a kind such as ConfigMap or Deployment.apps, ` +
+			`nor a group such as *.example.com`,
+		"--pprof-port=-1":    "--pprof-port=-1: the port must be a number from 1 to 65535, or 0",
+		"--pprof-port=65536": "--pprof-port=65536: the port must be a number from 1 to 65535, or 0",
+		"--pprof-port=65535": "",
+		"reconcile":          "unexpected arguments: reconcile",
 	} {
 		_, err := parse(strings.Fields(flags))
 		got := ""

@@ -60,8 +60,8 @@ func run(ctx context.Context, args []string) (err error) {
 			"by itself"
 	case len(args) == 1 && args[0] == "fleet":
 		regions = fleetRegions
-		chapters, shown = placeFleet, "a namespace that follows a fleet: a cluster that joined, one with a taint, one that failed and came\nback, "+
-			"and an edit that was taken back"
+		chapters, shown = placeFleet, "a namespace that follows a fleet: a cluster that joined, one with a taint, one that failed and came\n"+
+			"back, and an edit that was taken back"
 	case len(args) > 0:
 		return fmt.Errorf("unknown demonstration %q: there are bluegreen, checks and fleet, and one without an argument", args[0])
 	}

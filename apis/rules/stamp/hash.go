@@ -53,8 +53,8 @@ func canonicalJSON(env shipper.ReleaseEnvironment) ([]byte, error) {
 	return text, nil
 }
 
-// original is an environment as the original writes it, where absent regions and steps are null. A field here hides the one of the same name
-// in the embedded struct, and comes before all that are only there, as it does in the original.
+// original is an environment as the original writes it, where absent regions and steps are null. A field here hides the
+// one of the same name in the embedded struct, and comes before all that are only there, as it does in the original.
 type original struct {
 	Chart               shipper.Chart        `json:"chart"`
 	Values              *shipper.ChartValues `json:"values"`
