@@ -68,8 +68,8 @@ func planClusters(s *scope, rollout strategy.Plan, blocked bool, now metav1.Time
 		if i == last && !strategy.Complete(newest) && replaces(rollout) && !left.any() && len(wanted) > 0 {
 			wanted = slices.DeleteFunc(wanted, func(name string) bool { return !slices.Contains(has, name) })
 		}
-		ends[i] = wanted
-		next := union(wanted, without(has, left.gone))
+		var next []string
+		next, ends[i] = paced(&r.Release.Spec.Environment, without(has, left.gone), wanted)
 		if added := without(next, has); len(added) > 0 && s.view(now).OfClusters(r.Release, added).Blocked() {
 			ends[i], p.held, stuck = has, true, true
 			continue
@@ -191,6 +191,21 @@ func replaced(in placement.Input, current, going []string) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+// paced are the clusters that a Release has next, and those it keeps when the step is achieved in all of them. Of resources, while
+// clusters leave, so many are added as maxSurge lets it have beyond those it wants; one at least, since none leaves before another came.
+func paced(env *shipper.ReleaseEnvironment, has, wanted []string) (next, end []string) {
+	added, leaving := without(wanted, has), without(has, wanted)
+	room := max(len(wanted)+strategy.Surge(env, len(wanted))-len(has), 0)
+	if len(has) <= len(wanted) {
+		room = max(room, 1)
+	}
+	if env.Resources == nil || len(added) <= room {
+		return union(has, wanted), wanted
+	}
+	next = union(has, added[:room])
+	return next, without(next, leaving[:max(len(next)-len(wanted), 0)])
 }
 
 // ending are the clusters that a Release keeps that does not serve. One that has no other than those that leave moves to those of the

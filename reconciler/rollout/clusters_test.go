@@ -10,6 +10,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
 	"shipper.dev/shipper/apis/rules/placement"
@@ -304,6 +305,54 @@ func TestClustersPlan(t *testing.T) {
 				if len(c.clusters) == 0 {
 					t.Error("a Release is left without clusters")
 				}
+			}
+		})
+	}
+}
+
+// TestClustersOfResourcesAreReplacedFewAtATime alternates additions and departures until nothing changes.
+func TestClustersOfResourcesAreReplacedFewAtATime(t *testing.T) {
+	bound := func(surge intstr.IntOrString) shipper.ReleaseEnvironment {
+		return shipper.ReleaseEnvironment{Resources: &shipper.Resources{}, Strategy: &shipper.RolloutStrategy{
+			Rolling: &shipper.RollingClusters{MaxSurge: &surge},
+		}}
+	}
+	for sentence, tc := range map[string]struct {
+		env         shipper.ReleaseEnvironment
+		has, wanted string
+		want        []string
+	}{
+		"all of a chart": {shipper.ReleaseEnvironment{}, "a,b,c", "d,e,f", []string{"a,b,c,d,e,f", "d,e,f"}},
+		"a quarter by default": {
+			shipper.ReleaseEnvironment{Resources: &shipper.Resources{}}, "a,b,c", "d,e,f",
+			[]string{"a,b,c,d", "b,c,d", "b,c,d,e", "c,d,e", "c,d,e,f", "d,e,f"},
+		},
+		"two": {bound(intstr.FromInt32(2)), "a,b,c", "d,e,f", []string{"a,b,c,d,e", "c,d,e", "c,d,e,f", "d,e,f"}},
+		"all": {bound(intstr.FromString("100%")), "a,b,c", "d,e,f", []string{"a,b,c,d,e,f", "d,e,f"}},
+		"none counts as one: what serves goes on": {
+			bound(intstr.FromInt32(0)), "a,b", "c,d", []string{"a,b,c", "b,c", "b,c,d", "c,d"},
+		},
+		"those that join while none leaves": {bound(intstr.FromInt32(1)), "a", "a,b,c,d", []string{"a,b,c,d"}},
+		"those that leave while none joins": {bound(intstr.FromInt32(1)), "a,b,c", "a", []string{"a"}},
+		"more join than leave":              {bound(intstr.FromInt32(1)), "a", "b,c,d", []string{"a,b,c,d", "b,c,d"}},
+		"more leave than join":              {bound(intstr.FromInt32(1)), "a,b,c,d", "e,f", []string{"c,d", "c,d,e", "d,e", "d,e,f", "e,f"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			has, wanted := strings.Split(tc.has, ","), strings.Split(tc.wanted, ",")
+			var got []string
+			for range 10 {
+				next, end := paced(&tc.env, has, wanted)
+				if slices.Equal(next, has) {
+					next = end
+				}
+				if slices.Equal(next, has) {
+					break
+				}
+				has = next
+				got = append(got, strings.Join(has, ","))
+			}
+			if diff := gocmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}

@@ -109,15 +109,39 @@ func (p *placing) unpaced() bool {
 
 // slots is how many clusters may be without a ready version at the same time; at least 1.
 func (p *placing) slots() int {
-	bound := DefaultRolling
-	if s := p.contender().Release.Spec.Environment.Strategy; s != nil && s.Rolling != nil && s.Rolling.MaxUnavailable != nil {
-		bound = *s.Rolling.MaxUnavailable
+	var bound *intstr.IntOrString
+	if rolling := rollingOf(&p.contender().Release.Spec.Environment); rolling != nil {
+		bound = rolling.MaxUnavailable
 	}
-	n, err := intstr.GetScaledValueFromIntOrPercent(&bound, len(p.clusters), true)
+	return max(scaled(bound, len(p.clusters)), 1)
+}
+
+// Surge is how many more clusters than the number given a Release with resources may have while some leave it.
+func Surge(env *shipper.ReleaseEnvironment, clusters int) int {
+	var bound *intstr.IntOrString
+	if rolling := rollingOf(env); rolling != nil {
+		bound = rolling.MaxSurge
+	}
+	return scaled(bound, clusters)
+}
+
+func rollingOf(env *shipper.ReleaseEnvironment) *shipper.RollingClusters {
+	if env.Strategy == nil {
+		return nil
+	}
+	return env.Strategy.Rolling
+}
+
+// scaled is a bound in clusters, rounded up: admission refuses those that are none.
+func scaled(bound *intstr.IntOrString, clusters int) int {
+	if bound == nil {
+		bound = &DefaultRolling
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(bound, clusters, true)
 	if err != nil {
-		return 1
+		return 0
 	}
-	return max(n, 1)
+	return n
 }
 
 // taken is how many clusters take a slot: the contender has changed them, it is not ready there, and they can be reached.
