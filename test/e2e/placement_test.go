@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,6 +39,8 @@ func TestPlacementFollowsClusters(t *testing.T) {
 	}
 	all, three := beginPlaced(t, other), beginPlaced(t, other)
 	all.creates(shipper.Placement{})
+	content := beginPlaced(t, other)
+	content.placesContent()
 	extra := &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "extra"}}
 	three.creates(shipper.Placement{Type: shipper.PickN, Count: ptr.To[int32](3), Affinity: &shipper.ClusterAffinity{
 		Required: []shipper.ClusterTerm{{Names: []string{west, east}}, {LabelSelector: extra}},
@@ -48,6 +51,7 @@ func TestPlacementFollowsClusters(t *testing.T) {
 	all.runsIn(first, west, east)
 	three.runsIn(third, west, east)
 	three.isScheduled(third, "False PlacementUnfulfilled 2 of 3 clusters")
+	content.contentIsIn(west, east)
 
 	all.joins()
 	joined := time.Now()
@@ -55,6 +59,8 @@ func TestPlacementFollowsClusters(t *testing.T) {
 	t.Logf("the Application ran there %s after the cluster was ready; 5 s at most where the machine is not busy", time.Since(joined))
 	all.Completes(first)
 	all.Release(0) // and no other
+	content.contentIsIn(west, east, south)
+	content.Release(0)
 	three.isScheduled(third, "2 of 3 clusters: "+south+": ")
 	all.editsSouth(func(c *shipper.Cluster) { c.Labels = map[string]string{"tier": "extra"} })
 	three.runsIn(third, west, east, south)
@@ -94,6 +100,8 @@ func TestPlacementFollowsClusters(t *testing.T) {
 	for _, s := range []*placed{all, three, fresh, one} {
 		s.leftNothing()
 	}
+	content.contentIsIn(west, east)
+	content.Release(0)
 	one.isGone()
 }
 
@@ -118,6 +126,78 @@ func (s *placed) creates(p shipper.Placement) {
 	app := s.application("0.0.1", 1, allIn)
 	app.Spec.Template.ClusterRequirements = shipper.ClusterRequirements{Placement: &p}
 	s.applies(app)
+}
+
+// placesContent makes an Application that places objects in its namespace, in another and in none, on every cluster.
+func (s *placed) placesContent() {
+	s.Helper()
+	s.LetsSelect()
+	for _, cluster := range []string{west, east, south} {
+		s.Must("granting more in "+cluster, client.IgnoreAlreadyExists(s.in(cluster).Create(s.Ctx, &rbacv1.ClusterRole{
+			ObjectMeta: metav1.ObjectMeta{
+				Name: "e2e-content", Labels: map[string]string{"shipper.booking.com/aggregate-to-application": "true"}},
+			Rules: []rbacv1.PolicyRule{
+				{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create", "get", "list", "watch", "patch", "delete"}},
+				{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"},
+					Verbs: []string{"create", "get", "list", "watch", "patch", "delete"}},
+			},
+		})))
+	}
+	manifest := func(apiVersion, kind, namespace, name string) shipper.Manifest {
+		meta := map[string]any{"name": name}
+		if namespace != "" {
+			meta["namespace"] = namespace
+		}
+		return shipper.Manifest{"apiVersion": apiVersion, "kind": kind, "metadata": meta}
+	}
+	s.Must("creating an Envelope", world.Management.Create(s.Ctx, &shipper.Envelope{
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "content"},
+		Spec: shipper.EnvelopeSpec{Manifests: []shipper.Manifest{
+			manifest("v1", "Namespace", "", s.Namespace+"-more"),
+			manifest("v1", "ConfigMap", s.Namespace+"-more", "inside"),
+			manifest(rbacv1.SchemeGroupVersion.String(), "ClusterRole", "", s.Namespace),
+		}},
+	}))
+	s.Keeps("a", "1")
+	app := s.Placing(nil, shipper.ResourceSelector{Group: shipper.GroupName, Kind: "Envelope", Name: "content"})
+	app.Spec.Template.ClusterRequirements = shipper.ClusterRequirements{Placement: &shipper.Placement{}}
+	s.applies(app)
+}
+
+// contentIsIn waits until all of the content is in these clusters, and nothing of it in others.
+func (s *placed) contentIsIn(clusters ...string) {
+	s.Helper()
+	s.Eventually("the objects of the content", strings.Join(clusters, " 4 ")+" 4", func() (string, error) {
+		var out []string
+		for _, cluster := range []string{west, east, south} {
+			n, err := s.contentIn(cluster)
+			if err != nil {
+				return "", err
+			}
+			if n > 0 {
+				out = append(out, fmt.Sprint(cluster, " ", n))
+			}
+		}
+		return strings.Join(out, " "), nil
+	})
+}
+
+// contentIn counts the objects of the content in a cluster.
+func (s *placed) contentIn(cluster string) (n int, err error) {
+	more := s.Namespace + "-more"
+	for key, o := range map[client.ObjectKey]client.Object{
+		s.Key("a"):                        &corev1.ConfigMap{},
+		{Name: more}:                      &corev1.Namespace{},
+		{Namespace: more, Name: "inside"}: &corev1.ConfigMap{},
+		{Name: s.Namespace}:               &rbacv1.ClusterRole{},
+	} {
+		if err := s.in(cluster).Get(s.Ctx, key, o); err == nil {
+			n++
+		} else if !apierrors.IsNotFound(err) {
+			return 0, err
+		}
+	}
+	return n, nil
 }
 
 // in is a client for a cluster.

@@ -11,7 +11,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -20,26 +19,26 @@ import (
 // TestContentIsFollowedBlockedAndRolledBack places ConfigMaps of the namespace and an Envelope: scenarios 9, 12, 13 and 22.
 func TestContentIsFollowedBlockedAndRolledBack(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
-		s.letsRead()
-		s.keeps("a", "1")
+		s.LetsSelect()
+		s.Keeps("a", "1")
 		s.Must("creating an Envelope", world.Management.Create(s.Ctx, &shipper.Envelope{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "guard"},
 			Spec: shipper.EnvelopeSpec{Manifests: []shipper.Manifest{
 				{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "inside"}, "data": map[string]any{"k": "in"}},
 			}},
 		}))
-		s.applies(s.placing(shipper.ResourceSelector{Group: shipper.GroupName, Kind: "Envelope", Name: "guard"}))
+		s.applies(s.Placing(s.regions, shipper.ResourceSelector{Group: shipper.GroupName, Kind: "Envelope", Name: "guard"}))
 		first := s.Release(0)
 		s.Completes(first)
 		s.placed("a=1 inside=in")
 
-		s.keeps("b", "1")
+		s.Keeps("b", "1")
 		second := s.Release(1)
 		s.Completes(second)
 		s.placed("a=1 b=1 inside=in")
 
 		block := s.blocks()
-		s.keeps("a", "2")
+		s.Keeps("a", "2")
 		s.isSelected("False "+shipper.RolloutsBlocked, block)
 		s.Release(1) // and no other
 		s.placed("a=1 b=1 inside=in")
@@ -48,7 +47,7 @@ func TestContentIsFollowedBlockedAndRolledBack(t *testing.T) {
 		s.Completes(third)
 		s.placed("a=2 b=1 inside=in")
 
-		s.Must("deleting what is selected", world.Management.Delete(s.Ctx, s.content("b", "")))
+		s.Must("deleting what is selected", world.Management.Delete(s.Ctx, s.Content("b", "")))
 		fourth := s.Release(3)
 		s.Completes(fourth)
 		s.placed("a=2 inside=in")
@@ -70,14 +69,14 @@ func TestContentIsFollowedBlockedAndRolledBack(t *testing.T) {
 // TestContentOfAUserWhoLostTheRightIsNotTaken is scenario 11.
 func TestContentOfAUserWhoLostTheRightIsNotTaken(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
-		s.letsRead()
-		s.keeps("a", "1")
+		s.LetsSelect()
+		s.Keeps("a", "1")
 		mayList := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list", "get"}}
 		none, _ := s.as("ben")
-		err := none.User.Create(s.Ctx, s.placing())
+		err := none.User.Create(s.Ctx, s.Placing(s.regions))
 		s.forbidden("selecting what a user may not read", err, "configmaps")
 		ann, _ := s.as("ann", mayList)
-		ann.applies(s.placing())
+		ann.applies(s.Placing(s.regions))
 		s.Completes(s.Release(0))
 		s.placed("a=1")
 
@@ -86,7 +85,7 @@ func TestContentOfAUserWhoLostTheRightIsNotTaken(t *testing.T) {
 		role.Rules = role.Rules[:1] // Applications, and no ConfigMaps
 		s.Must("taking the right", world.Management.Update(s.Ctx, role))
 		s.Eventually("a rehearsed selection by ann", "refused", func() (string, error) { // the webhook believes in a right for 30 s
-			probe := s.placing()
+			probe := s.Placing(s.regions)
 			probe.Name = "probe"
 			err := ann.User.Create(s.Ctx, probe, client.DryRunAll)
 			if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "configmaps") {
@@ -94,59 +93,11 @@ func TestContentOfAUserWhoLostTheRightIsNotTaken(t *testing.T) {
 			}
 			return "admitted", err
 		})
-		s.keeps("a", "2")
+		s.Keeps("a", "2")
 		s.isSelected("False "+shipper.SelectionNotAllowed, "ann")
 		s.placed("a=1")
 		s.Release(0)
 	})
-}
-
-// letsRead lets Shipper read and keep what is in the namespace.
-func (s *fixture) letsRead() {
-	s.Helper()
-	for _, role := range []string{shipper.ResourceSelectorRole, shipper.ValuesKeeper} {
-		s.Must("binding "+role, world.Management.Create(s.Ctx, &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: role},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
-			Subjects: []rbacv1.Subject{{
-				Kind: "ServiceAccount", Namespace: shipper.SystemNamespace, Name: shipper.ManagementServiceAccount,
-			}},
-		}))
-	}
-	s.may("system:serviceaccount:"+shipper.SystemNamespace+":"+shipper.ManagementServiceAccount,
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"list"}})
-}
-
-// placing is an Application that places the ConfigMaps with a label, and more.
-func (s *fixture) placing(more ...shipper.ResourceSelector) *shipper.Application {
-	app := s.application("0.0.1", 1, allIn)
-	app.Spec.RevisionHistoryLimit = ptr.To[int32](10)
-	app.Spec.Template.Chart, app.Spec.Template.Values, app.Spec.Template.Strategy = shipper.Chart{}, nil, &shipper.RolloutStrategy{}
-	app.Spec.Template.Resources = &shipper.Resources{
-		Select: append([]shipper.ResourceSelector{{
-			Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"place": "it"}},
-		}}, more...),
-		Removal: shipper.RemovalAll,
-	}
-	return app
-}
-
-// content is a ConfigMap with the label.
-func (s *fixture) content(name, value string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name, Labels: map[string]string{"place": "it"}},
-		Data:       map[string]string{"k": value},
-	}
-}
-
-// keeps writes a ConfigMap in the management cluster.
-func (s *fixture) keeps(name, value string) {
-	s.Helper()
-	err := world.Management.Create(s.Ctx, s.content(name, value))
-	if apierrors.IsAlreadyExists(err) {
-		err = world.Management.Update(s.Ctx, s.content(name, value))
-	}
-	s.Must("writing "+name, err)
 }
 
 // placed waits until the ConfigMaps a, b and inside have these values in each cluster, and checks that none of an Envelope is in the
