@@ -50,10 +50,10 @@ func main() {
 	file := flag.String("o", "", "a `file` that is given all samples, for benchstat")
 	var clusters, counts numbers = []int{1, 2, 5}, []int{100, 1000}
 	flag.Var(&clusters, "clusters", "rollout: on how many clusters, in rising `order`")
-	rounds := flag.Int("rounds", 7, "rollout, bluegreen: how many upgrades are measured of each side")
+	rounds := flag.Int("rounds", 7, "rollout, bluegreen, resources: how many upgrades are measured of each side")
 	replicas := flag.Int("replicas", 10, "rollout, bluegreen, burst: how many Pods a workload has in each cluster")
-	burst := flag.Int("burst", 100, "burst: how many Applications are created at once")
-	rest := flag.Duration("rest", 5*time.Minute, "burst: how `long` what was rolled out is watched at rest")
+	burst := flag.Int("burst", 100, "burst, resources: how many Applications are created at once")
+	rest := flag.Duration("rest", 5*time.Minute, "burst, resources: how `long` what was rolled out is watched at rest")
 	flag.Var(&counts, "applications", "growth: how many Applications there are, in rising `order`; restart and block: the last of them")
 	of := flag.Int("of", 2, "growth, restart, block: how many clusters")
 	across := flag.Int("across", 20, "wide: how many clusters")
@@ -89,6 +89,7 @@ func main() {
 			return rollout.Run(ctx, o, out, samples)
 		}},
 		{"bluegreen", rollout.BlueGreen{Rounds: *rounds, Replicas: int32(*replicas)}.Run},
+		{"resources", rollout.Resources{Rounds: *rounds, Applications: *burst, Rest: *rest}.Run},
 		{"automatic", automatic.Run},
 		{"checks", checks.Run},
 		{"burst", func(ctx context.Context, out, _ io.Writer) ([]table.Line, error) { return b.Run(ctx, out) }},
