@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,7 +17,26 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/retry"
 )
+
+// permitted asks the webhook whether the user who selected may still place it, before anything of it is read. Content is kept where those
+// who may read the Application's namespace see it.
+func (r *Reconciler) permitted(ctx context.Context, app *shipper.Application) error {
+	asking := app.DeepCopy()
+	asking.Spec.Template.Pins = &shipper.Pins{Resources: shipper.AskingPin}
+	err := r.client.Patch(ctx, asking, client.MergeFromWithOptions(app, client.MergeFromWithOptimisticLock{}), client.DryRunAll,
+		client.FieldOwner(shipper.FieldOwner))
+	switch {
+	case apierrors.HasStatusCause(err, shipper.SelectionAllowed):
+		return nil
+	case err == nil:
+		return problemf(shipper.SelectionNotAllowed, retry.Recheck, "whether %s may place the resources was not judged: the API server does not "+
+			"ask Shipper's webhook; `shipperctl doctor` says why. What is placed stays", chooser(app))
+	}
+	return refused(app, fmt.Errorf("asking whether the content of Application %s/%s may be taken: %w", app.Namespace, app.Name, err),
+		r.hasBlock(ctx, err))
+}
 
 // pin stores content and then pins the template to it. After an error between the two, the next pass finds what is stored or deletes it. It
 // changes app to what was written. first is the time of the change that made this pass; zero if there was none.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -43,6 +44,18 @@ type cluster struct {
 	// fails is the number of the write after which all requests fail; 0 for none. lost is true if that write has no effect.
 	fails int
 	lost  bool
+	// unasked is true when no webhook answers whether content may be taken.
+	unasked bool
+}
+
+// answer is the webhook's to a pin that asks.
+func (c *cluster) answer() error {
+	if c.unasked {
+		return nil
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Reason: metav1.StatusReasonForbidden, Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Type: shipper.SelectionAllowed}}},
+	}}
 }
 
 func newCluster(t *testing.T, objects ...client.Object) *cluster {
@@ -75,6 +88,9 @@ func newCluster(t *testing.T, objects ...client.Object) *cluster {
 			})
 		},
 		Patch: func(ctx context.Context, to client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
+			if app, ok := o.(*shipper.Application); ok && pinOf(app) == shipper.AskingPin {
+				return c.answer()
+			}
 			return write(func() error { return to.Patch(ctx, o, p, options...) })
 		},
 		Delete: func(ctx context.Context, to client.WithWatch, o client.Object, options ...client.DeleteOption) error {
@@ -248,5 +264,20 @@ func TestAKillAfterAnyWriteEndsInTheSameState(t *testing.T) {
 				t.Errorf("killed at write %d, which is lost: %t (-want +got):\n%s", n, lost, diff)
 			}
 		}
+	}
+}
+
+// TestNothingIsKeptWhenNobodyJudgedTheRights has no webhook: the API server admits the pin that asks.
+func TestNothingIsKeptWhenNobodyJudgedTheRights(t *testing.T) {
+	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "work", Name: "web", UID: "app"}}
+	app.Spec.Template.Resources = &shipper.Resources{Select: []shipper.ResourceSelector{{Kind: "ConfigMap"}}}
+	c := newCluster(t, app, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "work", Name: "a"}})
+	c.unasked = true
+	if err := c.passes(t); err != nil {
+		t.Fatal(err)
+	}
+	got := c.state(t)
+	if len(got) != 1 || !strings.HasPrefix(got[0], "pin  ") || !strings.Contains(got[0], shipper.SelectionNotAllowed) {
+		t.Errorf("there is %q", got)
 	}
 }

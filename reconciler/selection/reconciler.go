@@ -92,9 +92,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.outcome(ctx, req, app, content, err)
 }
 
-// take reads what an Application selects. It starts the watches before it reads, so that no change is lost between. With follow OnRefresh
+// take reads what an Application selects, if its user may place it. It starts the watches before it reads, so that no change is lost between. With follow OnRefresh
 // there are none.
 func (r *Reconciler) take(ctx context.Context, app *shipper.Application) (*content, error) {
+	if err := r.permitted(ctx, app); err != nil {
+		return nil, err
+	}
 	key := client.ObjectKeyFromObject(app)
 	watch := func(list []interest) {
 		if app.Spec.Template.Resources.Follow != shipper.FollowOnRefresh {

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
@@ -28,6 +29,8 @@ import (
 	"shipper.dev/shipper/reconciler/selection"
 	"shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/test/fleet"
+	"shipper.dev/shipper/webhook/resources"
+	"shipper.dev/shipper/webhook/response"
 )
 
 // world is what all tests of the package share: a management cluster where the reconciler of selections runs, and no other.
@@ -105,7 +108,7 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 		return nil, err
 	}
 	mgr, err := ctrl.NewManager(config, manager.Options{
-		Scheme: scheme, Cache: reconciler.CacheOptions(shipper.SystemNamespace), NewClient: reconciler.NewClient,
+		Scheme: scheme, Cache: reconciler.CacheOptions(shipper.SystemNamespace), NewClient: newPermitted,
 		Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	if err != nil {
@@ -126,4 +129,26 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	ended := make(chan error, 1)
 	go func() { ended <- errors.Join(mgr.Start(ctx)) }()
 	return ended, nil
+}
+
+// permitted is a client that answers pins that ask as the webhook does, which does not run here: each user may place all.
+type permitted struct{ client.Client }
+
+func newPermitted(config *rest.Config, o client.Options) (client.Client, error) {
+	c, err := reconciler.NewClient(config, o)
+	return permitted{c}, err
+}
+
+// Patch is client.Client.
+func (c permitted) Patch(ctx context.Context, o client.Object, p client.Patch, options ...client.PatchOption) error {
+	err := c.Client.Patch(ctx, o, p, options...)
+	app, ok := o.(*shipper.Application)
+	if err != nil || !ok || app.Spec.Template.Pins == nil || app.Spec.Template.Pins.Resources != shipper.AskingPin {
+		return err
+	}
+	var refusal *response.Refusal
+	if err = resources.Allowed(app.Name); errors.As(err, &refusal) {
+		return &apierrors.StatusError{ErrStatus: refusal.Status}
+	}
+	return err
 }

@@ -5,8 +5,8 @@ package application
 import (
 	"context"
 	"fmt"
-	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/stamp"
@@ -83,6 +83,17 @@ func selects(app, old *shipper.Application) bool {
 		(old == nil || !resources.SameSelectors(now, old.Spec.Template.Resources) || resourcesRefreshWanted(app, old))
 }
 
+// placesOtherwise reports whether a write changes where or how the same objects are placed, or what becomes of them.
+func placesOtherwise(app, old *shipper.Application) bool {
+	return old != nil && app.Spec.Template.Resources != nil && !samePlacing(&app.Spec.Template, &old.Spec.Template)
+}
+
+// samePlacing reports whether two templates place the same objects in the same way on the same clusters.
+func samePlacing(a, b *shipper.ReleaseEnvironment) bool {
+	return equality.Semantic.DeepEqual(a.Resources, b.Resources) && equality.Semantic.DeepEqual(a.Apply, b.Apply) &&
+		equality.Semantic.DeepEqual(a.ClusterRequirements, b.ClusterRequirements)
+}
+
 // stampSelector records the user who chooses what is placed. A Release that is restored by the reconciler keeps the record.
 func (w *Webhook) stampSelector(req *admission.Request, app, old *shipper.Application) error {
 	key := shipper.AppSelectedByAnnotation
@@ -114,17 +125,21 @@ func (w *Webhook) takesContent(req *admission.Request, app, old *shipper.Applica
 		!w.restored(app, old)
 }
 
-// placedBefore reports whether a Release of app has the same selectors and content. To go back to it needs no right to place.
-func (w *Webhook) placedBefore(app *shipper.Application) (bool, error) {
+// placedBefore reports whether a Release of app has the same selectors and content, and whether it placed them in the same way. To go back
+// to such a one needs no right to place.
+func (w *Webhook) placedBefore(app *shipper.Application) (content, all bool, err error) {
 	now := &app.Spec.Template
 	if pinOf(now) == "" {
-		return false, nil
+		return false, false, nil
 	}
 	rels, err := w.releases(app)
-	return slices.ContainsFunc(rels, func(rel *shipper.Release) bool {
+	for _, rel := range rels {
 		is := &rel.Spec.Environment
-		return pinOf(is) == pinOf(now) && resources.SameSelectors(is.Resources, now.Resources)
-	}), err
+		if pinOf(is) == pinOf(now) && resources.SameSelectors(is.Resources, now.Resources) {
+			content, all = true, all || samePlacing(is, now)
+		}
+	}
+	return content, all, err
 }
 
 // judgeResources refuses resources that may not be placed, that the user may not place, or that Shipper may not read. It judges only what a
@@ -150,16 +165,17 @@ func (w *Webhook) judgeResources(ctx context.Context, req *admission.Request, ap
 		if err != nil {
 			return err
 		}
-		return w.Resources.PermitStored(ctx, app.Annotations[shipper.AppSelectedByAnnotation], selection)
+		return w.permitContentTaken(ctx, app, selection)
 	}
-	known, err := w.placedBefore(app)
+	known, whole, err := w.placedBefore(app)
 	if err != nil {
 		return err
 	}
 	if err := w.checkForgery(ctx, req, app, old, known); err != nil {
 		return err
 	}
-	if !selects(app, old) || known && !resourcesRefreshWanted(app, old) {
+	chooses := selects(app, old)
+	if !chooses && !placesOtherwise(app, old) || whole && !resourcesRefreshWanted(app, old) {
 		return nil
 	}
 	selection, err := w.resolveSelection(ctx, app)
@@ -169,11 +185,26 @@ func (w *Webhook) judgeResources(ctx context.Context, req *admission.Request, ap
 	if err := w.Resources.Permit(ctx, req.UserInfo, selection, false); err != nil {
 		return err
 	}
+	if !chooses {
+		return nil
+	}
 	errs, err = w.Resources.Readable(ctx, selection)
 	if err != nil {
 		return err
 	}
 	return response.Invalidate(kind, app.Name, errs)
+}
+
+// permitContentTaken refuses the reconciler's pin when the user who selected may not place it any more. A pin that only asks is never stored:
+// who gets no refusal of it has not reached this webhook.
+func (w *Webhook) permitContentTaken(ctx context.Context, app *shipper.Application, selection *resources.Selection) error {
+	if err := w.Resources.PermitStored(ctx, app.Annotations[shipper.AppSelectedByAnnotation], selection); err != nil {
+		return err
+	}
+	if pinOf(&app.Spec.Template) == shipper.AskingPin {
+		return resources.Allowed(app.Name)
+	}
+	return nil
 }
 
 // resolveSelection finds what app selects, and refuses what may not be placed.

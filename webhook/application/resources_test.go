@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -244,6 +245,61 @@ func TestTheReconcilerPinsContentWithTheRightsOfWhoChoseIt(t *testing.T) {
 	}
 }
 
+// The reconciler asks before it reads: content that the user may not place any more must not be kept where that user can read it.
+func TestAPinThatAsksIsAnsweredAndNeverStored(t *testing.T) {
+	old := ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), ask.SelectedBy("ann"))
+	now := ask.Application(ask.Placing(ownMap), ask.SelectedBy("ann"), func(app *shipper.Application) {
+		app.Spec.Template.Pins = &shipper.Pins{Resources: shipper.AskingPin}
+	})
+	for name, tc := range map[string]struct {
+		rights []string
+		cause  metav1.CauseType
+	}{
+		"the user still may": {[]string{"ann get configmaps work/web"}, shipper.SelectionAllowed},
+		"the user may not":   {nil, shipper.SelectionNotAllowed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := admit(t, placing(t, ask.Grant(tc.rights...), ask.Block("global/dns")), ask.Update(ask.Reconciler, now, old))
+			var refusal *response.Refusal
+			if !errors.As(err, &refusal) || refusal.Decision != response.Forbidden || refusal.Status.Details == nil {
+				t.Fatalf("got %v, want a refusal", err)
+			}
+			var causes []metav1.CauseType
+			for _, c := range refusal.Status.Details.Causes {
+				causes = append(causes, c.Type)
+			}
+			if diff := cmp.Diff([]metav1.CauseType{tc.cause}, causes); diff != "" {
+				t.Errorf("causes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Who may edit Applications and not place what one selects must not have it placed elsewhere, over what others own, or removed.
+func TestHowAnothersObjectsArePlacedNeedsTheRightToPlaceThem(t *testing.T) {
+	edits := []func(*shipper.Application){ask.Placing(ownMap, roles), ask.PinnedTo("a"), ask.SelectedBy("ann")}
+	old := ask.Application(edits...)
+	released := ask.Release(old, nil)
+	for name, change := range map[string]func(*shipper.ReleaseEnvironment){
+		"takeOver": func(env *shipper.ReleaseEnvironment) { env.Apply = &shipper.Apply{TakeOver: shipper.TakeOverAlways} },
+		"removal":  func(env *shipper.ReleaseEnvironment) { env.Resources.Removal = shipper.RemovalAll },
+		"placement": func(env *shipper.ReleaseEnvironment) {
+			env.ClusterRequirements = shipper.ClusterRequirements{Placement: &shipper.Placement{}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := ask.Application(append(slices.Clone(edits), func(app *shipper.Application) { change(&app.Spec.Template) })...)
+			for right, want := range map[string]response.Decision{"dev place clusterroles.rbac.authorization.k8s.io /admin": "", "none": response.Forbidden} {
+				_, _, err := admit(t, placing(t, ask.Grant(mayGet, right), released), ask.Update("dev", now, old))
+				var refusal *response.Refusal
+				if refused := errors.As(err, &refusal); refused != (want != "") || refused && refusal.Decision != want {
+					t.Errorf("with the right %q it is %v, want %q", right, err, want)
+				}
+			}
+		})
+	}
+}
+
 // An abort restores the template of a Release. It may differ in pins alone, and needs no right: the content was placed before.
 func TestAnAbortOfContentAsksForNoRight(t *testing.T) {
 	first := ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), ask.SelectedBy("ann"))
@@ -301,7 +357,7 @@ func TestPlansOfResources(t *testing.T) {
 	halt := func(app *shipper.Application) {
 		app.Spec.Template.Apply = &shipper.Apply{Type: shipper.ApplyClientSide}
 	}
-	got, a, err := admit(t, placing(t, ask.Grant()), req(ask.Application(ask.Placing(ownMap), halt)))
+	got, a, err := admit(t, placing(t, ask.Grant(mayGet)), req(ask.Application(ask.Placing(ownMap), halt)))
 	ask.CheckRefusal(t, err, "", "")
 	next := ask.Release(got, nil).Name
 	want := []string{
@@ -329,12 +385,8 @@ func TestAnAPIServerThatSaysNothingOfKinds(t *testing.T) {
 		hook.Resources.Kinds = ask.Kinds{Err: context.DeadlineExceeded}
 		return hook
 	}
-	_, a, err := admit(t, late(), ask.Create("dev", ask.Application(ask.Placing(ownMap))))
-	ask.CheckRefusal(t, err, "", "")
-	const warning = "select[0]: not tried, context deadline exceeded: Shipper judges it when it takes the content"
-	if !slices.Contains(a.Warnings(), warning) {
-		t.Errorf("warned of %q, not of %q", a.Warnings(), warning)
-	}
+	_, _, err := admit(t, late(mayGet), ask.Create("dev", ask.Application(ask.Placing(ownMap))))
+	ask.CheckRefusal(t, err, response.Unavailable, "select[0]: whether you may place it cannot be judged now: context deadline exceeded")
 	now := ask.Application(ask.Placing(ownMap), ask.PinnedTo("b"), ask.SelectedBy("dev"))
 	_, _, err = admit(t, late(mayGet), ask.Update(ask.Reconciler, now, ask.Application(ask.Placing(ownMap), ask.SelectedBy("dev"))))
 	var refusal *response.Refusal

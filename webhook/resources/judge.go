@@ -57,7 +57,7 @@ var (
 type Selection struct {
 	namespace, app string
 	items          []item
-	// Late has the selectors whose kind could not be looked up in time, with the reason. Their rights are not judged.
+	// Late has the selectors whose kind could not be looked up in time, with the reason. Their rights cannot be judged.
 	Late []string
 }
 
@@ -105,7 +105,7 @@ func (j *Judge) Resolve(ctx context.Context, app *shipper.Application) (*Selecti
 			refused = append(refused, notServed(s, Path.Index(i)))
 		case errs[i] != nil:
 			selection.Late = append(selection.Late, fmt.Sprintf(
-				"select[%d]: not tried, %v: Shipper judges it when it takes the content", i, errs[i]))
+				"select[%d]: whether you may place it cannot be judged now: %v", i, errs[i]))
 		default:
 			one := item{index: i, ResourceSelector: s, kind: found[i]}
 			if err := j.place(&one, app.Namespace); err != nil {

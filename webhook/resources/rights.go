@@ -60,6 +60,9 @@ func placeNamespace(name string) authz.Action {
 // Permit refuses, with 403, a user who may not place what is selected. stored is true for the user in the annotation app.selected-by, whose
 // rights are judged again when Shipper takes the content.
 func (j *Judge) Permit(ctx context.Context, who authenticationv1.UserInfo, s *Selection, stored bool) error {
+	if len(s.Late) > 0 { // what is not known may be something that the user may not place
+		return response.Later(strings.Join(s.Late, "; "), authz.RetryAfter)
+	}
 	missing, err := j.missing(ctx, who, s.authorNeeds())
 	if err != nil || len(missing) == 0 {
 		return err
@@ -78,9 +81,6 @@ func (j *Judge) PermitStored(ctx context.Context, annotation string, s *Selectio
 	if !ok {
 		return forbidden("applications", s.app, fmt.Sprintf("annotation %s names no user whose rights the content could be taken with: "+
 			"set annotation %s to a new value", shipper.AppSelectedByAnnotation, shipper.AppResourcesRefreshAnnotation), nil)
-	}
-	if len(s.Late) > 0 {
-		return response.Later(strings.Join(s.Late, "; "), authz.RetryAfter)
 	}
 	return j.Permit(ctx, who, s, true)
 }
@@ -144,6 +144,12 @@ func forbid(resource, name, subject, username, remedy string, missing []need) er
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}
 	return forbidden(resource, name, strings.Join(texts, "; ")+remedy, causes)
+}
+
+// Allowed refuses a pin that only asks whether the content may be taken: it may.
+func Allowed(app string) error {
+	const why = "this pin only asks, and is not stored: the content may be taken"
+	return forbidden("applications", app, why, []metav1.StatusCause{{Type: shipper.SelectionAllowed, Message: why}})
 }
 
 // forbidden is a 403 whose cause the reconciler finds by its type.

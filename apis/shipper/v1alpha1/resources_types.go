@@ -205,6 +205,14 @@ type Pins struct {
 	Resources string `json:"resources,omitempty"`
 }
 
+// AskingPin is the digest by which the reconciler asks, in a dry run, whether the content of an Application may be taken, before it reads
+// any. The webhook always refuses it: with the cause SelectionAllowed, or with what is missing. An answer without a refusal means that no
+// webhook was asked.
+const AskingPin = "0000000000000000000000000000000000000000000000000000000000000000"
+
+// SelectionAllowed is the type of the cause that answers AskingPin.
+const SelectionAllowed metav1.CauseType = "SelectionAllowed"
+
 // ResourceSnapshot keeps the content of Releases with resources, named by its digest, in parts. Those of a namespace and digest are
 // owned by the Releases that have the digest, are immutable, and go with the last of them. Secrets are apart, in a Secret of type
 // shipper.booking.com/resources. Only the reconciler writes them. The original Shipper had none.
