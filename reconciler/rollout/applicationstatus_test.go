@@ -128,6 +128,22 @@ func TestApplicationStatus(t *testing.T) {
 	}
 }
 
+// A user who deletes the newest Release must not have what they once selected taken with the rights of who chose something else.
+func TestRestoreOfOtherSelectorsForgetsWhoConsented(t *testing.T) {
+	selecting := func(kind string) *shipper.Resources {
+		return &shipper.Resources{Select: []shipper.ResourceSelector{{Kind: kind}}}
+	}
+	for kind, want := range map[string]string{"ConfigMap": "ann", "Secret": ""} {
+		app, rel := &shipper.Application{}, complete(3, 1)
+		app.Annotations = map[string]string{shipper.AppSelectedByAnnotation: "ann"}
+		app.Spec.Template.Resources, rel.Spec.Environment.Resources = selecting("ConfigMap"), selecting(kind)
+		restore(app, rel)
+		if got := app.Annotations[shipper.AppSelectedByAnnotation]; got != want {
+			t.Errorf("%s: consent of %q, not of %q", kind, got, want)
+		}
+	}
+}
+
 func TestRestoreKeepsTheConstraintOfTheSameChart(t *testing.T) {
 	old := complete(3, 1)
 	old.Annotations[shipper.ReleaseChartDigestAnnotation] = "abc"
