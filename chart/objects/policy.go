@@ -21,7 +21,7 @@ import (
 type Policy struct {
 	// placeable are the only kinds that may be placed; empty for all.
 	placeable, unplaceable []schema.GroupKind
-	namespaces             []string
+	namespaces, own        []string
 }
 
 // PolicyOptions are the operator's additions to the rules of this package. Each is a comma-separated list; empty means no addition.
@@ -99,9 +99,10 @@ var refusedNamespaces = map[string]string{
 // reservedPrefix begins the names of the namespaces of Kubernetes itself.
 const reservedPrefix = "kube-"
 
-// ParsePolicy parses the operator's lists. Its errors name the option as a flag.
-func ParsePolicy(o PolicyOptions) (Policy, error) {
-	var p Policy
+// ParsePolicy parses the operator's lists. Its errors name the option as a flag. own are the namespaces of Shipper in the management cluster,
+// where they have other names than in the manifests.
+func ParsePolicy(o PolicyOptions, own ...string) (Policy, error) {
+	p := Policy{own: own}
 	var err error
 	if p.placeable, err = parseKinds(o.PlaceableKinds); err != nil {
 		return Policy{}, fmt.Errorf("--placeable-kinds: %w", err)
@@ -202,6 +203,9 @@ func (p Policy) refusedNamespace(name string) string {
 	}
 	if reason, found := refusedNamespaces[name]; found {
 		return reason
+	}
+	if slices.Contains(p.own, name) {
+		return refusedNamespaces[shipper.SystemNamespace]
 	}
 	for _, entry := range p.namespaces {
 		if prefix, isPrefix := strings.CutSuffix(entry, "*"); entry == name || isPrefix && strings.HasPrefix(name, prefix) {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
 func TestRefusedKindsAndNamespaces(t *testing.T) {
@@ -125,6 +127,22 @@ func TestAdministratorsCannotAllowWhatIsNeverPlaced(t *testing.T) {
 		if p.Refused(gvk, "work", "") == nil {
 			t.Errorf("%s may be placed", gvk)
 		}
+	}
+}
+
+func TestNamespacesOfShipperAreNeverPlacedWhateverTheirNames(t *testing.T) {
+	p, err := ParsePolicy(PolicyOptions{}, "platform-delivery", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
+	for _, name := range []string{"platform-delivery", shipper.SystemNamespace} {
+		if p.Refused(secret, name, "") == nil {
+			t.Errorf("Secrets of %s may be placed", name)
+		}
+	}
+	if r := p.Refused(secret, "work", ""); r != nil {
+		t.Errorf("Secrets of work may not be placed: %s", r.Reason)
 	}
 }
 

@@ -100,7 +100,7 @@ func parse(args []string) (*options, error) {
 	if o.repositories, o.outgoing, err = outward.ParsePolicies(o.chartRepositories, o.outgoingURLs); err != nil {
 		return nil, err
 	}
-	if o.placeable, err = objects.ParsePolicy(o.placement); err != nil {
+	if o.placeable, err = objects.ParsePolicy(o.placement, o.namespace, o.blocksNamespace, o.sharedChecks); err != nil {
 		return nil, err
 	}
 	unhealthyErr := placement.CheckUnhealthyAfter(o.unhealthyAfter)

@@ -145,7 +145,7 @@ func (o *options) complete() error {
 	var policyErr error
 	o.repositories, o.outgoing, policyErr = outward.ParsePolicies(o.chartRepositories, o.outgoingURLs)
 	var placeableErr error
-	o.placeable, placeableErr = objects.ParsePolicy(o.placeableOptions)
+	o.placeable, placeableErr = objects.ParsePolicy(o.placeableOptions, o.namespace, o.blocksNamespace, o.sharedChecksNamespace)
 	lifetimesErr := o.lifetimes.Validate()
 	unhealthyErr := placement.CheckUnhealthyAfter(o.unhealthyAfter)
 	switch mode := certs.Mode(o.certs); {
