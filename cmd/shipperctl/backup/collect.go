@@ -29,6 +29,10 @@ type contents struct {
 
 	approvals, checkTargets, checks, notifications, blocks, clusters, charts []object
 
+	envelopes, snapshots []object
+	// contentSecrets are the Secrets with content of snapshots, by name. nil: they were not read.
+	contentSecrets map[types.NamespacedName]*object
+
 	secrets  map[string]*object // by the name of the Cluster
 	identity *object
 }
@@ -68,10 +72,11 @@ func collect(f contents) (b Backup, notes []string) {
 			notes = append(notes, fmt.Sprintf("%s is left out: there is no application %q", describe(rel), applicationOf(rel)))
 		}
 	}
-	kept, torn := f.chartEntries()
-	notes = append(append(append(notes, torn...), f.approvalNotes(b)...), f.checkNotes(b)...)
+	charts, tornCharts := f.chartEntries()
+	resources, tornResources := f.resourceEntries(b)
+	notes = slices.Concat(notes, tornCharts, tornResources, f.approvalNotes(b), f.checkNotes(b))
 	slices.Sort(notes)
-	return append(append(b, f.others()...), kept...), notes
+	return slices.Concat(b, f.others(), charts, resources), notes
 }
 
 func (f contents) others() Backup {
@@ -84,6 +89,11 @@ func (f contents) others() Backup {
 	for _, n := range pointers(f.notifications) {
 		if !isDeleting(n) {
 			b = append(b, Entry{Notification: withoutManagedFields(n)})
+		}
+	}
+	for _, envelope := range pointers(f.envelopes) {
+		if !isDeleting(envelope) {
+			b = append(b, Entry{Envelope: withoutManagedFields(envelope)})
 		}
 	}
 	for _, block := range pointers(f.blocks) {
@@ -180,10 +190,16 @@ func (f contents) chartEntries() (b Backup, notes []string) {
 	return b, notes
 }
 
-// number is a number in the spec of a ChartSnapshot, 0 when there is none.
+// number is a number in the spec of a ChartSnapshot or a ResourceSnapshot, 0 when there is none.
 func number(o *object, field string) int64 {
 	n, _, _ := unstructured.NestedInt64(o.Object, "spec", field)
 	return n
+}
+
+// stringAt is a text in an object, empty when there is none.
+func stringAt(o *object, fields ...string) string {
+	s, _, _ := unstructured.NestedString(o.Object, fields...)
+	return s
 }
 
 // targetOf is the target of a Release, nil when there is none, it goes, or it belongs to an earlier Release of that name.
@@ -251,7 +267,7 @@ const page = 200
 
 // pageOf is page, or less where objects are as large as they may be.
 func pageOf(kind schema.GroupVersionKind) int64 {
-	if kind == snapshotKind {
+	if kind == snapshotKind || kind == contentKind {
 		return 8
 	}
 	return page
@@ -260,6 +276,8 @@ func pageOf(kind schema.GroupVersionKind) int64 {
 // selection names the kinds of a backup beside Applications.
 type selection struct {
 	blocks, clusters, charts bool
+	// secrets adds the Secrets that Releases with resources have placed.
+	secrets bool
 	// namespace is Shipper's, where the Secrets of Clusters are.
 	namespace string
 }
@@ -278,12 +296,19 @@ func read(ctx context.Context, from client.Reader, s selection) (contents, error
 		{checkKind, &f.checks, true}, {checkTargetKind, &f.checkTargets, true},
 		{blockKind, &f.blocks, s.blocks}, {clusterKind, &f.clusters, s.clusters},
 		{snapshotKind, &f.charts, s.charts},
+		{envelopeKind, &f.envelopes, true}, {contentKind, &f.snapshots, true},
 	} {
 		if !l.wanted {
 			continue
 		}
 		var err error
 		if *l.into, err = list(ctx, from, l.kind); err != nil && !unknownToOlder(l.kind, err) {
+			return contents{}, err
+		}
+	}
+	if s.secrets {
+		var err error
+		if f.contentSecrets, err = readContentSecrets(ctx, from, f.snapshots); err != nil {
 			return contents{}, err
 		}
 	}
@@ -306,7 +331,7 @@ func read(ctx context.Context, from client.Reader, s selection) (contents, error
 
 // unknownToOlder reports whether err is that the management cluster has no such kind, as one that an older version has set up.
 func unknownToOlder(kind schema.GroupVersionKind, err error) bool {
-	newer := []schema.GroupVersionKind{approvalKind, notificationKind, checkKind, checkTargetKind}
+	newer := []schema.GroupVersionKind{approvalKind, notificationKind, checkKind, checkTargetKind, envelopeKind, contentKind}
 	return meta.IsNoMatchError(err) && slices.Contains(newer, kind)
 }
 

@@ -162,7 +162,10 @@ func TestResultsOfChecksThatAreLeftOutAreNoted(t *testing.T) {
 }
 
 func TestAnOlderVersionHasNoneOfTheNewerKinds(t *testing.T) {
-	for kind, known := range map[string]bool{"Approval": false, "Notification": false, "Check": false, "CheckTarget": false, "Release": true} {
+	for kind, known := range map[string]bool{
+		"Approval": false, "Notification": false, "Check": false, "CheckTarget": false,
+		"Envelope": false, "ResourceSnapshot": false, "Release": true,
+	} {
 		c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 			List: func(_ context.Context, _ client.WithWatch, l client.ObjectList, _ ...client.ListOption) error {
 				if of := l.GetObjectKind().GroupVersionKind(); of.Kind == kind+"List" {

@@ -56,7 +56,7 @@ func newPrepare(o *options) *cobra.Command {
 	var s selection
 	cmd := &cobra.Command{
 		Use:   "prepare",
-		Short: "Write Applications with their Releases and targets, Checks and Notifications into a file",
+		Short: "Write Applications with their Releases, targets and content, Checks, Notifications and Envelopes into a file",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -76,6 +76,8 @@ func newPrepare(o *options) *cobra.Command {
 		"Clusters too, with their Secrets and the identity of this management cluster; the file then has credentials")
 	flags.BoolVar(&s.charts, "include-charts", false,
 		"also the charts of Releases, so that a restore needs no chart repository")
+	flags.BoolVar(&s.secrets, "include-secrets", false,
+		"also the Secrets that Releases with resources have placed; the file then has credentials")
 	return cmd
 }
 
@@ -213,14 +215,11 @@ func (b Backup) redacted() Backup {
 	out := make(Backup, len(b))
 	for i, e := range b {
 		if e.ClusterSecret != nil {
-			e.ClusterSecret = e.ClusterSecret.DeepCopy()
-			for _, field := range []string{"data", "stringData"} {
-				if values, ok := e.ClusterSecret.Object[field].(map[string]any); ok {
-					for key := range values {
-						values[key] = hidden
-					}
-				}
-			}
+			e.ClusterSecret = redactedSecret(e.ClusterSecret)
+		}
+		e.ResourceSecrets = slices.Clone(e.ResourceSecrets)
+		for n, secret := range e.ResourceSecrets {
+			e.ResourceSecrets[n] = redactedSecret(secret)
 		}
 		e.ChartParts = slices.Clone(e.ChartParts)
 		for n, part := range e.ChartParts {
@@ -232,6 +231,18 @@ func (b Backup) redacted() Backup {
 		out[i] = e
 	}
 	return out
+}
+
+func redactedSecret(was *object) *object {
+	secret := was.DeepCopy()
+	for _, field := range []string{"data", "stringData"} {
+		if values, ok := secret.Object[field].(map[string]any); ok {
+			for key := range values {
+				values[key] = hidden
+			}
+		}
+	}
+	return secret
 }
 
 // prompter asks questions on a terminal.

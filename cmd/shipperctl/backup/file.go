@@ -28,8 +28,9 @@ type object = unstructured.Unstructured
 // Backup is the file: a list of entries.
 type Backup []Entry
 
-// Entry is one of: an Application with its Releases, a Check, a Notification, a RolloutBlock, a Cluster with its Secret, the identity of
-// the management cluster, a chart that Releases are made of. Only the first three are in every backup.
+// Entry is one of: an Application with its Releases, a Check, a Notification, an Envelope, a RolloutBlock, a Cluster with its Secret, the
+// identity of the management cluster, the content or the chart that Releases are made of. RolloutBlocks, Clusters, the identity and charts
+// are saved on request only, and so are the Secrets of content.
 type Entry struct {
 	Application *object   `json:"application,omitempty"`
 	Releases    []Release `json:"backup_releases,omitempty"`
@@ -37,6 +38,8 @@ type Entry struct {
 	Check *object `json:"check,omitempty"`
 
 	Notification *object `json:"notification,omitempty"`
+
+	Envelope *object `json:"envelope,omitempty"`
 
 	RolloutBlock *object `json:"rollout_block,omitempty"`
 
@@ -47,6 +50,10 @@ type Entry struct {
 
 	ChartSnapshot *object   `json:"chart_snapshot,omitempty"`
 	ChartParts    []*object `json:"chart_parts,omitempty"`
+
+	ResourceSnapshot *object   `json:"resource_snapshot,omitempty"`
+	ResourceParts    []*object `json:"resource_parts,omitempty"`
+	ResourceSecrets  []*object `json:"resource_secrets,omitempty"`
 }
 
 // Release is a Release with its targets; each target is nil when there was none.
@@ -144,6 +151,8 @@ var (
 	clusterKind      = shipper.GroupVersion.WithKind("Cluster")
 	secretKind       = corev1.SchemeGroupVersion.WithKind("Secret")
 	snapshotKind     = shipper.GroupVersion.WithKind("ChartSnapshot")
+	envelopeKind     = shipper.GroupVersion.WithKind("Envelope")
+	contentKind      = shipper.GroupVersion.WithKind("ResourceSnapshot")
 	configMapKind    = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 )
 
@@ -154,6 +163,7 @@ var words = map[string]string{
 	"Cluster": "cluster", "Secret": "secret", "ConfigMap": "config map",
 	"ChartSnapshot": "chart snapshot", "Notification": "notification", "Approval": "approval",
 	"Check": "check", "CheckTarget": "check target",
+	"Envelope": "envelope", "ResourceSnapshot": "resource snapshot",
 }
 
 // slot is a key of the file and the kind of its object.
@@ -168,9 +178,16 @@ func (e Entry) slots() []slot {
 		{"application", applicationKind, e.Application}, {"check", checkKind, e.Check}, {"notification", notificationKind, e.Notification},
 		{"rollout_block", blockKind, e.RolloutBlock}, {"cluster", clusterKind, e.Cluster}, {"cluster_secret", secretKind, e.ClusterSecret},
 		{"identity", configMapKind, e.Identity}, {"chart_snapshot", snapshotKind, e.ChartSnapshot},
+		{"envelope", envelopeKind, e.Envelope}, {"resource_snapshot", contentKind, e.ResourceSnapshot},
 	}
 	for _, part := range e.ChartParts {
 		slots = append(slots, slot{"chart_parts", snapshotKind, part})
+	}
+	for _, part := range e.ResourceParts {
+		slots = append(slots, slot{"resource_parts", contentKind, part})
+	}
+	for _, secret := range e.ResourceSecrets {
+		slots = append(slots, slot{"resource_secrets", secretKind, secret})
 	}
 	return slots
 }
@@ -189,13 +206,16 @@ func (e Entry) problems() []error {
 		out = append(out, s.problem())
 	}
 	there := 0
-	for _, o := range []*object{e.Application, e.Check, e.Notification, e.RolloutBlock, e.Cluster, e.Identity, e.ChartSnapshot} {
+	for _, o := range []*object{
+		e.Application, e.Check, e.Notification, e.Envelope, e.RolloutBlock, e.Cluster, e.Identity, e.ChartSnapshot, e.ResourceSnapshot,
+	} {
 		if o != nil {
 			there++
 		}
 	}
 	if there != 1 {
-		out = append(out, errors.New("it must have one of application, check, notification, rollout_block, cluster, identity and chart_snapshot"))
+		out = append(out, errors.New("it must have one of application, check, notification, envelope, rollout_block, cluster, identity, "+
+			"chart_snapshot and resource_snapshot"))
 	}
 	if e.Application == nil && len(e.Releases) > 0 {
 		out = append(out, errors.New("backup_releases are without their application"))
@@ -205,6 +225,9 @@ func (e Entry) problems() []error {
 	}
 	if e.ChartSnapshot == nil && len(e.ChartParts) > 0 {
 		out = append(out, errors.New("chart_parts are without their chart_snapshot"))
+	}
+	if e.ResourceSnapshot == nil && len(e.ResourceParts)+len(e.ResourceSecrets) > 0 {
+		out = append(out, errors.New("resource_parts or resource_secrets are without their resource_snapshot"))
 	}
 	if e.Application != nil {
 		for _, r := range e.Releases {

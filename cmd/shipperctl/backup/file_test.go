@@ -121,6 +121,13 @@ spec:
 		{Application: of(t, "Application", "default", "web", ""), Releases: []Release{{Release: release}}},
 		{Check: of(t, "Check", "default", "errors", "")},
 		{Notification: of(t, "Notification", "default", "slack", "")},
+		{Envelope: of(t, "Envelope", "default", "network", "")},
+		{
+			ResourceSnapshot: of(t, "ResourceSnapshot", "default", "c-1", ""),
+			ResourceParts:    []*object{of(t, "ResourceSnapshot", "default", "c-2", "")},
+			ResourceSecrets: []*object{parse(t,
+				"apiVersion: v1\nkind: Secret\nmetadata: {namespace: default, name: c-1}\ntype: shipper.booking.com/resources")},
+		},
 		{RolloutBlock: of(t, "RolloutBlock", "default", "dns", "")},
 		{Cluster: of(t, "Cluster", "", "eu", ""), ClusterSecret: parse(t,
 			"apiVersion: v1\nkind: Secret\nmetadata: {namespace: shipper-system, name: eu}\ndata: {token: eA==}")},
@@ -161,11 +168,13 @@ func TestParseRefuses(t *testing.T) {
 		"an unknown key":      {"- applications: {}", `unknown field "applications"`},
 		"a key that is twice": {"- " + app + "\n  " + app, "already set in map"},
 		"an entry of nothing": {
-			"- {}", "entry 1: it must have one of application, check, notification, rollout_block, cluster, identity and chart_snapshot",
+			"- {}", "entry 1: it must have one of application, check, notification, envelope, rollout_block, cluster, identity, " +
+				"chart_snapshot and resource_snapshot",
 		},
 		"an entry of two": {
 			"- {" + app + ", identity: {apiVersion: v1, kind: ConfigMap, metadata: {namespace: a, name: b}}}",
-			"entry 1: it must have one of application, check, notification, rollout_block, cluster, identity and chart_snapshot",
+			"entry 1: it must have one of application, check, notification, envelope, rollout_block, cluster, identity, " +
+				"chart_snapshot and resource_snapshot",
 		},
 		"an object of another kind": {
 			"- " + strings.Replace(app, "Application", "Release", 1),
@@ -184,6 +193,10 @@ func TestParseRefuses(t *testing.T) {
 		"a Release of another namespace": {
 			"- {" + app + ", backup_releases: [{" + strings.Replace(release(""), "namespace: default", "namespace: kube-system", 1) + "}]}",
 			`release "kube-system/web-0" is not in the namespace of application "default/web"`,
+		},
+		"content without its head": {
+			"- {" + app + ", resource_secrets: [{apiVersion: v1, kind: Secret, metadata: {namespace: default, name: c-1}}]}",
+			"resource_parts or resource_secrets are without their resource_snapshot",
 		},
 		"targets without their Release": {
 			"- {" + app + ", backup_releases: [{}]}", "one of backup_releases has no release",

@@ -158,8 +158,8 @@ func advise(err error) error {
 		advice = "RolloutBlocks hold what is restored, as they hold everything. Lift them, or scale the webhook down with the rest of " +
 			"Shipper, and run this again: it goes on where it stopped."
 	case apierrors.IsForbidden(err):
-		advice = "Restoring needs the verbs get, create, patch and stamp on applications, releases and the three targets, and " +
-			"update on their status; cluster-admin has them."
+		advice = "Restoring needs the verbs get, create, patch and stamp on applications, releases and the three targets, " +
+			"update on their status, stamp on resourcesnapshots, and place on what Applications and Envelopes place; cluster-admin has them."
 	default:
 		return err
 	}

@@ -49,7 +49,7 @@ type restorer struct {
 func (r *restorer) restore(ctx context.Context, b Backup) error {
 	var problems []error
 	for _, step := range []func(context.Context, Entry) error{
-		r.identity, r.cluster, r.chart, r.check, r.application, r.block, r.notification,
+		r.identity, r.cluster, r.chart, r.resources, r.check, r.envelope, r.application, r.block, r.notification,
 	} {
 		for i, e := range b {
 			err := step(ctx, e)
@@ -243,7 +243,7 @@ func (r *restorer) ensure(ctx context.Context, was, o *object, same sameness) (*
 	if err := r.namespace(ctx, o.GetNamespace()); err != nil {
 		return nil, err
 	}
-	if lost := lostOwners(was, o); len(lost) > 0 && was.GroupVersionKind() != snapshotKind {
+	if lost := lostOwners(was, o); len(lost) > 0 && !ownedLater(was) {
 		fmt.Fprintf(r.out, "Note: %s belonged to %v, which is not in the backup\n", describe(o), lost)
 	}
 	for _, ref := range o.GetOwnerReferences() {
