@@ -113,15 +113,20 @@ func value(state *lua.LState, in any) lua.LValue {
 // seen is what both say of an object.
 type seen struct{ Argo, Message, Flux string }
 
+// observed is the status of an object, what both say of it, and more of its metadata.
+type observed struct {
+	status   string
+	want     seen
+	metadata string
+}
+
 // check compares what both say of objects of a kind, by their status.
-func check(t *testing.T, kind string, cases map[string]struct {
-	status string
-	want   seen
-}) {
+func check(t *testing.T, kind string, cases map[string]observed) {
 	t.Helper()
 	for sentence, tc := range cases {
 		t.Run(sentence, func(t *testing.T) {
-			text := "{apiVersion: shipper.booking.com/v1alpha1, kind: " + kind + ", metadata: {name: a, generation: 2}" + tc.status + "}"
+			text := "{apiVersion: shipper.booking.com/v1alpha1, kind: " + kind + ", metadata: {name: a, generation: 2" + tc.metadata + "}" +
+				tc.status + "}"
 			raw, err := yaml.YAMLToJSON([]byte(text))
 			if err != nil {
 				t.Fatal(err)
@@ -155,22 +160,47 @@ func TestHealthOfApplications(t *testing.T) {
 		waiting  = "{type: ReleaseSynced, status: 'False', reason: RolloutsBlocked, message: a freeze}, "
 		broken   = "{type: ReleaseSynced, status: 'True'}, {type: ValidHistory, status: 'False', reason: ReleasesMissing, message: which}, "
 		failed   = "{type: RollingOut, status: 'False', reason: CreateReleaseFailed, message: it cannot}"
+		pending  = "{type: ReleaseSynced, status: 'False', reason: SelectionPending, message: being taken}, "
+		untaken  = "{type: ReleaseSynced, status: 'False', reason: SelectionNotAllowed, message: ann may not}, "
+		waits    = "{type: ReleaseSynced, status: 'False', reason: RolloutsBlocked, message: a freeze of resources}, "
+		taken    = "{type: ResourcesSelected, status: 'True', message: 3 objects}, "
+		refused  = "{type: ResourcesSelected, status: 'False', reason: SelectionNotAllowed, message: ann may not}, "
+		blocked  = "{type: ResourcesSelected, status: 'False', reason: RolloutsBlocked, message: a freeze of resources}, "
 	)
-	check(t, "Application", map[string]struct {
-		status string
-		want   seen
-	}{
-		"nothing is known yet":    {"", seen{"Progressing", "", "not known"}},
-		"no condition is there":   {reported(""), seen{"Progressing", "", "InProgress"}},
-		"it is rolled out":        {reported(synced + free + active), seen{"Healthy", "a-0 is active", "Current"}},
-		"it is being rolled out":  {reported(synced + free + moving), seen{"Progressing", "from a-0 to a-1", "InProgress"}},
-		"nothing is to be done":   {reported(synced + held + active), seen{"Healthy", "a-0 is active", "Current"}},
-		"a block holds a Release": {reported(synced + held + moving), seen{"Suspended", "a freeze", "InProgress"}},
-		"a block holds the next":  {reported(waiting + held + active), seen{"Suspended", "a freeze", "InProgress"}},
-		"no Release can be made":  {reported(unsynced + free + failed), seen{"Degraded", "it cannot", "Failed"}},
-		"its history is broken":   {reported(broken + free + active), seen{"Degraded", "which", "Failed"}},
+	check(t, "Application", map[string]observed{
+		"nothing is known yet":    {status: "", want: seen{"Progressing", "", "not known"}},
+		"no condition is there":   {status: reported(""), want: seen{"Progressing", "", "InProgress"}},
+		"it is rolled out":        {status: reported(synced + free + active), want: seen{"Healthy", "a-0 is active", "Current"}},
+		"it is being rolled out":  {status: reported(synced + free + moving), want: seen{"Progressing", "from a-0 to a-1", "InProgress"}},
+		"nothing is to be done":   {status: reported(synced + held + active), want: seen{"Healthy", "a-0 is active", "Current"}},
+		"a block holds a Release": {status: reported(synced + held + moving), want: seen{"Suspended", "a freeze", "InProgress"}},
+		"a block holds the next":  {status: reported(waiting + held + active), want: seen{"Suspended", "a freeze", "InProgress"}},
+		"no Release can be made":  {status: reported(unsynced + free + failed), want: seen{"Degraded", "it cannot", "Failed"}},
+		"its history is broken":   {status: reported(broken + free + active), want: seen{"Degraded", "which", "Failed"}},
+		"content is taken for the first time": {
+			status: reported(pending + free + moving), want: seen{"Progressing", "being taken", "InProgress"},
+		},
+		"content was never taken": {
+			status: reported(untaken + refused + free + moving), want: seen{"Degraded", "ann may not", "Failed"},
+		},
+		"content is taken": {status: reported(synced + taken + free + active), want: seen{"Healthy", "a-0 is active", "Current"}},
+		"content is rolled out": {
+			status: reported(synced + taken + free + moving), want: seen{"Progressing", "from a-0 to a-1", "InProgress"},
+		},
+		"content is not followed": {
+			status: reported(synced + refused + free + active), want: seen{"Degraded", "ann may not", "Failed"},
+		},
+		"content is not followed, moving": {
+			status: reported(synced + refused + free + moving), want: seen{"Degraded", "ann may not", "Failed"},
+		},
+		"a block holds content": {
+			status: reported(synced + blocked + free + active), want: seen{"Suspended", "a freeze of resources", "InProgress"},
+		},
+		"a block holds the first content": {
+			status: reported(waits + blocked + free + moving), want: seen{"Suspended", "a freeze of resources", "InProgress"},
+		},
 		"the report is of an earlier generation": {
-			", status: {observedGeneration: 1, conditions: [" + synced + free + active + "]}", seen{"Progressing", "", "InProgress"},
+			status: ", status: {observedGeneration: 1, conditions: [" + synced + free + active + "]}", want: seen{"Progressing", "", "InProgress"},
 		},
 	})
 }
@@ -183,22 +213,33 @@ func TestHealthOfReleases(t *testing.T) {
 		making   = "{type: StrategyExecuted, status: 'False', reason: StrategyInProgress, message: capacity}, {type: Complete, status: 'False'}"
 		made     = "{type: StrategyExecuted, status: 'True'}, {type: Complete, status: 'False', reason: StrategyNotComplete}"
 		complete = "{type: StrategyExecuted, status: 'True'}, {type: Complete, status: 'True'}"
+		fewer    = "{type: Scheduled, status: 'False', reason: PlacementUnfulfilled, message: 1 of 2}, "
+		on       = ", annotations: {shipper.booking.com/release.clusters: eu}"
+		onNone   = ", annotations: {shipper.booking.com/release.clusters: ''}"
 		failing  = "{type: StrategyExecuted, status: 'False', reason: StrategyExecutionFailed, message: how}"
 	)
-	check(t, "Release", map[string]struct {
-		status string
-		want   seen
-	}{
-		"nothing is known yet":     {"", seen{"Progressing", "", "not known"}},
-		"it has no cluster":        {reported(unplaced), seen{"Degraded", "too few", "Failed"}},
-		"a step is being made":     {reported(placed + making), seen{"Progressing", "capacity", "InProgress"}},
-		"it cannot go on":          {reported(placed + failing), seen{"Degraded", "how", "Failed"}},
-		"a block holds it":         {reported(held + making), seen{"Suspended", "a freeze", "InProgress"}},
-		"it is complete":           {reported(placed + complete), seen{"Healthy", "", "Current"}},
-		"it was, and a block came": {reported(held + complete), seen{"Healthy", "", "Current"}},
+	check(t, "Release", map[string]observed{
+		"nothing is known yet": {status: "", want: seen{"Progressing", "", "not known"}},
+		"it has no cluster":    {status: reported(unplaced), want: seen{"Degraded", "too few", "Failed"}},
+		"it has fewer clusters than it wants": {
+			status: reported(fewer + complete), want: seen{"Healthy", "", "Current"}, metadata: on,
+		},
+		"a step is being made in fewer clusters": {
+			status: reported(fewer + making), want: seen{"Progressing", "capacity", "InProgress"}, metadata: on,
+		},
+		"it cannot go on in fewer clusters": {
+			status: reported(fewer + failing), want: seen{"Degraded", "how", "Failed"}, metadata: on,
+		},
+		"no cluster fits":          {status: reported(fewer), want: seen{"Degraded", "1 of 2", "Failed"}},
+		"none has fitted yet":      {status: reported(fewer), want: seen{"Degraded", "1 of 2", "Failed"}, metadata: onNone},
+		"a step is being made":     {status: reported(placed + making), want: seen{"Progressing", "capacity", "InProgress"}},
+		"it cannot go on":          {status: reported(placed + failing), want: seen{"Degraded", "how", "Failed"}},
+		"a block holds it":         {status: reported(held + making), want: seen{"Suspended", "a freeze", "InProgress"}},
+		"it is complete":           {status: reported(placed + complete), want: seen{"Healthy", "", "Current"}},
+		"it was, and a block came": {status: reported(held + complete), want: seen{"Healthy", "", "Current"}},
 		"it waits for targetStep": {
-			", status: {observedGeneration: 2, strategy: {state: {waitingForCommand: 'True'}}, conditions: [" + placed + made + "]}",
-			seen{"Suspended", "The step is achieved; targetStep is yours to raise.", "InProgress"},
+			status: ", status: {observedGeneration: 2, strategy: {state: {waitingForCommand: 'True'}}, conditions: [" + placed + made + "]}",
+			want:   seen{"Suspended", "The step is achieved; targetStep is yours to raise.", "InProgress"},
 		},
 	})
 }
