@@ -36,13 +36,15 @@ type plan struct {
 	unplaced error
 }
 
-// preview describes the result of a dry run: the new Release, its clusters, its steps, and the blocks that may stop it.
+// preview describes the result of a dry run: the new Release if it has a name, its clusters, its steps, and the blocks that may stop it.
 // old is app before, or nil.
 func (w *Webhook) preview(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application, p plan,
 ) error {
 	env := &app.Spec.Template
-	a.Warn(shipper.PlannedRelease+"%s of %s", p.next.Name, w.describePinned(app))
+	if !awaitsContent(env) {
+		a.Warn(shipper.PlannedRelease+"%s of %s", p.next.Name, w.describePinned(app))
+	}
 	if p.unplaced == nil {
 		for _, line := range describeChoice(env.ClusterRequirements.Placement, p.choice) {
 			a.Warn(shipper.Planned+"%s", line)

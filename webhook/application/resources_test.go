@@ -373,9 +373,51 @@ func TestPlansOfResources(t *testing.T) {
 	rights := ask.Grant("dev get configmaps work/other", shipperReads)
 	_, a, err = admit(t, placing(t, rights), req(ask.Application(ask.Placing(other))))
 	ask.CheckRefusal(t, err, "", "")
-	want = []string{"Shipper takes the content of spec.template.resources now, and makes a Release of it"}
+	want = []string{
+		shipper.Planned + "Shipper would take the content of spec.template.resources, and make a Release of it",
+		shipper.Planned + "1 cluster: here",
+		shipper.Planned + "clusters change a few at a time: 25% may be without a ready version, and 25% more than chosen may have one",
+	}
 	if diff := cmp.Diff(want, a.Warnings()); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// TestPlacementOfResourcesIsPlannedBeforeTheirContentIsTaken when an Application is created, by a dry run and by a real write.
+func TestPlacementOfResourcesIsPlannedBeforeTheirContentIsTaken(t *testing.T) {
+	fixed := func(app *shipper.Application) {
+		app.Spec.Template.ClusterRequirements = shipper.ClusterRequirements{
+			Placement: &shipper.Placement{Type: shipper.PickFixed, Clusters: []string{"here", "elsewhere"}},
+		}
+	}
+	const unknown = `there is no Cluster "elsewhere"; it gets this when it joins (here is there)`
+	for name, tc := range map[string]struct {
+		dryRun bool
+		want   []string
+	}{
+		"a dry run": {true, []string{
+			shipper.Planned + "Shipper would take the content of spec.template.resources, and make a Release of it",
+			shipper.Planned + "1 of 2 clusters: here",
+			shipper.Planned + `elsewhere: there is no Cluster "elsewhere": it is chosen when it joins`,
+			shipper.Planned + "clusters change a few at a time: 25% may be without a ready version, and 25% more than chosen may have one",
+			shipper.Planned + "RolloutBlock global/freeze will stop rollouts from 2026-11-21T14:00:00Z on, in 120m: " +
+				"DNS issues, troubleshooting in progress",
+			unknown,
+		}},
+		"a write": {false, []string{"Shipper takes the content of spec.template.resources now, and makes a Release of it", unknown}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := ask.Create("dev", ask.Application(ask.Placing(ownMap), fixed))
+			req.DryRun = &tc.dryRun
+			_, a, err := admit(t, placing(t, ask.Grant(mayGet, shipperReads), freeze()), req)
+			ask.CheckRefusal(t, err, "", "")
+			got := slices.DeleteFunc(slices.Clone(a.Warnings()), func(text string) bool { // those of what is selected are not asked for here
+				return strings.HasPrefix(text, "select[") || strings.HasPrefix(text, "selects ")
+			})
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -177,36 +177,46 @@ func (w *Webhook) announce(
 		return response.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), app.Name,
 			err.Error()+"; choose a shorter name")})
 	}
-	if isNew && awaitsContent(&app.Spec.Template) {
-		a.Warn("Shipper takes the content of spec.template.resources now, and makes a Release of it")
+	if !isNew {
 		return nil
 	}
-	if isNew {
-		around, err := w.around(app, old)
-		if err != nil {
+	around, err := w.around(app, old)
+	if err != nil {
+		return err
+	}
+	choice, unplaced := around.Select(&app.Spec.Template)
+	if err := w.judgeChart(ctx, req, a, app, next, choice.Chosen); err != nil {
+		return err
+	}
+	dryRun := req.DryRun != nil && *req.DryRun
+	announceRelease(a, app, next, dryRun)
+	if dryRun {
+		rels, _ := stamp.SortByGeneration(stamp.Own(app, existing))
+		p := plan{next: next, existing: rels, choice: choice, unplaced: unplaced}
+		if err := w.preview(ctx, req, a, app, old, p); err != nil {
 			return err
 		}
-		choice, unplaced := around.Select(&app.Spec.Template)
-		if err := w.judgeChart(ctx, req, a, app, next, choice.Chosen); err != nil {
-			return err
-		}
+	}
+	if unplaced != nil {
+		a.Warn("%sno clusters can be chosen for it as they are now: %v", shipper.MayNotRollOut, unplaced)
+	}
+	clusters := around.Clusters()
+	warnOfPlacement(a, app.Spec.Template.ClusterRequirements.Placement, choice, clusters)
+	warnOfUnusedValues(a, &app.Spec.Template, choice.Chosen, clusters)
+	return nil
+}
+
+// announceRelease names the Release that is made. It has no name before the content of its resources is taken.
+func announceRelease(a *response.Response, app *shipper.Application, next *shipper.Release, dryRun bool) {
+	switch {
+	case !awaitsContent(&app.Spec.Template):
 		a.Audit(response.AuditReleaseStamped, next.Name)
 		a.Warn(shipper.MakesRelease+"%s", next.Name)
-		if req.DryRun != nil && *req.DryRun {
-			rels, _ := stamp.SortByGeneration(stamp.Own(app, existing))
-			p := plan{next: next, existing: rels, choice: choice, unplaced: unplaced}
-			if err := w.preview(ctx, req, a, app, old, p); err != nil {
-				return err
-			}
-		}
-		if unplaced != nil {
-			a.Warn("%sno clusters can be chosen for it as they are now: %v", shipper.MayNotRollOut, unplaced)
-		}
-		clusters := around.Clusters()
-		warnOfPlacement(a, app.Spec.Template.ClusterRequirements.Placement, choice, clusters)
-		warnOfUnusedValues(a, &app.Spec.Template, choice.Chosen, clusters)
+	case dryRun:
+		a.Warn(shipper.Planned + "Shipper would take the content of spec.template.resources, and make a Release of it")
+	default:
+		a.Warn("Shipper takes the content of spec.template.resources now, and makes a Release of it")
 	}
-	return nil
 }
 
 // validateName refuses names that cannot be the value of the label shipper-app.

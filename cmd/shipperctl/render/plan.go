@@ -72,7 +72,7 @@ func NewPlanCommand() *cobra.Command {
 type planned struct {
 	Namespace   string `json:"namespace"`
 	Application string `json:"application"`
-	// Release is the one that would be made; empty when nothing would be rolled out.
+	// Release is the one that would be made; empty when nothing would be rolled out, or when it has no name before its content is taken.
 	Release string `json:"release,omitempty"`
 	// Plan is the rollout, line by line, in words for people.
 	Plan []string `json:"plan"`
