@@ -46,6 +46,8 @@ type TooLarge struct {
 	Objects, Bytes int
 	// Largest are the five largest objects, largest first.
 	Largest []Sized
+	// Partial is true if there are more objects, which were not read.
+	Partial bool
 }
 
 // Sized is an object with its canonical bytes.
@@ -60,8 +62,12 @@ func (e *TooLarge) Error() string {
 	for i, o := range e.Largest {
 		names[i] = fmt.Sprintf("%s (%s)", o.Key, formatBytes(o.Bytes))
 	}
-	return fmt.Sprintf("%d objects with %s together: at most %d objects with %s can be placed; the largest are %s",
-		e.Objects, formatBytes(e.Bytes), MaxObjects, formatBytes(MaxBytes), strings.Join(names, ", "))
+	atLeast := ""
+	if e.Partial {
+		atLeast = "at least "
+	}
+	return fmt.Sprintf("%s%d objects with %s together: at most %d objects with %s can be placed; the largest are %s",
+		atLeast, e.Objects, formatBytes(e.Bytes), MaxObjects, formatBytes(MaxBytes), strings.Join(names, ", "))
 }
 
 // formatBytes formats a size as 512 B, 1.5 KiB or 8 MiB.

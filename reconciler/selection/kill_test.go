@@ -30,6 +30,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/reconciler/resourcesnapshot"
 	"shipper.dev/shipper/reconciler/retry"
 )
@@ -58,7 +59,7 @@ func (c *cluster) answer() error {
 	}}
 }
 
-func newCluster(t *testing.T, objects ...client.Object) *cluster {
+func newCluster(t *testing.T, known ...client.Object) *cluster {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(shipper.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
@@ -79,7 +80,7 @@ func newCluster(t *testing.T, objects ...client.Object) *cluster {
 		}
 		return err
 	}
-	c.WithWatch = clientfake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).
+	c.WithWatch = clientfake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(known...).
 		WithStatusSubresource(&shipper.Application{}).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, to client.WithWatch, o client.Object, options ...client.CreateOption) error {
 			return write(func() error {
@@ -131,7 +132,7 @@ func (c *cluster) process(t *testing.T) *Reconciler {
 	}
 	r := &Reconciler{
 		client: c, snapshots: resourcesnapshot.New(c, c), releases: c, clock: clock, changes: changed, lag: lag,
-		reader:   &reader{client: c, mapper: c.RESTMapper()},
+		reader:   newReader(c, c.RESTMapper(), nil, objects.Policy{}),
 		watches:  newWatches(fake.NewSimpleMetadataClient(scheme), allows{}, changed),
 		recorder: events.NewFakeRecorder(100), retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()), taken: map[types.NamespacedName]string{},
 	}

@@ -9,9 +9,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
+	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,12 +26,10 @@ import (
 )
 
 const (
-	// page is how many objects one request reads.
-	page = 500
-	// sideBySide is how many requests of a pass run at the same time.
-	sideBySide = 8
-	// enough is how many times the bounds of content are read before a pass reads no more.
-	enough = 4
+	// page is how many objects one request reads. An object has up to 1.5 MiB, and several times that when decoded.
+	page = 16
+	// maxPasses bounds the passes of the process that hold decoded objects at the same time.
+	maxPasses = 2
 )
 
 // preferred lists what is served, in the versions that the API server prefers.
@@ -46,6 +43,20 @@ type reader struct {
 	mapper    meta.RESTMapper
 	discovery preferred
 	policy    objects.Policy
+	// slots are those of passes that hold decoded objects.
+	slots *semaphore.Weighted
+}
+
+func newReader(c client.Reader, mapper meta.RESTMapper, discovery preferred, policy objects.Policy) *reader {
+	return &reader{client: c, mapper: mapper, discovery: discovery, policy: policy, slots: semaphore.NewWeighted(maxPasses)}
+}
+
+// slot blocks until another pass may hold decoded objects. The pass calls release when it holds none any more.
+func (r *reader) slot(ctx context.Context) (release func(), err error) {
+	if err := r.slots.Acquire(ctx, 1); err != nil {
+		return nil, fmt.Errorf("acquiring a slot to read objects: %w", err)
+	}
+	return func() { r.slots.Release(1) }, nil
 }
 
 // query is one selector, resolved: objects of a kind in a namespace.
@@ -60,6 +71,22 @@ type query struct {
 	withContent bool
 }
 
+// queryKey identifies a query.
+type queryKey struct {
+	gvk          schema.GroupVersionKind
+	place        place
+	name, labels string
+	withContent  bool
+}
+
+func (q query) key() queryKey {
+	key := queryKey{gvk: q.gvk, place: q.place, name: q.name, withContent: q.withContent}
+	if q.labels != nil {
+		key.labels = q.labels.String() // empty if it selects all, as without labels
+	}
+	return key
+}
+
 func (q query) interest() interest { return interest{place: q.place, name: q.name, labels: q.labels} }
 
 // found is what a query has read, normalised.
@@ -70,9 +97,10 @@ type found struct {
 	note string
 }
 
-// queries resolves the selectors of an Application. Errors are *problem.
+// queries resolves the selectors of an Application, equal ones to one query. Errors are *problem.
 func (r *reader) queries(app *shipper.Application) ([]query, error) {
 	var out []query
+	known := map[queryKey]bool{}
 	for i, s := range app.Spec.Template.Resources.Select {
 		path := fmt.Sprintf("spec.template.resources.select[%d]", i)
 		var versions []string
@@ -102,22 +130,38 @@ func (r *reader) queries(app *shipper.Application) ([]query, error) {
 			return nil, problemf(shipper.SelectionNotAllowed, retry.Wait, "%s.%s: %s", path, refusal.Field, refusal.Reason)
 		}
 		q.withContent = q.gvk.GroupKind() == namespaces && s.Content != shipper.ContentNone
-		out = append(out, q)
+		if key := q.key(); !known[key] {
+			known[key], out = true, append(out, q)
+		}
 	}
 	return out, nil
 }
 
 var namespaces = schema.GroupKind{Kind: "Namespace"}
 
-// read reads what queries select, and the content of the Namespaces among it. Errors that concern rights are *problem.
+// read reads what queries select, and the content of the Namespaces among it. Errors that concern rights are *problem. If it is too large,
+// the result has the names of what was read before.
 func (r *reader) read(ctx context.Context, queries []query) ([]found, error) {
-	bound := &bound{}
-	out, err := r.all(ctx, queries, bound)
+	budget := &budget{}
+	out, err := r.all(ctx, queries, budget)
+	if err == nil {
+		var content []found
+		content, err = r.content(ctx, out, budget)
+		out = append(out, content...)
+	}
+	if _, large := errors.AsType[*objects.TooLarge](err); large {
+		return dropContent(out), err
+	}
 	if err != nil {
 		return nil, err
 	}
+	return out, nil
+}
+
+// content reads what is in the Namespaces that queries with content have found.
+func (r *reader) content(ctx context.Context, all []found, budget *budget) ([]found, error) {
 	names := map[string]bool{}
-	for _, f := range out {
+	for _, f := range all {
 		for i := range f.objects {
 			if f.withContent {
 				names[f.objects[i].GetName()] = true
@@ -125,7 +169,7 @@ func (r *reader) read(ctx context.Context, queries []query) ([]found, error) {
 		}
 	}
 	if len(names) == 0 {
-		return out, nil
+		return nil, nil
 	}
 	kinds, err := r.kinds(ctx)
 	if err != nil {
@@ -138,31 +182,28 @@ func (r *reader) read(ctx context.Context, queries []query) ([]found, error) {
 			inside = append(inside, q)
 		}
 	}
-	content, err := r.all(ctx, inside, bound)
-	return append(out, content...), err
+	return r.all(ctx, inside, budget)
 }
 
-// all makes queries side by side. The results are in their order.
-func (r *reader) all(ctx context.Context, queries []query, bound *bound) ([]found, error) {
-	out := make([]found, len(queries))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(sideBySide)
-	for i, q := range queries {
-		group.Go(func() error {
-			var err error
-			if q.name != "" {
-				out[i], err = r.get(ctx, q, bound)
-			} else {
-				out[i], err = r.list(ctx, q, bound)
-			}
-			return err
-		})
+// all makes queries one after another: the pages of several at once would be in memory together. The results are in their order, and
+// have what was read before an error.
+func (r *reader) all(ctx context.Context, queries []query, budget *budget) ([]found, error) {
+	out := make([]found, 0, len(queries))
+	for _, q := range queries {
+		read := r.list
+		if q.name != "" {
+			read = r.get
+		}
+		one, err := read(ctx, q, budget)
+		if out = append(out, one); err != nil {
+			return out, err
+		}
 	}
-	return out, group.Wait()
+	return out, nil
 }
 
 // get reads the object of a name.
-func (r *reader) get(ctx context.Context, q query, bound *bound) (found, error) {
+func (r *reader) get(ctx context.Context, q query, budget *budget) (found, error) {
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(q.gvk)
 	out := found{query: q}
@@ -184,12 +225,12 @@ func (r *reader) get(ctx context.Context, q query, bound *bound) (found, error) 
 		out.note = objects.KeyOf(o).String() + " is left out: " + reason
 		return out, nil
 	}
-	_, err = out.add(o, bound)
+	err = out.add(o, budget)
 	return out, err
 }
 
 // list reads objects in pages.
-func (r *reader) list(ctx context.Context, q query, bound *bound) (found, error) {
+func (r *reader) list(ctx context.Context, q query, budget *budget) (found, error) {
 	out := found{query: q}
 	options := []client.ListOption{client.InNamespace(q.place.namespace), client.Limit(page)}
 	if q.labels != nil {
@@ -205,7 +246,7 @@ func (r *reader) list(ctx context.Context, q query, bound *bound) (found, error)
 			if _, skip := r.policy.Skip(&list.Items[i]); skip {
 				continue
 			}
-			if full, err := out.add(&list.Items[i], bound); full || err != nil {
+			if err := out.add(&list.Items[i], budget); err != nil {
 				return out, err
 			}
 		}
@@ -215,22 +256,14 @@ func (r *reader) list(ctx context.Context, q query, bound *bound) (found, error)
 	}
 }
 
-// add adds a live object. full is true when so much was read that the content is too large in any case.
-func (f *found) add(o *unstructured.Unstructured, bound *bound) (full bool, err error) {
-	is := objects.Normalise(o)
-	text, err := objects.Canonical(is)
+// add adds a live object.
+func (f *found) add(o *unstructured.Unstructured, budget *budget) error {
+	is, err := budget.add(o)
 	if err != nil {
-		return false, err
+		return err
 	}
-	f.objects = append(f.objects, *is)
-	return bound.count(len(text)), nil
-}
-
-// bound counts what a pass has read, so that a large namespace does not fill the memory.
-type bound struct{ objects, bytes atomic.Int64 }
-
-func (b *bound) count(bytes int) (full bool) {
-	return b.objects.Add(1) > enough*objects.MaxObjects || b.bytes.Add(int64(bytes)) > enough*objects.MaxBytes
+	f.objects = append(f.objects, is)
+	return nil
 }
 
 // kinds are queries, without a namespace, for all kinds with namespaces that may be placed.

@@ -110,12 +110,30 @@ func (r *Reconciler) take(ctx context.Context, app *shipper.Application) (*conte
 		return nil, err
 	}
 	watch(append(r.reader.interests(queries, nil), r.watches.known(key)...))
-	all, err := r.reader.read(ctx, queries)
-	if err != nil {
-		return nil, err
+	content, found, err := r.read(ctx, queries)
+	if found != nil {
+		watch(found)
 	}
-	watch(r.reader.interests(queries, all))
-	return planContent(all, r.reader.policy, r.reader.scope)
+	return content, err
+}
+
+// read makes content of what queries select, and returns what is to be watched; nil if that is not known.
+func (r *Reconciler) read(ctx context.Context, queries []query) (*content, []interest, error) {
+	release, err := r.reader.slot(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer release()
+	all, err := r.reader.read(ctx, queries)
+	if all == nil {
+		return nil, nil, err
+	}
+	found := r.reader.interests(queries, all)
+	if err != nil {
+		return nil, found, err
+	}
+	content, err := planContent(all, r.reader.policy, r.reader.scope)
+	return content, found, err
 }
 
 // outcome reports what a pass has come to, and says when the next one is.

@@ -90,7 +90,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	changed := newChanges(o.Clock)
 	r := &Reconciler{
 		client: mgr.GetClient(), snapshots: o.Snapshots, releases: o.Histories, global: o.GlobalBlocksNamespace, clock: o.Clock, lag: lag,
-		reader:  &reader{client: mgr.GetAPIReader(), mapper: mgr.GetRESTMapper(), discovery: kinds, policy: o.Policy},
+		reader:  newReader(mgr.GetAPIReader(), mgr.GetRESTMapper(), kinds, o.Policy),
 		changes: changed, watches: newWatches(watched, rights, changed),
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()),
 		taken: map[types.NamespacedName]string{},
