@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,7 +27,16 @@ const (
 	maxNamespaces = 5
 	// maxNamed bounds the workloads that a warning names.
 	maxNamed = 5
+	// page is how many objects one request lists: managedFields and annotations of one can have a MiB.
+	page = 16
+	// listsAtOnce bounds the lists of one judgement that run at the same time.
+	listsAtOnce = 2
+	// maxPages bounds the pages of the process that are in memory at the same time.
+	maxPages = 4
 )
+
+// pages are the slots of pages.
+var pages = semaphore.NewWeighted(maxPages)
 
 // workloads are the kinds that run Pods where they are.
 var workloads = []schema.GroupKind{
@@ -44,16 +54,18 @@ func (j *Judge) Describe(ctx context.Context, s *Selection) []string {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	found := &counted{objects: map[objects.Key]unstructured.Unstructured{}, namespaces: maxNamespaces}
+	distinct, same := merge(s.items)
+	found.same = same
 	var single, whole []*item
-	for i := range s.items {
-		if one := &s.items[i]; one.hasContent() {
+	for _, one := range distinct {
+		if one.hasContent() {
 			whole = append(whole, one)
 		} else {
 			single = append(single, one)
 		}
 	}
-	each(len(single), func(i int) { j.count(ctx, single[i], found) })
-	for _, one := range whole { // one after the other: each lists all kinds at once
+	eachOf(len(single), listsAtOnce, func(i int) { j.count(ctx, single[i], found) })
+	for _, one := range whole { // one after the other: each lists all kinds
 		j.count(ctx, one, found)
 	}
 	slices.SortFunc(found.notes, func(a, b noted) int { return cmp.Or(cmp.Compare(a.index, b.index), cmp.Compare(a.text, b.text)) })
@@ -69,11 +81,40 @@ func (j *Judge) Describe(ctx context.Context, s *Selection) []string {
 	return append(out, runHere(list)...)
 }
 
+// merge returns the first of equal items, and by its index those of the others.
+func merge(items []item) (distinct []*item, same map[int][]int) {
+	type key struct {
+		kind                    Kind
+		namespace, name, labels string
+		content                 bool
+	}
+	first := map[key]int{}
+	same = map[int][]int{}
+	for i := range items {
+		one := &items[i]
+		is := key{kind: one.kind, namespace: one.namespace, name: one.Name, content: one.hasContent()}
+		if one.LabelSelector != nil {
+			is.labels = metav1.FormatLabelSelector(one.LabelSelector)
+		}
+		at, twice := first[is]
+		if twice {
+			same[at] = append(same[at], one.index)
+			continue
+		}
+		first[is] = one.index
+		distinct = append(distinct, one)
+	}
+	return distinct, same
+}
+
 // counted collects what several lists find.
 type counted struct {
-	lock    sync.Mutex
+	lock sync.Mutex
+	// objects have no more than their keys.
 	objects map[objects.Key]unstructured.Unstructured
 	notes   []noted
+	// same has the indexes of selectors that are equal to a counted one, by its index.
+	same map[int][]int
 	// more is true when a list was not read to its end.
 	more bool
 	// namespaces is how many Namespaces may still be counted.
@@ -89,7 +130,9 @@ type noted struct {
 func (c *counted) note(i *item, format string, args ...any) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	c.notes = append(c.notes, noted{i.index, fmt.Sprintf(format, args...)})
+	for _, index := range append([]int{i.index}, c.same[i.index]...) {
+		c.notes = append(c.notes, noted{index, fmt.Sprintf(format, args...)})
+	}
 }
 
 // sorted are the objects in the order of their keys.
@@ -108,21 +151,15 @@ func (j *Judge) count(ctx context.Context, i *item, found *counted) {
 		j.countNamed(ctx, i, found)
 		return
 	}
-	list, err := j.list(ctx, i.kind, i.namespace, i.LabelSelector)
+	names, err := j.list(ctx, i.kind, i.namespace, i.LabelSelector, found)
 	if err != nil {
 		found.note(i, "not counted, %v", err)
 		return
 	}
-	found.add(j.Policy, list, false)
 	if !i.hasContent() {
 		return
 	}
-	var names []string
-	for at := range list.Items {
-		if j.Policy.Refused(i.kind.GroupVersionKind, "", list.Items[at].Name) == nil {
-			names = append(names, list.Items[at].Name)
-		}
-	}
+	names = slices.DeleteFunc(names, func(name string) bool { return j.Policy.Refused(i.kind.GroupVersionKind, "", name) != nil })
 	for _, name := range names {
 		j.countContent(ctx, i, name, found)
 	}
@@ -162,11 +199,8 @@ func (j *Judge) countContent(ctx context.Context, i *item, namespace string, fou
 		return j.Policy.Refused(k.GroupVersionKind, namespace, "") != nil
 	})
 	errs := make([]error, len(kinds))
-	each(len(kinds), func(at int) {
-		list, err := j.list(ctx, kinds[at], namespace, nil)
-		if errs[at] = err; err == nil {
-			found.add(j.Policy, list, false)
-		}
+	eachOf(len(kinds), listsAtOnce, func(at int) {
+		_, errs[at] = j.list(ctx, kinds[at], namespace, nil, found)
 	})
 	var failed []string
 	for at, err := range errs {
@@ -179,13 +213,11 @@ func (j *Judge) countContent(ctx context.Context, i *item, namespace string, fou
 	}
 }
 
-// list reads the metadata of at most maxPerList objects.
+// list adds at most maxPerList objects by their metadata, in pages, and returns their names.
 func (j *Judge) list(
-	ctx context.Context, k Kind, namespace string, labels *metav1.LabelSelector,
-) (*metav1.PartialObjectMetadataList, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(k.GroupVersionKind)
-	options := []client.ListOption{client.InNamespace(namespace), client.Limit(maxPerList)}
+	ctx context.Context, k Kind, namespace string, labels *metav1.LabelSelector, found *counted,
+) (names []string, err error) {
+	options := []client.ListOption{client.InNamespace(namespace)}
 	if labels != nil {
 		selector, err := metav1.LabelSelectorAsSelector(labels)
 		if err != nil {
@@ -193,18 +225,53 @@ func (j *Judge) list(
 		}
 		options = append(options, client.MatchingLabelsSelector{Selector: selector})
 	}
+	next := ""
+	for rest := maxPerList; rest > 0; rest -= page {
+		from := []client.ListOption{client.Limit(min(rest, page)), client.Continue(next)}
+		some, then, err := j.page(ctx, k, append(from, options...), found)
+		if err != nil {
+			found.unread(next)
+			return nil, fmt.Errorf("listing %s: %w", k.GroupResource(), err)
+		}
+		names = append(names, some...)
+		if next = then; next == "" {
+			break
+		}
+	}
+	found.unread(next)
+	return names, nil
+}
+
+// page adds the objects of a page, and returns their names and where the next page begins.
+func (j *Judge) page(ctx context.Context, k Kind, options []client.ListOption, found *counted) (names []string, next string, err error) {
+	if err := pages.Acquire(ctx, 1); err != nil {
+		return nil, "", err
+	}
+	defer pages.Release(1)
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(k.GroupVersionKind)
 	if err := j.Reader.List(ctx, list, options...); err != nil {
-		return nil, fmt.Errorf("listing %s: %w", k.GroupResource(), err)
+		return nil, "", err
 	}
 	list.SetGroupVersionKind(k.GroupVersionKind) // that of the items, not of the list
-	return list, nil
+	found.add(j.Policy, list, false)
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, list.Continue, nil
+}
+
+// unread notes that there are more objects if a next page begins anywhere.
+func (c *counted) unread(next string) {
+	c.lock.Lock()
+	defer c.lock.Unlock()
+	c.more = c.more || next != ""
 }
 
 // add adds the objects of a list. Those that a selector names are added whatever makes them.
 func (c *counted) add(policy objects.Policy, list *metav1.PartialObjectMetadataList, named bool) {
 	c.lock.Lock()
 	defer c.lock.Unlock()
-	c.more = c.more || list.Continue != ""
 	for i := range list.Items {
 		from := &list.Items[i]
 		o := unstructured.Unstructured{}
@@ -215,6 +282,9 @@ func (c *counted) add(policy objects.Policy, list *metav1.PartialObjectMetadataL
 		o.SetAnnotations(from.Annotations)
 		o.SetOwnerReferences(from.OwnerReferences)
 		if _, skipped := policy.Skip(&o); named || !skipped {
+			for _, unused := range []string{"labels", "annotations", "ownerReferences"} {
+				unstructured.RemoveNestedField(o.Object, "metadata", unused)
+			}
 			c.objects[objects.KeyOf(&o)] = o
 		}
 	}
