@@ -31,6 +31,27 @@ type interest struct {
 	labels labels.Selector
 }
 
+// distinct are the interests without those that are equal to an earlier one.
+func distinct(list []interest) []interest {
+	type key struct {
+		place
+		name, labels string
+		labelled     bool
+	}
+	var out []interest
+	seen := map[key]bool{}
+	for _, one := range list {
+		k := key{place: one.place, name: one.name}
+		if one.labels != nil {
+			k.labels, k.labelled = one.labels.String(), true
+		}
+		if !seen[k] {
+			seen[k], out = true, append(out, one)
+		}
+	}
+	return out
+}
+
 // matches reports whether an object of the place is selected.
 func (i interest) matches(o *metav1.PartialObjectMetadata) bool {
 	return (i.name == "" || i.name == o.Name) && (i.labels == nil || i.labels.Matches(labels.Set(o.Labels)))

@@ -72,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	case isRestored(app):
 		return r.retrier.Again(req), nil // until the rollout reconciler has written a status
 	case !follows(app, is):
-		r.watches.set(ctx, req.NamespacedName, nil)
+		r.watches.set(ctx, req.NamespacedName, nil, nil)
 		return r.settled(req, nil)
 	}
 	if wait := r.changes.wait(req.NamespacedName); wait > 0 && pinOf(app) != "" {
@@ -92,16 +92,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return r.outcome(ctx, req, app, content, err)
 }
 
-// take reads what an Application selects, if its user may place it. It starts the watches before it reads, so that no change is lost between. With follow OnRefresh
-// there are none.
+// take reads what an Application selects, if its user may place it. It starts the watches before it reads, so that no change is lost
+// between. With follow OnRefresh there are none.
 func (r *Reconciler) take(ctx context.Context, app *shipper.Application) (*content, error) {
 	if err := r.permitted(ctx, app); err != nil {
 		return nil, err
 	}
-	key := client.ObjectKeyFromObject(app)
+	key, asked := client.ObjectKeyFromObject(app), answers{}
 	watch := func(list []interest) {
 		if app.Spec.Template.Resources.Follow != shipper.FollowOnRefresh {
-			r.watches.set(ctx, key, list)
+			r.watches.set(ctx, key, list, asked)
 		}
 	}
 	queries, err := r.reader.queries(app)
@@ -183,7 +183,7 @@ func passing(err error) bool { return err != nil && resourcesnapshot.Passing(err
 
 // forget ends what is kept in memory for an Application.
 func (r *Reconciler) forget(ctx context.Context, app types.NamespacedName) {
-	r.watches.set(ctx, app, nil)
+	r.watches.set(ctx, app, nil, nil)
 	r.changes.take(app)
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -4,10 +4,12 @@ package selection
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,8 +22,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// syncTimeout bounds how long a pass blocks on new watches. A watch that is later makes another pass.
-const syncTimeout = 2 * time.Second
+const (
+	// syncTimeout bounds how long a pass blocks on new watches. A watch that is later makes another pass.
+	syncTimeout = 2 * time.Second
+	// forbiddenDelay is the time from a refused watch to the passes that replace it.
+	forbiddenDelay = 10 * time.Second
+)
 
 // watches are the metadata watches of what Applications select. They are a source of requests, and stop with the controller. They are safe
 // for concurrent use.
@@ -31,17 +37,17 @@ type watches struct {
 	rights  client.Writer
 	changes *changes
 
-	// starting is held while watches are started and stopped.
-	starting sync.Mutex
-	// everywhere has for each watched resource whether Shipper may list it in all namespaces. starting guards it.
+	mu    sync.Mutex
+	ctx   context.Context
+	queue workqueue.TypedRateLimitingInterface[ctrl.Request]
+	// everywhere has for each watched resource whether Shipper may list it in all namespaces.
 	everywhere map[schema.GroupVersionResource]bool
-
-	mu        sync.Mutex
-	ctx       context.Context
-	queue     workqueue.TypedRateLimitingInterface[ctrl.Request]
-	interests interests
-	running   map[place]*watch
+	interests  interests
+	running    map[place]*watch
 }
+
+// answers have what the API server has said in one pass: whether Shipper may list a place.
+type answers map[place]bool
 
 // watch is one of the watches.
 type watch struct {
@@ -64,9 +70,9 @@ func (w *watches) Start(ctx context.Context, queue workqueue.TypedRateLimitingIn
 }
 
 // set replaces what is watched for an Application; nil ends it. It returns when new watches have the present state, or after some time:
-// what changes after set returns makes a request.
-func (w *watches) set(ctx context.Context, app types.NamespacedName, list []interest) {
-	needed := w.start(ctx, app, list)
+// what changes after set returns makes a request. It adds to asked, which may be nil if list is.
+func (w *watches) set(ctx context.Context, app types.NamespacedName, list []interest, asked answers) {
+	needed := w.start(ctx, app, list, asked)
 	ctx, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
 	for _, running := range needed {
@@ -78,17 +84,21 @@ func (w *watches) set(ctx context.Context, app types.NamespacedName, list []inte
 	}
 }
 
-// start starts the watches that an Application needs, returns them, and stops those that none needs any more.
-func (w *watches) start(ctx context.Context, app types.NamespacedName, list []interest) []*watch {
-	w.starting.Lock()
-	defer w.starting.Unlock()
+// start starts the watches that an Application needs, returns them, and stops those that no Application needs any more.
+func (w *watches) start(ctx context.Context, app types.NamespacedName, list []interest, asked answers) []*watch {
+	list = distinct(list)
 	w.mu.Lock()
 	before := w.interests.byApp[app]
-	w.interests.set(app, list)
+	w.interests.set(app, list) // first, so that no other Application's pass stops the watches of list
 	w.mu.Unlock()
 	var needed []*watch
+	seen := map[place]bool{}
 	for _, one := range list {
-		if running := w.ensure(ctx, one.place); running != nil {
+		if seen[one.place] {
+			continue
+		}
+		seen[one.place] = true
+		if running := w.ensure(ctx, one.place, asked); running != nil {
 			needed = append(needed, running)
 		}
 	}
@@ -100,17 +110,13 @@ func (w *watches) start(ctx context.Context, app types.NamespacedName, list []in
 func (w *watches) known(app types.NamespacedName) []interest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.interests.byApp[app]
+	return slices.Clone(w.interests.byApp[app])
 }
 
-// ensure returns the watch of a place, and starts it if there is none. It is nil where Shipper may not list the place.
-func (w *watches) ensure(ctx context.Context, p place) *watch {
-	everywhere, known := w.everywhere[p.resource]
-	if !known {
-		if everywhere = w.mayList(ctx, place{p.resource, metav1.NamespaceAll}); everywhere || p.namespace != "" {
-			w.everywhere[p.resource] = everywhere
-		}
-	}
+// ensure returns the watch of a place, and starts it if there is none. It is nil where Shipper may not list the place. If the API server
+// does not say so, a watch of the place is tried, and the next pass asks again.
+func (w *watches) ensure(ctx context.Context, p place, asked answers) *watch {
+	everywhere, err := w.mayListEverywhere(ctx, p, asked)
 	if everywhere {
 		p.namespace = metav1.NamespaceAll
 	}
@@ -120,35 +126,74 @@ func (w *watches) ensure(ctx context.Context, p place) *watch {
 	if running != nil {
 		return running
 	}
-	if !everywhere && (p.namespace == "" || !w.mayList(ctx, p)) {
-		return nil
+	if !everywhere && err == nil {
+		if p.namespace == "" {
+			return nil
+		}
+		if allowed, err := w.mayList(ctx, p, asked); err == nil && !allowed {
+			return nil
+		}
 	}
 	return w.run(p)
 }
 
-// mayList asks, for refused requests in an audit log look like an attack. Only a refusal counts: a watch tries again by itself after
-// errors.
-func (w *watches) mayList(ctx context.Context, p place) bool {
+// mayListEverywhere asks, unless it is known, whether Shipper may list the resource of a place in all namespaces. An error is not kept.
+func (w *watches) mayListEverywhere(ctx context.Context, p place, asked answers) (bool, error) {
+	w.mu.Lock()
+	everywhere, known := w.everywhere[p.resource]
+	w.mu.Unlock()
+	if known {
+		return everywhere, nil
+	}
+	everywhere, err := w.mayList(ctx, place{p.resource, metav1.NamespaceAll}, asked)
+	if err == nil && (everywhere || p.namespace != "") {
+		w.mu.Lock()
+		w.everywhere[p.resource] = everywhere
+		w.mu.Unlock()
+	}
+	return everywhere, err
+}
+
+// mayList asks, for refused requests in an audit log look like an attack. It asks once for each place and pass, and holds no lock.
+func (w *watches) mayList(ctx context.Context, p place, asked answers) (bool, error) {
+	if allowed, known := asked[p]; known {
+		return allowed, nil
+	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
 			Verb: "list", Group: p.resource.Group, Version: p.resource.Version, Resource: p.resource.Resource, Namespace: p.namespace,
 		},
 	}}
-	err := w.rights.Create(ctx, review)
-	return err != nil || review.Status.Allowed
+	if err := w.rights.Create(ctx, review); err != nil {
+		log.FromContext(ctx).Error(err, "Shipper does not learn whether it may list selected objects", "resource", p.resource.String(),
+			"namespace", p.namespace)
+		return false, err
+	}
+	asked[p] = review.Status.Allowed
+	return review.Status.Allowed, nil
 }
 
-// run starts the watch of a place.
+// run starts the watch of a place unless another pass has.
 func (w *watches) run(p place) *watch {
 	informer := metadatainformer.NewFilteredMetadataInformer(w.client, p.resource, p.namespace, 0, nil, nil).Informer()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if running := w.running[p]; running != nil {
+		return running
+	}
 	ctx, stop := context.WithCancel(w.ctx)
-	logger := log.FromContext(w.ctx)
+	synced := make(chan struct{})
+	out := &watch{stop: stop, synced: synced}
+	logger := log.FromContext(w.ctx).WithValues("resource", p.resource.String(), "namespace", p.namespace)
 	// Both return errors only for informers that run already.
 	_ = informer.SetTransform(strip)
 	_ = informer.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		logger.V(1).Info("A watch of selected objects ended", "resource", p.resource.String(), "namespace", p.namespace, "reason", err.Error())
+		if apierrors.IsForbidden(err) {
+			logger.Info("Shipper may no longer watch selected objects; the Applications that select them are read again", "reason", err.Error())
+			w.drop(p, out)
+			return
+		}
+		logger.V(1).Info("A watch of selected objects ended", "reason", err.Error())
 	})
 	registration, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
 		AddFunc: func(o any, isInInitialList bool) {
@@ -159,8 +204,6 @@ func (w *watches) run(p place) *watch {
 		UpdateFunc: func(before, after any) { w.changed(p.resource, metadataOf(before), metadataOf(after)) },
 		DeleteFunc: func(o any) { w.changed(p.resource, metadataOf(o), nil) },
 	})
-	synced := make(chan struct{})
-	out := &watch{stop: stop, synced: synced}
 	w.running[p] = out
 	if err != nil { // never for an informer that was just made
 		close(synced)
@@ -186,7 +229,22 @@ func (w *watches) late(p place) {
 	w.mu.Lock()
 	apps := w.interests.at(p)
 	w.mu.Unlock()
-	w.enqueue(apps)
+	w.enqueue(apps, settle)
+}
+
+// drop ends a watch that the API server refuses, and makes requests for its Applications: their passes ask for the rights again.
+func (w *watches) drop(p place, refused *watch) {
+	w.mu.Lock()
+	refused.stop()
+	if w.running[p] != refused {
+		w.mu.Unlock()
+		return
+	}
+	delete(w.running, p)
+	delete(w.everywhere, p.resource)
+	apps := w.interests.at(p)
+	w.mu.Unlock()
+	w.enqueue(apps, forbiddenDelay)
 }
 
 // changed makes requests for the Applications that select an object.
@@ -197,16 +255,17 @@ func (w *watches) changed(resource schema.GroupVersionResource, before, after *m
 	w.mu.Lock()
 	apps := w.interests.of(resource, before, after)
 	w.mu.Unlock()
-	w.enqueue(apps)
+	w.enqueue(apps, settle)
 }
 
-func (w *watches) enqueue(apps []types.NamespacedName) {
+// enqueue makes requests for Applications after a delay, as for changed objects.
+func (w *watches) enqueue(apps []types.NamespacedName, delay time.Duration) {
 	w.mu.Lock()
 	queue := w.queue
 	w.mu.Unlock()
 	for _, app := range apps {
 		w.changes.add(app)
-		queue.AddAfter(ctrl.Request{NamespacedName: app}, settle)
+		queue.AddAfter(ctrl.Request{NamespacedName: app}, delay)
 	}
 }
 
