@@ -82,6 +82,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if !changed && r.isTaken(app) {
 		return r.settled(req, nil)
 	}
+	r.untake(req.NamespacedName) // a pass that fails leaves nothing to compare with
 	content, err := r.take(ctx, app)
 	if err == nil {
 		err = r.pin(ctx, app, rels, content, is, first)
@@ -185,6 +186,11 @@ func passing(err error) bool { return err != nil && resourcesnapshot.Passing(err
 func (r *Reconciler) forget(ctx context.Context, app types.NamespacedName) {
 	r.watches.set(ctx, app, nil, nil)
 	r.changes.take(app)
+	r.untake(app)
+}
+
+// untake makes the next pass read an Application.
+func (r *Reconciler) untake(app types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.taken, app)
