@@ -48,31 +48,66 @@ const (
 	listTTL = time.Minute
 	// maxLookUps bounds the look-ups of kinds that run, also after the requests that began them have ended.
 	maxLookUps = 8
+	// maxDiscoveries bounds those of kinds that were not found before: each makes the mapper discover the API server's groups.
+	maxDiscoveries = 2
+	// missingTTL is how long the API server is not asked again for a kind that it does not serve.
+	missingTTL = 5 * time.Second
+	// maxMissing bounds the kinds that are remembered as not served.
+	maxMissing = 1024
 )
 
 // Discovered finds kinds by discovery. mapper has to look a kind up again that it does not know, as that of controller-runtime does.
 func Discovered(mapper meta.RESTMapper, api discovery.DiscoveryInterface, now clock.PassiveClock) Kinds {
-	return &discovered{mapper: mapper, api: api, clock: now, slots: semaphore.NewWeighted(maxLookUps)}
+	return &discovered{
+		mapper: mapper, api: api, clock: now,
+		slots: semaphore.NewWeighted(maxLookUps), discoveries: semaphore.NewWeighted(maxDiscoveries),
+		served: map[look]bool{}, missing: map[look]time.Time{},
+	}
+}
+
+// look is what a look-up asks for.
+type look struct {
+	schema.GroupKind
+	version string
 }
 
 type discovered struct {
 	mapper meta.RESTMapper
 	api    discovery.DiscoveryInterface
 	clock  clock.PassiveClock
-	slots  *semaphore.Weighted
+	// slots are for what the mapper has found before and for lists, discoveries for other kinds.
+	slots, discoveries *semaphore.Weighted
 
 	lock   sync.Mutex
 	listed []Kind
 	at     time.Time
+	served map[look]bool
+	// missing has when a kind was found not to be served.
+	missing map[look]time.Time
 }
 
-// Find asks the mapper.
+// Find asks the mapper. Kinds that were never found cannot delay the look-ups of others.
 func (d *discovered) Find(ctx context.Context, gk schema.GroupKind, version string) (Kind, error) {
 	var versions []string
 	if version != "" {
 		versions = []string{version}
 	}
-	found, err := within(ctx, d.slots, func() (*meta.RESTMapping, error) { return d.mapper.RESTMapping(gk, versions...) })
+	this, slots := look{gk, version}, d.discoveries
+	served, missing := d.remembered(this)
+	switch {
+	case missing:
+		return Kind{}, ErrNotServed
+	case served:
+		slots = d.slots
+	}
+	found, err := within(ctx, slots, func() (*meta.RESTMapping, error) {
+		if _, missing := d.remembered(this); missing { // since it has a slot
+			return nil, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions}
+		}
+		found, err := d.mapper.RESTMapping(gk, versions...)
+		d.remember(this, err)
+		return found, err
+	})
 	switch {
 	case meta.IsNoMatchError(err):
 		return Kind{}, ErrNotServed
@@ -83,6 +118,31 @@ func (d *discovered) Find(ctx context.Context, gk schema.GroupKind, version stri
 		GroupVersionKind: found.GroupVersionKind, Resource: found.Resource.Resource,
 		Namespaced: found.Scope.Name() == meta.RESTScopeNameNamespace,
 	}, nil
+}
+
+// remembered reports what recent look-ups have found.
+func (d *discovered) remembered(this look) (served, missing bool) {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	at, missing := d.missing[this]
+	return d.served[this], missing && d.clock.Since(at) < missingTTL
+}
+
+// remember keeps whether a kind is served; an error of another kind says nothing.
+func (d *discovered) remember(this look, err error) {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	switch {
+	case err == nil:
+		d.served[this] = true
+		delete(d.missing, this)
+	case meta.IsNoMatchError(err):
+		if len(d.missing) >= maxMissing {
+			clear(d.missing)
+		}
+		delete(d.served, this)
+		d.missing[this] = d.clock.Now()
+	}
 }
 
 // InNamespaces asks the API server at most once in listTTL. Groups whose own server does not respond are left out.

@@ -5,7 +5,10 @@ package resources_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	fakediscovery "k8s.io/client-go/discovery/fake"
 	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
 
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/webhook/resources"
@@ -49,6 +53,56 @@ func TestKindsAreFoundByDiscovery(t *testing.T) {
 		if diff := cmp.Diff([]resources.Kind{want}, listed); diff != "" || err != nil {
 			t.Errorf("%v, kinds (-want +got):\n%s", err, diff)
 		}
+	}
+}
+
+// counting hangs for kinds of the group hangs.example.com, and counts the look-ups.
+type counting struct {
+	meta.RESTMapper
+	lookUps atomic.Int32
+}
+
+func (c *counting) RESTMapping(gk schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	if c.lookUps.Add(1); gk.Group == "hangs.example.com" {
+		select {}
+	}
+	return c.RESTMapper.RESTMapping(gk, versions...)
+}
+
+func TestInventedKindsDoNotDelayOthers(t *testing.T) {
+	known := meta.NewDefaultRESTMapper([]schema.GroupVersion{{Version: "v1"}, {Group: "example.com", Version: "v1"}})
+	configMap := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	known.Add(configMap, meta.RESTScopeNamespace)
+	mapper, clock := &counting{RESTMapper: known}, clocktesting.NewFakeClock(time.Unix(1, 0))
+	kinds := resources.Discovered(mapper, nil, clock)
+	find := func(gk schema.GroupKind) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		_, err := kinds.Find(ctx, gk, "")
+		return err
+	}
+	widget := schema.GroupKind{Group: "example.com", Kind: "Widget"}
+	for range 3 {
+		if err := find(widget); !errors.Is(err, resources.ErrNotServed) {
+			t.Fatalf("a kind that is not served: %v", err)
+		}
+	}
+	if got := mapper.lookUps.Load(); got != 1 {
+		t.Errorf("%d look-ups are made of one kind", got)
+	}
+	known.Add(widget.WithVersion("v1"), meta.RESTScopeNamespace)
+	clock.Step(5 * time.Second)
+	if err := errors.Join(find(widget), find(configMap.GroupKind())); err != nil {
+		t.Errorf("kinds that are served: %v", err)
+	}
+	for i := range 10 {
+		gk := schema.GroupKind{Group: "hangs.example.com", Kind: fmt.Sprintf("Kind%d", i)}
+		if err := find(gk); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("a look-up that hangs: %v", err)
+		}
+	}
+	if err := find(configMap.GroupKind()); err != nil {
+		t.Errorf("a kind that was found before: %v", err)
 	}
 }
 
