@@ -71,8 +71,21 @@ var usualKinds = []schema.GroupKind{
 // definitions are the CustomResourceDefinitions. A new one is a sign of new objects in a namespace that is selected with its content.
 var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// digestAnnotation is the only annotation that a watch keeps: a hash of those that the object has.
-const digestAnnotation = "digest"
+// A watch keeps no other annotations than these.
+const (
+	// digestAnnotation is a hash of those that the object has.
+	digestAnnotation = "digest"
+	// statusAnnotation and fieldsAnnotation are hashes of managedFields: of those of the status, and of the others. Only objects without a
+	// generation have them.
+	statusAnnotation, fieldsAnnotation = "status", "fields"
+)
+
+// digest hashes a value that has no encoding error. Keys of maps are sorted.
+func digest(value any) string {
+	sum := fnv.New64a()
+	_ = json.NewEncoder(sum).Encode(value)
+	return strconv.FormatUint(sum.Sum64(), 36)
+}
 
 // strip reduces an object to what decides whether its content has changed. Watches of large namespaces would take much memory otherwise.
 func strip(object any) (any, error) {
@@ -80,14 +93,22 @@ func strip(object any) (any, error) {
 	if !ok {
 		return object, nil // the mark of a deletion that the watch has missed
 	}
-	sum := fnv.New64a()
-	// A map of texts has no encoding error. Keys are sorted.
-	_ = json.NewEncoder(sum).Encode(o.Annotations)
 	out := &metav1.PartialObjectMetadata{TypeMeta: o.TypeMeta, ObjectMeta: metav1.ObjectMeta{
 		Name: o.Name, Namespace: o.Namespace, UID: o.UID, ResourceVersion: o.ResourceVersion, Generation: o.Generation,
 		DeletionTimestamp: o.DeletionTimestamp, Labels: o.Labels,
-		Annotations: map[string]string{digestAnnotation: strconv.FormatUint(sum.Sum64(), 36)},
+		Annotations: map[string]string{digestAnnotation: digest(o.Annotations)},
 	}}
+	if o.Generation == 0 {
+		var status, fields []metav1.ManagedFieldsEntry
+		for _, entry := range o.ManagedFields {
+			if entry.Subresource == "status" {
+				status = append(status, entry)
+			} else {
+				fields = append(fields, entry)
+			}
+		}
+		out.Annotations[statusAnnotation], out.Annotations[fieldsAnnotation] = digest(status), digest(fields)
+	}
 	if owner := metav1.GetControllerOf(o); owner != nil {
 		out.OwnerReferences = []metav1.OwnerReference{*owner}
 	}
@@ -106,13 +127,20 @@ func concerns(before, after *metav1.PartialObjectMetadata) bool {
 		return true
 	case before.ResourceVersion == after.ResourceVersion:
 		return false // a watch that began again
-	case after.Generation == 0:
+	case after.Generation == 0 && !statusWritten(before, after):
 		return true // the API server does not count the changes of this kind
 	default: // otherwise a status was written
 		return before.Generation != after.Generation || !labels.Equals(before.Labels, after.Labels) ||
 			before.Annotations[digestAnnotation] != after.Annotations[digestAnnotation] ||
 			(before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil)
 	}
+}
+
+// statusWritten reports whether only a status was written of an object without a generation, such as a HorizontalPodAutoscaler. Another
+// write changes other managedFields, but for one by the same manager, of the same fields, in the same second: that changes neither.
+func statusWritten(before, after *metav1.PartialObjectMetadata) bool {
+	return before.Annotations[statusAnnotation] != after.Annotations[statusAnnotation] &&
+		before.Annotations[fieldsAnnotation] == after.Annotations[fieldsAnnotation]
 }
 
 // interests are the interests of Applications, by place. The zero value has none.

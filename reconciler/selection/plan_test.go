@@ -290,6 +290,16 @@ func TestOnlyChangesThatMayChangeContentConcern(t *testing.T) {
 		return small
 	}
 	before := stripped(func(*metav1.PartialObjectMetadata) {})
+	// autoscaler is without a generation. Its spec and its status were written at a second.
+	autoscaler := func(version string, spec, status int64) *metav1.PartialObjectMetadata {
+		return stripped(func(o *metav1.PartialObjectMetadata) {
+			at := func(second int64) *metav1.Time { return new(metav1.Unix(second, 0)) }
+			o.ResourceVersion, o.Generation = version, 0
+			o.ManagedFields = []metav1.ManagedFieldsEntry{
+				{Manager: "kubectl", Time: at(spec)}, {Manager: "kube-controller-manager", Subresource: "status", Time: at(status)},
+			}
+		})
+	}
 	always := true
 	for sentence, tc := range map[string]struct {
 		before, after *metav1.PartialObjectMetadata
@@ -309,6 +319,10 @@ func TestOnlyChangesThatMayChangeContentConcern(t *testing.T) {
 			stripped(func(o *metav1.PartialObjectMetadata) { o.Generation = 0 }),
 			stripped(func(o *metav1.PartialObjectMetadata) { o.ResourceVersion, o.Generation = "2", 0 }), true,
 		},
+		"a status without a generation is written":               {autoscaler("1", 1, 1), autoscaler("2", 1, 2), false},
+		"a spec without a generation is written":                 {autoscaler("1", 1, 1), autoscaler("2", 2, 1), true},
+		"a spec and a status without a generation are":           {autoscaler("1", 1, 1), autoscaler("2", 2, 2), true},
+		"a spec without a generation is written within a second": {autoscaler("1", 1, 1), autoscaler("2", 1, 1), true},
 		"a controller makes it": {
 			nil, stripped(func(o *metav1.PartialObjectMetadata) {
 				o.OwnerReferences = []metav1.OwnerReference{{Kind: "Deployment", Name: "x", Controller: &always}}
