@@ -217,9 +217,8 @@ func (r *reader) get(ctx context.Context, q query, budget *budget) (found, error
 	if err != nil {
 		return out, notRead(q, "get", err)
 	}
-	if q.withContent && o.GetDeletionTimestamp() != nil {
-		return out, problemf(shipper.SelectionNotReadable, retry.Wait,
-			"Namespace %s is being deleted: its content is not taken any more, and what is placed stays", q.name)
+	if err := r.terminating(q, o); err != nil {
+		return out, err
 	}
 	if reason, skip := r.policy.Skip(o); skip {
 		out.note = objects.KeyOf(o).String() + " is left out: " + reason
@@ -227,6 +226,16 @@ func (r *reader) get(ctx context.Context, q query, budget *budget) (found, error
 	}
 	err = out.add(o, budget)
 	return out, err
+}
+
+// terminating is the *problem of a Namespace that is selected with its content and is being deleted: its content goes object by
+// object, and must not be removed so from clusters.
+func (r *reader) terminating(q query, o *unstructured.Unstructured) error {
+	if !q.withContent || o.GetDeletionTimestamp() == nil || r.policy.Refused(q.gvk, "", o.GetName()) != nil {
+		return nil
+	}
+	return problemf(shipper.SelectionNotReadable, retry.Wait,
+		"Namespace %s is being deleted: nothing is taken until it is gone, and what is placed stays", o.GetName())
 }
 
 // list reads objects in pages.
@@ -243,6 +252,9 @@ func (r *reader) list(ctx context.Context, q query, budget *budget) (found, erro
 			return out, notRead(q, "list", err)
 		}
 		for i := range list.Items {
+			if err := r.terminating(q, &list.Items[i]); err != nil {
+				return out, err
+			}
 			if _, skip := r.policy.Skip(&list.Items[i]); skip {
 				continue
 			}

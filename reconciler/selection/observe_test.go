@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -116,6 +117,54 @@ func TestObjectsThatTwoQueriesFindCountOnce(t *testing.T) {
 	found, err := r.read(t.Context(), []query{q, q})
 	if err != nil || len(found[1].objects) != 1500 {
 		t.Fatalf("%d results, %v", len(found), err)
+	}
+}
+
+// ending is an API server with one Namespace, which is being deleted.
+type ending struct{ client.Reader }
+
+func (ending) namespace() unstructured.Unstructured {
+	o := object("Namespace", "", "work", "")
+	o.SetDeletionTimestamp(new(metav1.Unix(1, 0)))
+	return o
+}
+
+// Get is client.Reader.
+func (e ending) Get(_ context.Context, _ client.ObjectKey, to client.Object, _ ...client.GetOption) error {
+	if out, ok := to.(*unstructured.Unstructured); ok {
+		*out = e.namespace()
+	}
+	return nil
+}
+
+// List is client.Reader.
+func (e ending) List(_ context.Context, to client.ObjectList, _ ...client.ListOption) error {
+	if out, ok := to.(*unstructured.UnstructuredList); ok {
+		out.Items = []unstructured.Unstructured{e.namespace()}
+	}
+	return nil
+}
+
+func TestNothingIsTakenWhileASelectedNamespaceIsBeingDeleted(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		selector shipper.ResourceSelector
+		stops    bool
+	}{
+		"by name":                 {shipper.ResourceSelector{Kind: "Namespace", Name: "work"}, true},
+		"by labels":               {shipper.ResourceSelector{Kind: "Namespace", LabelSelector: &metav1.LabelSelector{}}, true},
+		"without content":         {shipper.ResourceSelector{Kind: "Namespace", Content: shipper.ContentNone}, false},
+		"by name without content": {shipper.ResourceSelector{Kind: "Namespace", Name: "work", Content: shipper.ContentNone}, false},
+	} {
+		r := newReader(ending{}, coreMapper(), nil, objects.Policy{})
+		queries, err := r.queries(selecting(tc.selector))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = r.read(t.Context(), queries)
+		p, ok := errors.AsType[*problem](err)
+		if ok != tc.stops || ok && p.reason != shipper.SelectionNotReadable || !ok && err != nil {
+			t.Errorf("%s: reading ends with %v", sentence, err)
+		}
 	}
 }
 
