@@ -44,7 +44,7 @@ func TestResourcesAreAdmittedWithTheRightsOfTheirAuthor(t *testing.T) {
 	}
 
 	other := app.DeepCopy()
-	other.Spec.Template.Resources.Select[0] = shipper.ResourceSelector{Kind: "Secret", Namespace: "payments"}
+	other.Spec.Template.Resources.Select[0] = shipper.ResourceSelector{Kind: "Secret", Namespace: "payments", Name: "web"}
 	checkRefused(t, placer.Update(t.Context(), other), refused{403, `you may not place namespaces "payments" on clusters`})
 	pinned := app.DeepCopy()
 	ask.PinnedTo("a")(pinned)

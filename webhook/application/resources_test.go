@@ -50,7 +50,7 @@ func admit(t testing.TB, hook *application.Webhook, req *admission.Request) (*sh
 
 var (
 	ownMap     = shipper.ResourceSelector{Kind: "ConfigMap", Name: "web"}
-	ownSecrets = shipper.ResourceSelector{Kind: "Secret"}
+	ownSecrets = shipper.ResourceSelector{Kind: "Secret", LabelSelector: &metav1.LabelSelector{}}
 	roles      = shipper.ResourceSelector{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole", Name: "admin"}
 )
 
@@ -68,7 +68,7 @@ func TestATenantCannotPlaceWhatBelongsToOthers(t *testing.T) {
 		message string
 	}{
 		"every Secret of another namespace": {
-			ask.Create("dev", ask.Application(ask.Placing(shipper.ResourceSelector{Kind: "Secret", Namespace: "payments"}))),
+			ask.Create("dev", ask.Application(ask.Placing(shipper.ResourceSelector{Kind: "Secret", Name: "a", Namespace: "payments"}))),
 			denied + `you may not place namespaces "payments" on clusters: that needs the verb "place" on it; ` +
 				"kubectl create clusterrole place-payments --verb=place --resource=namespaces --resource-name=payments; " +
 				"kubectl create clusterrolebinding place-payments --clusterrole=place-payments --user=dev",

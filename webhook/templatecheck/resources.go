@@ -136,8 +136,14 @@ func validateSelector(s *shipper.ResourceSelector, path *field.Path) field.Error
 		}
 		errs = append(errs, metav1validation.ValidateLabelSelector(s.LabelSelector, metav1validation.LabelSelectorValidationOptions{}, at)...)
 	}
-	errs = append(errs, oneOf(path.Child("content"), s.Content, shipper.ContentAll, shipper.ContentNone)...)
 	isNamespace := s.Group == "" && s.Kind == "Namespace"
+	isSecret := s.Group == "" && s.Kind == "Secret"
+	// A forgotten field must not select every Namespace or Secret.
+	if s.Name == "" && s.LabelSelector == nil && (isNamespace || isSecret) {
+		errs = append(errs, field.Required(path.Child("labelSelector"), fmt.Sprintf(
+			"name one %s in name, or write labelSelector: {} for all", s.Kind)))
+	}
+	errs = append(errs, oneOf(path.Child("content"), s.Content, shipper.ContentAll, shipper.ContentNone)...)
 	if s.Content != "" && !isNamespace {
 		errs = append(errs, field.Forbidden(path.Child("content"), "only for Namespaces"))
 	}

@@ -123,9 +123,20 @@ func TestTemplatesWithResources(t *testing.T) {
 		},
 		"content of a Namespace": {edit: selecting(shipper.ResourceSelector{Kind: "Namespace", Name: "a", Content: "None"})},
 		"a Namespace in a namespace": {
-			selecting(shipper.ResourceSelector{Kind: "Namespace", Namespace: "a"}),
+			selecting(shipper.ResourceSelector{Kind: "Namespace", Namespace: "a", LabelSelector: labels}),
 			"t.resources.select[0].namespace: Forbidden: a Namespace is in no namespace: give its name in name",
 		},
+		"all Namespaces by nothing": {
+			selecting(shipper.ResourceSelector{Kind: "Namespace", Content: "None"}),
+			"t.resources.select[0].labelSelector: Required value: name one Namespace in name, or write labelSelector: {} for all",
+		},
+		"all Secrets by nothing": {
+			selecting(shipper.ResourceSelector{Kind: "Secret"}),
+			"t.resources.select[0].labelSelector: Required value: name one Secret in name, or write labelSelector: {} for all",
+		},
+		"all Secrets by a labelSelector": {edit: selecting(shipper.ResourceSelector{Kind: "Secret", LabelSelector: &metav1.LabelSelector{}})},
+		"Secrets of another group":       {edit: selecting(shipper.ResourceSelector{Group: "example.com", Kind: "Secret"})},
+		"all ConfigMaps":                 {edit: selecting(shipper.ResourceSelector{Kind: "ConfigMap"})},
 		"an operator that is none": {
 			selecting(shipper.ResourceSelector{Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{
 				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "NotExists"}},

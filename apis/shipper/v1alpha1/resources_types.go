@@ -35,8 +35,10 @@ type Resources struct {
 	Ready []ReadyRule `json:"ready,omitempty"`
 }
 
-// ResourceSelector selects objects of one kind: the one called name, those with the labels, or, without both, all.
+// ResourceSelector selects objects of one kind: the one called name, those with the labels, or, without both, all. All Namespaces, and all
+// Secrets of a namespace, are selected only by labelSelector: {}.
 // +kubebuilder:validation:XValidation:rule="!(has(self.name) && has(self.labelSelector))",message="give a name or a labelSelector, not both",fieldPath=".labelSelector",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="has(self.name) || has(self.labelSelector) || has(self.group) && size(self.group) > 0 || !(self.kind in ['Namespace', 'Secret'])",message="name one, or write labelSelector: {} for all: Namespaces and Secrets are not selected by their kind alone",fieldPath=".labelSelector",reason=FieldValueRequired
 type ResourceSelector struct {
 	// group of the kind; empty for the core group.
 	// +optional
@@ -45,6 +47,7 @@ type ResourceSelector struct {
 
 	// version in which the objects are read. Absent means the one that the API server prefers.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Version string `json:"version,omitempty"`
 
@@ -55,15 +58,18 @@ type ResourceSelector struct {
 
 	// namespace of the objects. Absent means that of the Application; kinds without a namespace have none.
 	// +optional
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 
-	// name of the object.
+	// name of the object. Absent means that labelSelector selects.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="self != ''",message="leave an empty name out: labelSelector: {} selects all objects of the kind"
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
-	// labelSelector selects by labels.
+	// labelSelector selects by labels; {} selects all objects of the kind. Required for Namespaces and Secrets without a name.
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 

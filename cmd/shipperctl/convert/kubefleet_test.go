@@ -3,10 +3,12 @@
 package convert
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
@@ -197,6 +199,20 @@ func TestTheNamespaceOfAnApplication(t *testing.T) {
 				t.Errorf("the namespace is %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestSelectorsOfAllNamespacesAndSecretsSaySo(t *testing.T) {
+	all := &metav1.LabelSelector{}
+	for _, from := range []resourceSelector{{Kind: "Namespace"}, {Kind: "Secret"}} {
+		if got := from.convert("", "work", settings{}, &report{}); !reflect.DeepEqual(got.LabelSelector, all) {
+			t.Errorf("%s becomes %+v, want labelSelector: {}", from.Kind, got)
+		}
+	}
+	for _, from := range []resourceSelector{{Kind: "Namespace", Name: "a"}, {Kind: "ConfigMap"}, {Group: "example.com", Kind: "Secret"}} {
+		if got := from.convert("", "work", settings{}, &report{}); got.LabelSelector != nil {
+			t.Errorf("%+v becomes %+v, want no labelSelector", from, got)
+		}
 	}
 }
 

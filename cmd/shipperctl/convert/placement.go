@@ -113,6 +113,10 @@ func (s *resourceSelector) convert(field, namespace string, with settings, repor
 	if s.isPreferred() {
 		out.Version = ""
 	}
+	isSecret := s.Group == "" && s.Kind == "Secret"
+	if (s.isNamespace() || isSecret) && s.Name == "" && s.LabelSelector == nil {
+		out.LabelSelector = &metav1.LabelSelector{} // an Application without it is refused
+	}
 	if s.Group == fleetPlacements {
 		out.Group, out.Version, out.Kind = shipper.GroupName, "", kindOfEnvelopes
 		if s.Kind == clusterEnvelope && namespace != with.home() {

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+)
+
+// schemaErrors are what the API server finds wrong in an object by the CRD of its kind, sorted.
+func schemaErrors(t *testing.T, crd, object string) []string {
+	t.Helper()
+	raw, err := os.ReadFile("../../../manifests/crd/shipper.booking.com_" + crd + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var definition apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(raw, &definition); err != nil {
+		t.Fatal(err)
+	}
+	var props apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(
+		definition.Spec.Versions[0].Schema.OpenAPIV3Schema, &props, nil); err != nil {
+		t.Fatal(err)
+	}
+	structural, err := schema.NewStructural(&props)
+	if err != nil {
+		t.Fatal(err)
+	}
+	validator, _, err := validation.NewSchemaValidator(&props)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var content map[string]any
+	if err := yaml.Unmarshal([]byte(object), &content); err != nil {
+		t.Fatal(err)
+	}
+	errs := validation.ValidateCustomResource(nil, content, validator)
+	more, _ := schemacel.NewValidator(structural, true, celconfig.PerCallLimit).Validate(
+		t.Context(), nil, structural, content, nil, celconfig.RuntimeCELCostBudget)
+	var out []string
+	for _, err := range append(errs, more...) {
+		out = append(out, err.Error())
+	}
+	slices.Sort(out)
+	return out
+}
+
+// expect compares errors with those that are wanted.
+func expect(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("errors:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestSelectorsInTheSchema(t *testing.T) {
+	const (
+		at       = "spec.template.resources.select[0]"
+		nameIt   = at + ".labelSelector: Required value: name one, or write labelSelector: {} for all: "
+		ofItself = "Namespaces and Secrets are not selected by their kind alone"
+	)
+	short := func(name string) string {
+		return at + "." + name + `: Invalid value: "": ` + at + "." + name + " in body should be at least 1 chars long"
+	}
+	for selector, want := range map[string][]string{
+		`{kind: ConfigMap}`:                               nil,
+		`{kind: ConfigMap, labelSelector: {}}`:            nil,
+		`{kind: Secret, labelSelector: {}}`:               nil,
+		`{kind: Namespace, name: work}`:                   nil,
+		`{group: example.com, kind: Secret}`:              nil,
+		`{kind: Namespace}`:                               {nameIt + ofItself},
+		`{group: "", kind: Secret}`:                       {nameIt + ofItself},
+		`{kind: ConfigMap, name: web, namespace: ""}`:     {short("namespace")},
+		`{kind: ConfigMap, name: web, version: ""}`:       {short("version")},
+		`{kind: ConfigMap, name: web, labelSelector: {}}`: {at + ".labelSelector: Forbidden: give a name or a labelSelector, not both"},
+		`{kind: Secret, name: ""}`: {short("name"), at + `.name: Invalid value: "": leave an empty name out: ` +
+			"labelSelector: {} selects all objects of the kind"},
+	} {
+		t.Run(selector, func(t *testing.T) {
+			expect(t, schemaErrors(t, "applications", `{spec: {template: {resources: {select: [`+selector+`]},
+				clusterRequirements: {regions: [{name: local}]}, strategy: {}}}}`), want...)
+		})
+	}
+}
