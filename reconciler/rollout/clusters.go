@@ -194,13 +194,10 @@ func replaced(in placement.Input, current, going []string) []string {
 }
 
 // paced are the clusters that a Release has next, and those it keeps when the step is achieved in all of them. Of resources, while
-// clusters leave, so many are added as maxSurge lets it have beyond those it wants; one at least, since none leaves before another came.
+// clusters leave, so many are added as maxSurge lets it have beyond those it wants.
 func paced(env *shipper.ReleaseEnvironment, has, wanted []string) (next, end []string) {
 	added, leaving := without(wanted, has), without(has, wanted)
 	room := max(len(wanted)+strategy.Surge(env, len(wanted))-len(has), 0)
-	if len(has) <= len(wanted) {
-		room = max(room, 1)
-	}
 	if env.Resources == nil || len(added) <= room {
 		return union(has, wanted), wanted
 	}

@@ -51,9 +51,11 @@ func (w *Webhook) preview(
 		}
 	}
 	incumbent := strategy.LastComplete(p.existing)
-	lines := []string{rollingOf(env)}
+	var lines []string
 	if env.Resources == nil {
 		lines = w.steps(ctx, env, p.next, incumbent, p.choice.Chosen)
+	} else if line := describeRolling(env, p.existing, len(p.choice.Chosen)); line != "" {
+		lines = append(lines, line)
 	}
 	for _, line := range lines {
 		a.Warn(shipper.Planned+"%s", line)
@@ -64,22 +66,18 @@ func (w *Webhook) preview(
 	return w.previewBlocks(ctx, req, a, app, old)
 }
 
-// defaultRolling is what maxUnavailable and maxSurge are when they are absent.
-const defaultRolling = "25%"
-
-// rollingOf describes how many clusters a Release with resources changes at the same time.
-func rollingOf(env *shipper.ReleaseEnvironment) string {
-	unavailable, surge := defaultRolling, defaultRolling
-	if s := env.Strategy; s != nil && s.Rolling != nil {
-		if s.Rolling.MaxUnavailable != nil {
-			unavailable = s.Rolling.MaxUnavailable.String()
-		}
-		if s.Rolling.MaxSurge != nil {
-			surge = s.Rolling.MaxSurge.String()
-		}
+// describeRolling describes how many clusters a Release with resources changes at the same time; empty when it has none yet.
+func describeRolling(env *shipper.ReleaseEnvironment, existing []*shipper.Release, clusters int) string {
+	switch {
+	case clusters == 0:
+		return ""
+	case env.Apply != nil && env.Apply.Type == shipper.ApplyReportDiff:
+		return fmt.Sprintf("of %s, all are compared at the same time, and nothing is written", count(clusters, "cluster"))
+	case len(existing) == 0:
+		return fmt.Sprintf("of %s, all are written at the same time: none has an earlier version", count(clusters, "cluster"))
 	}
-	return fmt.Sprintf("clusters change a few at a time: %s may be without a ready version, and %s more than chosen may have one",
-		unavailable, surge)
+	return fmt.Sprintf("of %s, at most %d may be without a ready version at the same time; while clusters leave, at most %d more may have one",
+		count(clusters, "cluster"), strategy.Slots(env, clusters), strategy.Surge(env, clusters))
 }
 
 // describePinned describes the pinned chart, or resources.

@@ -364,7 +364,7 @@ func TestPlansOfResources(t *testing.T) {
 		shipper.MakesRelease + next,
 		shipper.PlannedRelease + next + " of resources, sha256 " + strings.Repeat("a", 64),
 		shipper.Planned + "1 cluster: here",
-		shipper.Planned + "clusters change a few at a time: 25% may be without a ready version, and 25% more than chosen may have one",
+		shipper.Planned + "of 1 cluster, all are written at the same time: none has an earlier version",
 	}
 	if diff := cmp.Diff(want, a.Warnings()); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)

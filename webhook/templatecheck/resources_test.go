@@ -84,10 +84,15 @@ func TestTemplatesWithResources(t *testing.T) {
 				"t.strategy.previewWhenIdle: Forbidden: resources have no preview Service\n" +
 				"t.strategy.firstRelease: Forbidden: resources have no steps to begin with",
 		},
-		"rolling bounds": {edit: rolling(number(0), text("100%"))},
-		"no cluster may be changed": {
-			rolling(text("0%"), number(0)),
-			`t.strategy.rolling.maxUnavailable: Invalid value: "0%": is 0, and maxSurge is 0: then no cluster could ever move`,
+		"rolling bounds":      {edit: rolling(number(1), text("100%"))},
+		"no cluster is added": {edit: rolling(text("1%"), number(0))},
+		"no cluster may be changed, by a percentage": {
+			rolling(text("0%"), number(1)),
+			`t.strategy.rolling.maxUnavailable: Invalid value: "0%": objects are changed in place: at least 1`,
+		},
+		"no cluster may be changed, by a number": {
+			rolling(number(0), number(1)),
+			`t.strategy.rolling.maxUnavailable: Invalid value: "0": objects are changed in place: at least 1`,
 		},
 		"more than all clusters": {
 			rolling(text("101%"), number(1)),

@@ -49,12 +49,12 @@ func validateRolling(r *shipper.RollingClusters, path *field.Path) field.ErrorLi
 	if r == nil {
 		return nil
 	}
-	errs := append(validateBound(r.MaxUnavailable, path.Child("maxUnavailable")), validateBound(r.MaxSurge, path.Child("maxSurge"))...)
-	if len(errs) == 0 && isZero(r.MaxUnavailable) && isZero(r.MaxSurge) {
-		errs = append(errs, field.Invalid(path.Child("maxUnavailable"), r.MaxUnavailable.String(),
-			"is 0, and maxSurge is 0: then no cluster could ever move"))
+	at := path.Child("maxUnavailable")
+	errs := validateBound(r.MaxUnavailable, at)
+	if len(errs) == 0 && isZero(r.MaxUnavailable) {
+		errs = append(errs, field.Invalid(at, r.MaxUnavailable.String(), "objects are changed in place: at least 1"))
 	}
-	return errs
+	return append(errs, validateBound(r.MaxSurge, path.Child("maxSurge"))...)
 }
 
 // percentForm is the format of percentages.

@@ -80,7 +80,7 @@ func placedNowhere(r Release) bool {
 // A cluster without an earlier version, and one that cannot be reached, takes no slot. A Release that completed goes back to all its
 // clusters at once.
 func (p *placing) takeOver() {
-	free := p.slots() - p.taken()
+	free := Slots(&p.contender().Release.Spec.Environment, len(p.clusters)) - p.taken()
 	p.next = nil
 	for _, cluster := range p.clusters {
 		switch {
@@ -103,26 +103,34 @@ func (p *placing) takeOver() {
 // unpaced reports whether all clusters may change at the same time.
 func (p *placing) unpaced() bool {
 	rel := p.contender().Release
-	apply := rel.Spec.Environment.Apply
-	return Complete(rel) || p.Returning || apply != nil && apply.Type == shipper.ApplyReportDiff
+	return Complete(rel) || p.Returning || onlyReports(&rel.Spec.Environment)
 }
 
-// slots is how many clusters may be without a ready version at the same time; at least 1.
-func (p *placing) slots() int {
+// onlyReports reports whether a Release with resources writes nothing into its clusters.
+func onlyReports(env *shipper.ReleaseEnvironment) bool {
+	return env.Apply != nil && env.Apply.Type == shipper.ApplyReportDiff
+}
+
+// Slots is how many of so many clusters may be without a ready version at the same time; at least 1, and all when nothing is written.
+func Slots(env *shipper.ReleaseEnvironment, clusters int) int {
+	if onlyReports(env) {
+		return max(clusters, 1)
+	}
 	var bound *intstr.IntOrString
-	if rolling := rollingOf(&p.contender().Release.Spec.Environment); rolling != nil {
+	if rolling := rollingOf(env); rolling != nil {
 		bound = rolling.MaxUnavailable
 	}
-	return max(scaled(bound, len(p.clusters)), 1)
+	return max(scaled(bound, clusters), 1)
 }
 
-// Surge is how many more clusters than the number given a Release with resources may have while some leave it.
+// Surge is how many more clusters than the number given a Release with resources may have while some leave it; at least 1, because a
+// replacement is placed before a cluster is emptied.
 func Surge(env *shipper.ReleaseEnvironment, clusters int) int {
 	var bound *intstr.IntOrString
 	if rolling := rollingOf(env); rolling != nil {
 		bound = rolling.MaxSurge
 	}
-	return scaled(bound, clusters)
+	return max(scaled(bound, clusters), 1)
 }
 
 func rollingOf(env *shipper.ReleaseEnvironment) *shipper.RollingClusters {

@@ -167,6 +167,36 @@ func TestANewReleaseOfResourcesTakesClustersOneAfterAnother(t *testing.T) {
 	}
 }
 
+func TestBoundsOfClustersInNumbers(t *testing.T) {
+	of := func(bound string) *shipper.RolloutStrategy {
+		n := intstr.Parse(bound)
+		return &shipper.RolloutStrategy{Rolling: &shipper.RollingClusters{MaxUnavailable: &n, MaxSurge: &n}}
+	}
+	for name, tc := range map[string]struct {
+		strategy *shipper.RolloutStrategy
+		clusters int
+		want     int
+	}{
+		"a quarter by default":        {nil, 8, 2},
+		"rounded up":                  {&shipper.RolloutStrategy{}, 9, 3},
+		"a number":                    {of("3"), 2, 3},
+		"a percentage":                {of("50%"), 9, 5},
+		"0 counts as 1":               {of("0"), 9, 1},
+		"0% counts as 1":              {of("0%"), 9, 1},
+		"of no clusters":              {of("50%"), 0, 1},
+		"what admission would refuse": {of("half"), 9, 1},
+	} {
+		env := &shipper.ReleaseEnvironment{Resources: &shipper.Resources{}, Strategy: tc.strategy}
+		if slots, surge := strategy.Slots(env, tc.clusters), strategy.Surge(env, tc.clusters); slots != tc.want || surge != tc.want {
+			t.Errorf("%s: %d slots and a surge of %d, want %d", name, slots, surge, tc.want)
+		}
+	}
+	reports := &shipper.ReleaseEnvironment{Apply: &shipper.Apply{Type: shipper.ApplyReportDiff}, Strategy: of("1")}
+	if got := strategy.Slots(reports, 9); got != 9 {
+		t.Errorf("with ReportDiff: %d slots, want 9", got)
+	}
+}
+
 func TestABrokenReleaseOfResourcesStopsAtItsSlots(t *testing.T) {
 	p := &placed{broken: map[string]bool{"r1": true}}
 	p.release("r0", "2", "a", "b", "c", "d", "e")

@@ -293,13 +293,13 @@ type RolloutStrategy struct {
 
 // RollingClusters bounds how many clusters are changed at the same time. Percentages are of the chosen clusters, rounded up.
 type RollingClusters struct {
-	// maxUnavailable is how many clusters may be without a ready version at the same time, as a number or a percentage. Clusters that
-	// have no version yet, and those that Shipper cannot reach, do not count. Absent means 25%.
+	// maxUnavailable is how many clusters may be without a ready version at the same time, as a number or a percentage; at least 1, for
+	// objects are changed in place. Clusters that have no version yet, and those that Shipper cannot reach, do not count. Absent means 25%.
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// maxSurge is how many more clusters than chosen may have the Application while some leave, as a number or a percentage. Absent
-	// means 25%. Not 0 together with maxUnavailable.
+	// maxSurge is how many more clusters than chosen may have the Application while some leave, as a number or a percentage. 0
+	// means 1, for a replacement is placed before a cluster is emptied. Absent means 25%.
 	// +optional
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 }

@@ -3,6 +3,7 @@
 package convert
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -176,6 +177,19 @@ func TestBoundsOfClustersAreConverted(t *testing.T) {
 	}
 }
 
+func TestMaxUnavailableOfZeroBecomesOne(t *testing.T) {
+	for _, zero := range []string{"0", `"0"`, "0%", "00%"} {
+		app, reviews := convertedPlacement(t, placementWith(`strategy: {rollingUpdate: {maxUnavailable: `+zero+`, maxSurge: 0}}`))
+		want := &shipper.RollingClusters{MaxUnavailable: new(intstr.FromInt32(1)), MaxSurge: new(intstr.FromInt32(0))}
+		if diff := cmp.Diff(want, app.Spec.Template.Strategy.Rolling); diff != "" {
+			t.Errorf("of %s (-want +got):\n%s", zero, diff)
+		}
+		if !strings.Contains(fmt.Sprint(reviews), "spec.strategy.rollingUpdate.maxUnavailable: 0 becomes 1") {
+			t.Errorf("of %s, reviews are %v", zero, reviews)
+		}
+	}
+}
+
 func TestTheNamespaceOfAnApplication(t *testing.T) {
 	selecting := func(selectors string) string {
 		return "{apiVersion: placement.kubernetes-fleet.io/v1, kind: ClusterResourcePlacement, metadata: {name: a}, spec: {resourceSelectors: [" +
@@ -288,8 +302,6 @@ func TestRefusalsOfFleet(t *testing.T) {
 			"document 1: spec.resourceSelectors select nothing that is placed"},
 		"an unknown apply strategy": {placementWith("strategy: {applyStrategy: {type: Replace}}"),
 			`document 1: spec.strategy.applyStrategy.type is "Replace", and must be one of ClientSideApply, ReportDiff, ServerSideApply`},
-		"no cluster may change": {rolling("maxUnavailable: 0, maxSurge: 0%"),
-			"document 1: spec.strategy.rollingUpdate.maxUnavailable is 0, and maxSurge is 0: then no cluster could ever change"},
 		"more than all clusters": {rolling("maxSurge: 101%"), `document 1: spec.strategy.rollingUpdate.maxSurge is "101%", and must be a ` +
 			"number of clusters, or a percentage from 0% to 100%"},
 		"an envelope with text": {envelope(clusterEnvelope, "{a: b}"), "document 1: data.a is a string, and must be an object"},

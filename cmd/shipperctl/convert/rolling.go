@@ -35,8 +35,9 @@ func (r *rollingUpdate) convert(d document, report *report) (*shipper.RolloutStr
 	if err != nil {
 		return nil, err
 	}
-	if isNone(unavailable) && isNone(surge) {
-		return nil, d.failed(at+"maxUnavailable", "is 0, and maxSurge is 0: then no cluster could ever change")
+	if isNone(unavailable) {
+		report.add(at+"maxUnavailable", "0 becomes 1: objects are changed in place, one cluster at a time at least")
+		unavailable = new(intstr.FromInt32(1))
 	}
 	if unavailable != nil || surge != nil {
 		out.Rolling = &shipper.RollingClusters{MaxUnavailable: unavailable, MaxSurge: surge}
