@@ -235,7 +235,7 @@ type ResourceSnapshot struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec is the content, or a part of it.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="a snapshot is immutable: delete it, and the reconciler creates it again"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="immutable: keep it, it may be the only copy of a Release's content"
 	Spec ResourceSnapshotSpec `json:"spec"`
 }
 

@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -13,12 +14,20 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 )
 
-// schemaErrors are what the API server finds wrong in an object by the CRD of its kind, sorted.
+// schemaErrors are what the API server finds wrong in a new object by the CRD of its kind, sorted.
 func schemaErrors(t *testing.T, crd, object string) []string {
+	t.Helper()
+	return updateErrors(t, crd, object, "")
+}
+
+// updateErrors are schemaErrors of an update; before is the old object, empty for none.
+func updateErrors(t *testing.T, crd, object, before string) []string {
 	t.Helper()
 	raw, err := os.ReadFile("../../../manifests/crd/shipper.booking.com_" + crd + ".yaml")
 	if err != nil {
@@ -41,13 +50,18 @@ func schemaErrors(t *testing.T, crd, object string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var content map[string]any
-	if err := yaml.Unmarshal([]byte(object), &content); err != nil {
+	var content, old map[string]any
+	if err := errors.Join(utilyaml.Unmarshal([]byte(object), &content), utilyaml.Unmarshal([]byte(before), &old)); err != nil {
 		t.Fatal(err)
 	}
 	errs := validation.ValidateCustomResource(nil, content, validator)
-	more, _ := schemacel.NewValidator(structural, true, celconfig.PerCallLimit).Validate(
-		t.Context(), nil, structural, content, nil, celconfig.RuntimeCELCostBudget)
+	cel := schemacel.NewValidator(structural, true, celconfig.PerCallLimit)
+	var more field.ErrorList
+	if old == nil {
+		more, _ = cel.Validate(t.Context(), nil, structural, content, nil, celconfig.RuntimeCELCostBudget)
+	} else {
+		more, _ = cel.Validate(t.Context(), nil, structural, content, old, celconfig.RuntimeCELCostBudget)
+	}
 	var out []string
 	for _, err := range append(errs, more...) {
 		out = append(out, err.Error())
@@ -92,5 +106,16 @@ func TestSelectorsInTheSchema(t *testing.T) {
 			expect(t, schemaErrors(t, "applications", `{spec: {template: {resources: {select: [`+selector+`]},
 				clusterRequirements: {regions: [{name: local}]}, strategy: {}}}}`), want...)
 		})
+	}
+}
+
+func TestContentIsImmutable(t *testing.T) {
+	snapshot := func(data string) string {
+		return "spec: {digest: " + strings.Repeat("a", 64) + ", objects: 1, bytes: 1, parts: 1, part: 1, data: " + data + "}"
+	}
+	expect(t, updateErrors(t, "resourcesnapshots", snapshot("a"), snapshot("a")))
+	got := updateErrors(t, "resourcesnapshots", snapshot("b"), snapshot("a"))
+	if len(got) != 1 || !strings.HasSuffix(got[0], "immutable: keep it, it may be the only copy of a Release's content") {
+		t.Errorf("a change is refused with %v", got)
 	}
 }
