@@ -369,6 +369,11 @@ func TestPlansOfResources(t *testing.T) {
 	if diff := cmp.Diff(want, a.Warnings()); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
+	_, a, err = admit(t, placing(t, ask.Grant()), req(ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), halting)))
+	ask.CheckRefusal(t, err, "", "")
+	if got := strings.Join(a.Warnings(), " "); strings.Contains(got, "Halt") {
+		t.Errorf("Halt is warned of with resources: %s", got)
+	}
 	other := shipper.ResourceSelector{Kind: "ConfigMap", Name: "other"}
 	rights := ask.Grant("dev get configmaps work/other", shipperReads)
 	_, a, err = admit(t, placing(t, rights), req(ask.Application(ask.Placing(other))))

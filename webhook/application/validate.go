@@ -168,6 +168,9 @@ func (w *Webhook) announce(
 	for _, warning := range templatecheck.Warnings(&app.Spec.Template) {
 		a.Warn("%s", warning)
 	}
+	if app.Spec.DriftPolicy == shipper.DriftHalt && app.Spec.Template.Resources == nil {
+		a.Warn("spec.driftPolicy: Halt is the same as Report with a chart: it leaves objects alone only with resources")
+	}
 	existing, err := w.State.Releases(key(app))
 	if err != nil {
 		return err

@@ -210,6 +210,8 @@ func TestRightsThatCannotBeAsked(t *testing.T) {
 	ask.CheckRefusal(t, err, response.Unavailable, "API server is away")
 }
 
+func halting(app *shipper.Application) { app.Spec.DriftPolicy = shipper.DriftHalt }
+
 func TestWhatAnEditMakesIsAnnounced(t *testing.T) {
 	app := ask.Application(ask.Pinned("0.0.1"))
 	rel := ask.Release(app, nil)
@@ -231,6 +233,10 @@ func TestWhatAnEditMakesIsAnnounced(t *testing.T) {
 		"an edit of spec that makes none": {
 			req:   ask.Update("dev", ask.Application(ask.Pinned("0.0.1"), limited(ptrTo[int32](3))), app),
 			known: []client.Object{rel},
+		},
+		"Halt with a chart": {
+			req: ask.Update("dev", ask.Application(ask.Pinned("0.0.1"), halting), app), known: []client.Object{rel},
+			warned: []string{"spec.driftPolicy: Halt is the same as Report with a chart: it leaves objects alone only with resources"},
 		},
 		"an edit of metadata": {req: ask.Update("dev", ask.Application(ask.Pinned("0.0.1"), ask.Annotated("a", "b")), app)},
 		"a region that no cluster has": {

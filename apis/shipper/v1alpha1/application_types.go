@@ -49,9 +49,12 @@ type ApplicationSpec struct {
 	// +optional
 	RollbackTo *RollbackTo `json:"rollbackTo,omitempty"`
 
-	// driftPolicy says what Shipper does when a user or a program changes installed objects in an application cluster. Absent means
-	// Report, but only of fields with a new value, not of removed ones. It is not part of a Release: changing it creates none.
-	// RolloutBlocks stop changes of this field, but not the corrections. The original had no such field.
+	// driftPolicy says what Shipper does when a user or a program changes installed objects in an application cluster; it creates
+	// deleted ones again in any case. Ignore: nothing. Report: the status of InstallationTargets lists the fields that were changed or
+	// removed. Correct: the object is applied again as it was released, and an Event reports it. Halt: as Report, and an edited object of
+	// resources is left alone until the next Release writes it, with the reason DriftFound; with a chart Halt is the same as Report.
+	// Absent means Report, but only of fields with a new value, not of removed ones. It is not part of a Release: changing it creates
+	// none. RolloutBlocks stop changes of this field, but not the corrections. The original had no such field.
 	// +optional
 	DriftPolicy DriftPolicy `json:"driftPolicy,omitempty"`
 
@@ -71,7 +74,7 @@ const (
 	DriftReport DriftPolicy = "Report"
 	// DriftCorrect applies the object again as it was released.
 	DriftCorrect DriftPolicy = "Correct"
-	// DriftHalt reports the changed fields and leaves the object alone until the next Release writes it.
+	// DriftHalt reports the changed fields and leaves an object of resources alone until the next Release writes it.
 	DriftHalt DriftPolicy = "Halt"
 )
 
