@@ -32,9 +32,9 @@ func validateContent(env *shipper.ReleaseEnvironment, path *field.Path) (errs fi
 	case env.Resources == nil && hasChart:
 		return validateNoResources(env, path), false
 	case env.Resources == nil:
-		return field.ErrorList{field.Required(path, oneOfTwo)}, true
+		return field.ErrorList{field.Required(path.Child("chart"), oneOfTwo)}, true
 	case hasChart:
-		return field.ErrorList{field.Forbidden(path, oneOfTwo)}, true
+		return field.ErrorList{field.Forbidden(path.Child("resources"), oneOfTwo)}, true
 	}
 	errs = validateNoValues(env, path)
 	errs = append(errs, validateResources(env.Resources, path.Child("resources"))...)

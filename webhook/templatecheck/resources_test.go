@@ -52,11 +52,11 @@ func TestTemplatesWithResources(t *testing.T) {
 		}},
 		"a chart besides": {
 			func(env *shipper.ReleaseEnvironment) { env.Chart.Name = "nginx" },
-			"t: Forbidden: name a chart or resources: exactly one of the two",
+			"t.resources: Forbidden: name a chart or resources: exactly one of the two",
 		},
 		"neither": {
 			func(env *shipper.ReleaseEnvironment) { env.Resources = nil },
-			"t: Required value: name a chart or resources: exactly one of the two",
+			"t.chart: Required value: name a chart or resources: exactly one of the two",
 		},
 		"values": {
 			func(env *shipper.ReleaseEnvironment) { env.Values = &shipper.ChartValues{} },

@@ -12,8 +12,10 @@ import (
 
 // ReleaseEnvironment is everything needed to run one version of an application. The order of its fields must not change: the
 // hash in a Release's name is computed from this JSON.
-// +kubebuilder:validation:XValidation:rule="has(self.chart) != has(self.resources)",message="name a chart or resources: exactly one of the two",fieldPath=".chart",reason=FieldValueRequired
-// +kubebuilder:validation:XValidation:rule="has(self.resources) != has(self.strategy.steps)",message="a chart needs steps; resources have no capacity and traffic to step through",fieldPath=".strategy",reason=FieldValueInvalid
+// +kubebuilder:validation:XValidation:rule="has(self.chart) || has(self.resources)",message="name a chart or resources: exactly one of the two",fieldPath=".chart",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="!has(self.chart) || !has(self.resources)",message="name a chart or resources: exactly one of the two",fieldPath=".resources",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.chart) || has(self.resources) || has(self.strategy.steps)",message="a chart needs steps",fieldPath=".strategy.steps",reason=FieldValueRequired
+// +kubebuilder:validation:XValidation:rule="!has(self.resources) || has(self.chart) || !has(self.strategy.steps)",message="resources have no capacity and traffic to step through",fieldPath=".strategy.steps",reason=FieldValueForbidden
 type ReleaseEnvironment struct {
 	// chart is the Helm chart to install. Required without resources.
 	// +optional

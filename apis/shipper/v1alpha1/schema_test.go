@@ -109,6 +109,41 @@ func TestSelectorsInTheSchema(t *testing.T) {
 	}
 }
 
+func TestAChartHasStepsAndResourcesHaveNone(t *testing.T) {
+	const (
+		chart     = "chart: {name: nginx, repoUrl: https://charts.example.com}, "
+		resources = "resources: {select: [{kind: ConfigMap}]}, "
+		steps     = "strategy: {steps: [{name: a, capacity: {contender: 100, incumbent: 0}, traffic: {contender: 1, incumbent: 0}}]}"
+		none      = "strategy: {}"
+		oneOfTwo  = "name a chart or resources: exactly one of the two"
+	)
+	for template, want := range map[string][]string{
+		chart + steps:             nil,
+		resources + none:          nil,
+		chart + resources + steps: {"resources: Forbidden: " + oneOfTwo},
+		chart + resources + none:  {"resources: Forbidden: " + oneOfTwo},
+		steps:                     {"chart: Required value: " + oneOfTwo},
+		none:                      {"chart: Required value: " + oneOfTwo},
+		chart + none:              {"strategy.steps: Required value: a chart needs steps"},
+		resources + steps:         {"strategy.steps: Forbidden: resources have no capacity and traffic to step through"},
+	} {
+		t.Run(template, func(t *testing.T) {
+			environment := "{clusterRequirements: {regions: [{name: local}]}, " + template + "}"
+			for crd, path := range map[string]string{"applications": "template", "releases": "environment"} {
+				var errs []string
+				for _, message := range want {
+					errs = append(errs, "spec."+path+"."+message)
+				}
+				more := ""
+				if crd == "releases" {
+					more = ", targetStep: 0"
+				}
+				expect(t, schemaErrors(t, crd, "spec: {"+path+": "+environment+more+"}"), errs...)
+			}
+		})
+	}
+}
+
 func TestContentIsImmutable(t *testing.T) {
 	snapshot := func(data string) string {
 		return "spec: {digest: " + strings.Repeat("a", 64) + ", objects: 1, bytes: 1, parts: 1, part: 1, data: " + data + "}"
