@@ -66,12 +66,10 @@ type ClusterSpec struct {
 	// +optional
 	Metrics *ClusterMetrics `json:"metrics,omitempty"`
 
-	// taints keep off this cluster all Applications with a placement that do not tolerate them, and all with regions. Absent means
-	// none. The original had no such field.
+	// taints keep off this cluster all Applications with a placement that do not tolerate them, and all with regions. No two
+	// have the same key and effect. Absent means none. The original had no such field.
 	// +optional
-	// +listType=map
-	// +listMapKey=key
-	// +listMapKey=effect
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=100
 	Taints []ClusterTaint `json:"taints,omitempty"`
 

@@ -34,11 +34,10 @@ type Placement struct {
 	// +optional
 	Affinity *ClusterAffinity `json:"affinity,omitempty"`
 
-	// topologySpreadConstraints spread the clusters that PickN chooses over the values of a label. Absent means no spread.
+	// topologySpreadConstraints spread the clusters that PickN chooses over the values of a label. No two have the
+	// same topologyKey and whenUnsatisfiable. Absent means no spread.
 	// +optional
-	// +listType=map
-	// +listMapKey=topologyKey
-	// +listMapKey=whenUnsatisfiable
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	TopologySpreadConstraints []TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 
@@ -187,7 +186,6 @@ type TopologySpreadConstraint struct {
 	// whenUnsatisfiable is DoNotSchedule, which never chooses a cluster that would exceed maxSkew, or ScheduleAnyway, which ranks it
 	// lower. Absent means DoNotSchedule.
 	// +optional
-	// +kubebuilder:default=DoNotSchedule
 	WhenUnsatisfiable UnsatisfiableConstraintAction `json:"whenUnsatisfiable,omitempty"`
 }
 
@@ -246,7 +244,6 @@ type ClusterTaint struct {
 
 	// effect is NoSchedule: the cluster is not chosen, and what is placed there stays. Absent means NoSchedule.
 	// +optional
-	// +kubebuilder:default=NoSchedule
 	Effect ClusterTaintEffect `json:"effect,omitempty"`
 }
 

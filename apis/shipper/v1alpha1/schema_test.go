@@ -5,6 +5,7 @@ package v1alpha1
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -20,16 +21,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// schemaErrors are what the API server finds wrong in a new object by the CRD of its kind, sorted.
-func schemaErrors(t *testing.T, crd, object string) []string {
+// schemaOf is the schema in a file with a CRD.
+func schemaOf(t *testing.T, file string) *apiextensions.JSONSchemaProps {
 	t.Helper()
-	return updateErrors(t, crd, object, "")
-}
-
-// updateErrors are schemaErrors of an update; before is the old object, empty for none.
-func updateErrors(t *testing.T, crd, object, before string) []string {
-	t.Helper()
-	raw, err := os.ReadFile("../../../manifests/crd/shipper.booking.com_" + crd + ".yaml")
+	raw, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,11 +37,24 @@ func updateErrors(t *testing.T, crd, object, before string) []string {
 		definition.Spec.Versions[0].Schema.OpenAPIV3Schema, &props, nil); err != nil {
 		t.Fatal(err)
 	}
-	structural, err := schema.NewStructural(&props)
+	return &props
+}
+
+// schemaErrors are what the API server finds wrong in a new object by the CRD of its kind, sorted.
+func schemaErrors(t *testing.T, crd, object string) []string {
+	t.Helper()
+	return updateErrors(t, crd, object, "")
+}
+
+// updateErrors are schemaErrors of an update; before is the old object, empty for none.
+func updateErrors(t *testing.T, crd, object, before string) []string {
+	t.Helper()
+	props := schemaOf(t, "../../../manifests/crd/shipper.booking.com_"+crd+".yaml")
+	structural, err := schema.NewStructural(props)
 	if err != nil {
 		t.Fatal(err)
 	}
-	validator, _, err := validation.NewSchemaValidator(&props)
+	validator, _, err := validation.NewSchemaValidator(props)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +149,33 @@ func TestAChartHasStepsAndResourcesHaveNone(t *testing.T) {
 				expect(t, schemaErrors(t, crd, "spec: {"+path+": "+environment+more+"}"), errs...)
 			}
 		})
+	}
+}
+
+// Server-side apply and GitOps tools compare the entries of such lists by these fields, as they are in the user's file.
+func TestNoKeyOfAListHasADefault(t *testing.T) {
+	files, err := filepath.Glob("../../../manifests/crd/shipper.*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no CRDs: %v", err)
+	}
+	for _, file := range files {
+		structural, err := schema.NewStructural(schemaOf(t, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lists := 0
+		(&schema.Visitor{Structural: func(s *schema.Structural) bool {
+			for _, key := range s.XListMapKeys {
+				lists++
+				if s.Items.Properties[key].Default.Object != nil {
+					t.Errorf("%s: a list of entries with the key %s, which has a default: %s", filepath.Base(file), key, s.Description)
+				}
+			}
+			return false
+		}}).Visit(structural)
+		if lists == 0 && strings.Contains(file, "applications") {
+			t.Error("no list of Applications was visited")
+		}
 	}
 }
 
