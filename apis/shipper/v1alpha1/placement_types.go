@@ -264,15 +264,13 @@ type ReleasePlacement struct {
 
 	// clusters are those that it has, by name, also those that leave while others take their place.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=1000
 	Clusters []ChosenCluster `json:"clusters,omitempty"`
 
 	// rejected are the reasons for which clusters were not chosen, by reason.
 	// +optional
-	// +listType=map
-	// +listMapKey=reason
+	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Rejected []RejectedClusters `json:"rejected,omitempty"`
 }
