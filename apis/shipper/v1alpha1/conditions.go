@@ -32,14 +32,16 @@ const (
 	ApplicationAborting = "Aborting"
 	// ApplicationBlocked is True while RolloutBlocks stop this Application. Reason: RolloutsBlocked.
 	ApplicationBlocked = "Blocked"
-	// ApplicationReleaseSynced is True when the newest Release has the template's environment.
-	// False: CreateReleaseFailed.
+	// ApplicationReleaseSynced is True when the newest Release has the template's environment. False: CreateReleaseFailed, RolloutsBlocked,
+	// ChartVersionResolutionFailed, ValuesFetchFailure or a reason of ValidHistory; with resources, SelectionPending while their content is
+	// taken, and the reasons of ResourcesSelected when it cannot be.
 	ApplicationReleaseSynced = "ReleaseSynced"
 	// ApplicationResourcesSelected is True when the content of template.resources was taken as it is now; the message says what it is.
 	// False: SelectionNotAllowed, SelectionTooLarge, SelectionNotReadable, SelectionInvalid, SelectionEmpty, RolloutsBlocked; the last Release
 	// stays. Absent without resources. Only reconciler/selection writes it.
 	ApplicationResourcesSelected = "ResourcesSelected"
-	// ApplicationRollingOut is True until the newest Release has achieved its last step.
+	// ApplicationRollingOut is True until the newest Release has achieved its last step. False also where no Release could be made, with
+	// the reason of ReleaseSynced: SelectionPending and others. Unknown while there is no Release.
 	ApplicationRollingOut = "RollingOut"
 	// ApplicationRolledBack is True while spec.rollbackTo made the newest Release; the message names the Release that was rolled back
 	// to. Absent until the first rollback.
@@ -105,7 +107,8 @@ const (
 const (
 	// TargetOperational is True when the clusters can be reached and worked with.
 	TargetOperational = "Operational"
-	// TargetReady is True when the clusters match the target's spec.
+	// TargetReady is True when the clusters match the target's spec. In a cluster with resources also: False with NotTakenOver,
+	// ApplyConflict, KindNotServed or NotGranted; True with DriftFound, DiffReported or SupersededByNewer.
 	TargetReady = "Ready"
 	// TargetEndpointsOwned of a TrafficTarget is False while the production Service has ready endpoints that are not Pods of the
 	// Application's Releases. Absent otherwise. No step waits for it.
