@@ -391,10 +391,6 @@ func TestWarnings(t *testing.T) {
 			env:  env(regions(shipper.RegionRequirement{Name: "eu", Replicas: count(0)})),
 			want: []string{"clusterRequirements ask for no cluster in any region: nothing will run"},
 		},
-		"a placement of no clusters": {
-			env:  env(regions(), placed(shipper.Placement{Type: shipper.PickN, Count: count(0)})),
-			want: []string{"clusterRequirements.placement wants 0 clusters: nothing will run"},
-		},
 		"a placement of all clusters, with values for a region": {
 			env: env(regions(), placed(shipper.Placement{}), perRegion(shipper.ValuesFor{Name: "moon"})),
 		},

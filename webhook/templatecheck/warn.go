@@ -36,10 +36,7 @@ func Warnings(env *shipper.ReleaseEnvironment) []string {
 		warn("onFailure is %s and has no effect: nothing fails without progressDeadline", env.Strategy.OnFailure)
 	}
 	placed := env.ClusterRequirements.Placement != nil
-	switch none := Wanted(env.ClusterRequirements) == 0; {
-	case none && placed:
-		warn("clusterRequirements.placement wants 0 clusters: nothing will run")
-	case none:
+	if !placed && Wanted(env.ClusterRequirements) == 0 {
 		warn("clusterRequirements ask for no cluster in any region: nothing will run")
 	}
 	if placed { // which regions it gets depends on the clusters
