@@ -309,7 +309,6 @@ type EnvelopeSpec struct {
 
 // Manifest is an object of any kind.
 // +kubebuilder:validation:Type=object
-// +kubebuilder:validation:EmbeddedResource
 // +kubebuilder:pruning:PreserveUnknownFields
 // +kubebuilder:object:generate=false
 type Manifest map[string]any
