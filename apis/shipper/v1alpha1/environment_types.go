@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // ReleaseEnvironment is everything needed to run one version of an application. The order of its fields must not change: the
@@ -291,19 +289,6 @@ type RolloutStrategy struct {
 	// Absent means 60s. Only with resources. The original had no such field.
 	// +optional
 	UnavailablePeriod Duration `json:"unavailablePeriod,omitempty"`
-}
-
-// RollingClusters bounds how many clusters are changed at the same time. Percentages are of the chosen clusters, rounded up.
-type RollingClusters struct {
-	// maxUnavailable is how many clusters may be without a ready version at the same time, as a number or a percentage; at least 1, for
-	// objects are changed in place. Clusters that have no version yet, and those that Shipper cannot reach, do not count. Absent means 25%.
-	// +optional
-	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-
-	// maxSurge is how many more clusters than chosen may have the Application while some leave, as a number or a percentage. 0
-	// means 1, for a replacement is placed before a cluster is emptied. Absent means 25%.
-	// +optional
-	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 }
 
 // Duration is a time in hours, minutes and seconds, such as 10m or 1h30m, at most 720h. It is a text because a template keeps the form

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // Resources are objects of the management cluster that are placed on clusters, instead of a chart.
@@ -182,6 +183,19 @@ const (
 	TakeOverIfNoDiff TakeOverPolicy = "IfNoDiff"
 	TakeOverAlways   TakeOverPolicy = "Always"
 )
+
+// RollingClusters bounds how many clusters are changed at the same time. Percentages are of the chosen clusters, rounded up.
+type RollingClusters struct {
+	// maxUnavailable is how many clusters may be without a ready version at the same time, as a number or a percentage; at least 1, for
+	// objects are changed in place. Clusters that have no version yet, and those that Shipper cannot reach, do not count. Absent means 25%.
+	// +optional
+	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
+
+	// maxSurge is how many more clusters than chosen may have the Application while some leave, as a number or a percentage. 0
+	// means 1, for a replacement is placed before a cluster is emptied. Absent means 25%.
+	// +optional
+	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
+}
 
 // Selector is the user whose rights the content of resources is taken with, as the annotation
 // shipper.booking.com/app.selected-by has it.
