@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/manifests"
 )
 
 func TestReport(t *testing.T) {
@@ -262,5 +264,28 @@ func TestSecretIsFilled(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// A policy with the usual name would let an account of that name write as Shipper, and refuse Shipper's own writes.
+func TestEveryPolicyNamesTheInstalledAccount(t *testing.T) {
+	objects, err := manifests.Objects(manifests.Policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := Management{Namespace: "elsewhere", ServiceAccount: "shippy", GlobalBlocksNamespace: "no-rollouts"}
+	for _, o := range objects {
+		if err := m.setNames(o); err != nil {
+			t.Fatal(err)
+		}
+		text, err := o.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, usual := range []string{shipper.SystemNamespace, shipper.ManagementServiceAccount, shipper.GlobalBlocksNamespace} {
+			if strings.Contains(string(text), `"`+usual+`"`) || strings.Contains(string(text), ":"+usual) {
+				t.Errorf("%s %s names %s", o.GetKind(), o.GetName(), usual)
+			}
+		}
 	}
 }

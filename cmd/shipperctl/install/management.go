@@ -151,12 +151,9 @@ func (m *Management) setNames(o *unstructured.Unstructured) error {
 		}
 		return unstructured.SetNestedField(o.Object, m.GlobalBlocksNamespace, "spec", "paramRef", "namespace")
 	}
-	if _, blocks, err := unstructured.NestedMap(o.Object, "spec", "paramKind"); err != nil || !blocks {
-		return err // the policy of Approvals names nothing of an installation
-	}
 	variable, err := field(o, "variables", reconcilerVariable)
 	if err != nil {
-		return err
+		return nil //nolint:nilerr // the policy of Approvals names nothing of an installation
 	}
 	variable["expression"] = quote(serviceaccount.MakeUsername(m.Namespace, m.ServiceAccount))
 	constraints, _, err := unstructured.NestedMap(o.Object, "spec", "matchConstraints")
