@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +19,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/test/env"
+	"shipper.dev/shipper/webhook/resources"
 )
 
 // The webhook, the schema and the policies agree on an Application without a chart.
@@ -58,6 +60,66 @@ func TestResourcesAreAdmittedWithTheRightsOfTheirAuthor(t *testing.T) {
 		}},
 	}}
 	checkRefused(t, placer.Create(t.Context(), role), refused{403, `that needs the verb "place" on it`})
+}
+
+// TestThePolicyAloneKeepsTheUserWhoSelects changes what another user's Application selects, with both webhook configurations deleted.
+func TestThePolicyAloneKeepsTheUserWhoSelects(t *testing.T) {
+	ns := namespace(t)
+	grant(t, "stamper", "stamp", "applications")
+	app := ask.Application(ask.Placing(shipper.ResourceSelector{Kind: "ConfigMap", Name: "web"}), ask.SelectedBy("ann"))
+	app.Namespace, app.UID = ns, ""
+	withoutWebhooks(t)
+	created := app.DeepCopy()
+	delete(created.Annotations, shipper.AppSelectedByAnnotation)
+	create(t, as(t, "dev"), created)
+	created.Annotations = app.Annotations
+	env.Eventually(t, "a record of the user, from a user who may stamp", func(ctx context.Context) error {
+		return as(t, "stamper").Update(ctx, created)
+	})
+	own, err := resources.FormatSelector(authenticationv1.UserInfo{Username: "dev", Groups: []string{editors, "system:authenticated"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	selects := func(app *shipper.Application) { app.Spec.Template.Resources.Select[0].Name = "other" }
+	by := func(text string) func(*shipper.Application) {
+		return ask.Annotated(shipper.AppSelectedByAnnotation, text)
+	}
+	unrecorded := func(app *shipper.Application) { delete(app.Annotations, shipper.AppSelectedByAnnotation) }
+	refreshes := ask.Annotated(shipper.AppResourcesRefreshAnnotation, "1")
+	const chooses = "remove the annotation. Shipper takes no content without it; set annotation " + shipper.AppResourcesRefreshAnnotation
+	for name, tc := range map[string]struct {
+		user    string
+		edits   []func(*shipper.Application)
+		message string
+	}{
+		"selects with the rights of another":   {"dev", []func(*shipper.Application){selects}, chooses},
+		"refreshes with the rights of another": {"dev", []func(*shipper.Application){refreshes}, chooses},
+		"selects for a third user":             {"dev", []func(*shipper.Application){selects, by(`{"username":"bob"}`)}, chooses},
+		"selects without a record":             {"dev", []func(*shipper.Application){selects, unrecorded}, ""},
+		"refreshes without a record":           {"dev", []func(*shipper.Application){refreshes, unrecorded}, ""},
+		"selects as the recorded user":         {"dev", []func(*shipper.Application){selects, by(own)}, ""},
+		"removes the record alone":             {"dev", []func(*shipper.Application){unrecorded}, "is written by Shipper: leave it as it is"},
+		"writes another annotation":            {"dev", []func(*shipper.Application){ask.Annotated("note", "x")}, ""},
+		"selects as a user who may stamp":      {"stamper", []func(*shipper.Application){selects}, ""},
+		"pins content as the reconciler":       {reconcilerUser, []func(*shipper.Application){ask.PinnedTo("a")}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			next := created.DeepCopy()
+			for _, edit := range tc.edits {
+				edit(next)
+			}
+			err := as(t, tc.user).Update(t.Context(), next, client.DryRunAll)
+			if tc.message == "" && err != nil {
+				t.Errorf("refused: %v", err)
+			}
+			if tc.message != "" {
+				checkRefused(t, err, refused{403, tc.message})
+			}
+		})
+	}
+	forged := app.DeepCopy()
+	forged.Name += "-2"
+	checkRefused(t, as(t, "dev").Create(t.Context(), forged, client.DryRunAll), refused{403, chooses})
 }
 
 // Content of Secrets is kept in a type of Secret that users may not create.
