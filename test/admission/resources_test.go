@@ -5,7 +5,9 @@ package admission
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -120,6 +122,104 @@ func TestThePolicyAloneKeepsTheUserWhoSelects(t *testing.T) {
 	forged := app.DeepCopy()
 	forged.Name += "-2"
 	checkRefused(t, as(t, "dev").Create(t.Context(), forged, client.DryRunAll), refused{403, chooses})
+}
+
+// TestThePolicyAloneJudgesEnvelopes writes manifests that their author may not place, with both webhook configurations deleted.
+func TestThePolicyAloneJudgesEnvelopes(t *testing.T) {
+	ns := namespace(t)
+	places(t, "placer", "", "namespaces", "payments")
+	places(t, "placer", rbacv1.GroupName, "clusterroles", "guard")
+	places(t, "placer", "networking.example.com", "widgetpolicies", "")
+	places(t, "mover", "", "namespaces", "")
+	bind(t, "", person("root"), "cluster-admin")
+	withoutWebhooks(t)
+	manifest := func(apiVersion, kind, namespace, name string) shipper.Manifest {
+		meta := map[string]any{"name": name}
+		if namespace != "" {
+			meta["namespace"] = namespace
+		}
+		return shipper.Manifest{"apiVersion": apiVersion, "kind": kind, "metadata": meta}
+	}
+	const rbac = "rbac.authorization.k8s.io/v1"
+	own := manifest("v1", "ConfigMap", "", "a")
+	elsewhere, guard := manifest("v1", "ConfigMap", "payments", "a"), manifest(rbac, "ClusterRole", "", "guard")
+	var many []shipper.Manifest
+	for i := range 200 {
+		many = append(many, manifest("v1", "ConfigMap", fmt.Sprintf("team-%d", i), "a"), manifest("v1", "ConfigMap", "", fmt.Sprint(i)))
+	}
+	judged := func(user string, manifests ...shipper.Manifest) error {
+		return as(t, user).Create(t.Context(), &shipper.Envelope{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "new"}, Spec: shipper.EnvelopeSpec{Manifests: manifests},
+		}, client.DryRunAll)
+	}
+	env.Eventually(t, "the rights to be known", func(context.Context) error {
+		return errors.Join(judged("placer", elsewhere, guard), judged("mover", elsewhere), judged("root", many[:200]...))
+	})
+	denied := func(object string) string {
+		return "may not place " + object + ` on clusters: that needs the verb "place" on it`
+	}
+	for name, tc := range map[string]struct {
+		user      string
+		manifests []shipper.Manifest
+		message   string
+	}{
+		"of the own namespace": {"dev", []shipper.Manifest{
+			own, manifest("v1", "ConfigMap", ns, "b"), manifest("example.com/v1", "Widget", ns, "a"),
+		}, ""},
+		"of another namespace":                           {"dev", []shipper.Manifest{own, elsewhere}, denied(`namespaces "payments"`)},
+		"of another namespace, by a user with the right": {"placer", slices.Repeat([]shipper.Manifest{elsewhere}, 200), ""},
+		"of a third namespace":                           {"placer", []shipper.Manifest{elsewhere, manifest("v1", "ConfigMap", "vault", "a")}, denied(`namespaces "vault"`)},
+		"of a kind without a namespace":                  {"dev", []shipper.Manifest{guard}, denied(`clusterroles.rbac.authorization.k8s.io "guard"`)},
+		"of a kind without a namespace, by another name": {
+			"placer", []shipper.Manifest{manifest(rbac, "ClusterRole", "", "admin")}, denied(`clusterroles.rbac.authorization.k8s.io "admin"`),
+		},
+		"of a Namespace": {"placer", []shipper.Manifest{manifest("v1", "Namespace", "", "payments")}, ""},
+		"of a kind that may have a namespace": {
+			"dev", []shipper.Manifest{manifest("example.com/v1", "Widget", "", "a")}, "or metadata.namespace in the manifest if its kind has namespaces",
+		},
+		"of a kind with another plural": {
+			"placer", []shipper.Manifest{manifest("networking.example.com/v1", "WidgetPolicy", "", "a")}, "",
+		},
+		"of a kind of another group": {
+			"dev", []shipper.Manifest{manifest("example.com/v1", "ConfigMap", "", "a")}, denied(`configmaps.example.com "a"`),
+		},
+		"of many namespaces": {"mover", many[:200], "these manifests need more than 12 rights to place an object or a namespace"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := judged(tc.user, tc.manifests...)
+			if tc.message == "" && err != nil {
+				t.Errorf("refused: %v", err)
+			}
+			if tc.message != "" {
+				checkRefused(t, err, refused{403, tc.message})
+			}
+		})
+	}
+	t.Run("of which some were there", func(t *testing.T) {
+		envelope := &shipper.Envelope{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "old"}, Spec: shipper.EnvelopeSpec{Manifests: []shipper.Manifest{elsewhere, guard}},
+		}
+		create(t, as(t, "placer"), envelope)
+		next := envelope.DeepCopy()
+		next.Spec.Manifests = append(next.Spec.Manifests, own)
+		if err := as(t, "dev").Update(t.Context(), next, client.DryRunAll); err != nil {
+			t.Errorf("refused: %v", err)
+		}
+		next.Spec.Manifests[0]["data"] = map[string]any{"a": "b"}
+		checkRefused(t, as(t, "dev").Update(t.Context(), next, client.DryRunAll), refused{403, denied(`namespaces "payments"`)})
+	})
+}
+
+// places grants a user the verb place on an object, or on all of a resource.
+func places(t *testing.T, name, group, resource, object string) {
+	t.Helper()
+	rule := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{"place"}}
+	if object != "" {
+		rule.ResourceNames = []string{object}
+	}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}, Rules: []rbacv1.PolicyRule{rule}}
+	create(t, admin, role)
+	bind(t, "", person(name), role.Name)
 }
 
 // Content of Secrets is kept in a type of Secret that users may not create.

@@ -238,7 +238,9 @@ func TestAGateThatStandsOpenWhenItIsDown(t *testing.T) {
 	for _, o := range want {
 		webhooks, _ := o["webhooks"].([]any)
 		for _, w := range webhooks {
-			if webhook := w.(map[string]any); webhook["failurePolicy"] == "Fail" {
+			webhook := w.(map[string]any)
+			always := webhook["name"] == "envelope.shipper.booking.com" || webhook["name"] == "resourcesnapshot.shipper.booking.com"
+			if webhook["failurePolicy"] == "Fail" && !always {
 				webhook["failurePolicy"] = "Ignore"
 				opened++
 			}

@@ -120,14 +120,18 @@ func (i *installation) eachWebhook(do func(configuration *unstructured.Unstructu
 	})
 }
 
-// is fails unless every webhook has that failurePolicy, but for those that always ignore failures.
+// is fails unless every webhook has that failurePolicy, but for those that always ignore failures, and those that never do.
 func (i *installation) is(failurePolicy string) {
 	i.Helper()
 	i.eachWebhook(func(_ *unstructured.Unstructured, webhook map[string]any) {
 		name := webhook["name"].(string)
 		lenient := strings.HasPrefix(name, "collected.") || strings.HasPrefix(name, "namespace.")
-		if !lenient && webhook["failurePolicy"] != failurePolicy {
-			i.Errorf("the failurePolicy of %s is %v, want %s", name, webhook["failurePolicy"], failurePolicy)
+		want := failurePolicy
+		if strings.HasPrefix(name, "envelope.") || strings.HasPrefix(name, "resourcesnapshot.") {
+			want = "Fail"
+		}
+		if !lenient && webhook["failurePolicy"] != want {
+			i.Errorf("the failurePolicy of %s is %v, want %s", name, webhook["failurePolicy"], want)
 		}
 	})
 }

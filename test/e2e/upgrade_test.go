@@ -5,6 +5,7 @@ package e2e
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -223,7 +224,7 @@ func (s *fixture) degrade() {
 	}
 }
 
-// policies lists the values of failurePolicy of the webhooks, except for those that are always Ignore.
+// policies lists the values of failurePolicy of the webhooks, except for those that are always Ignore, or always Fail.
 func (s *fixture) policies() string {
 	s.Helper()
 	seen := map[string]bool{}
@@ -233,7 +234,8 @@ func (s *fixture) policies() string {
 		for _, w := range webhooks {
 			webhook := w.(map[string]any)
 			name := webhook["name"].(string)
-			if !strings.HasPrefix(name, "collected.") && !strings.HasPrefix(name, "namespace.") {
+			first, _, _ := strings.Cut(name, ".")
+			if !slices.Contains([]string{"collected", "namespace", "envelope", "resourcesnapshot"}, first) {
 				seen[webhook["failurePolicy"].(string)] = true
 			}
 		}

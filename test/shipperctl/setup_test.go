@@ -65,6 +65,8 @@ Creating a ValidatingAdmissionPolicyBinding called blocks.shipper.booking.com...
 Creating a ValidatingAdmissionPolicyBinding called global-blocks.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called control.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called control.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicyBinding called envelopes.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called secrets.shipper.booking.com... done
 Creating a PriorityLevelConfiguration called shipper... done
@@ -119,6 +121,8 @@ Creating a ValidatingAdmissionPolicyBinding called blocks.shipper.booking.com...
 Creating a ValidatingAdmissionPolicyBinding called global-blocks.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called control.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called control.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called envelopes.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called secrets.shipper.booking.com... already exists. Skipping
 Creating a PriorityLevelConfiguration called shipper... already exists. Skipping
@@ -207,6 +211,8 @@ Creating a ValidatingAdmissionPolicyBinding called blocks.shipper.booking.com...
 Creating a ValidatingAdmissionPolicyBinding called global-blocks.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called control.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called control.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called envelopes.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called secrets.shipper.booking.com... already exists. Skipping
 Creating a PriorityLevelConfiguration called shipper... already exists. Skipping

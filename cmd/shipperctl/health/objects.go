@@ -90,11 +90,17 @@ func contains(is, want any) bool {
 // secretsPolicy is the name of the policy that holds Shipper's own account, and of its binding.
 const secretsPolicy = "secrets.shipper.booking.com"
 
+// envelopesPolicy is the name of the policy that judges Envelopes, and of its binding.
+const envelopesPolicy = "envelopes.shipper.booking.com"
+
 // policyFindings reports whether an admission policy, or its binding, exists and refuses. live is nil when there is none.
 func policyFindings(want, live *unstructured.Unstructured) []Finding {
 	unheld := "RolloutBlocks do not hold while no webhook is asked"
-	if want.GetName() == secretsPolicy {
+	switch want.GetName() {
+	case secretsPolicy:
 		unheld = "who has stolen the credentials of Shipper's account may write whatever he likes into the Secrets of its namespace"
+	case envelopesPolicy:
+		unheld = "while no webhook is asked, users can write Envelopes with objects that they may not place on clusters"
 	}
 	name := want.GetKind() + " " + want.GetName()
 	if live == nil {

@@ -146,8 +146,8 @@ func TestAccountIsWholeAndForItsNames(t *testing.T) {
 	}
 }
 
-// configuration is a webhook configuration as it is in the manifests: one webhook has a policy that can be set, the other
-// always lets pass.
+// configuration is a webhook configuration as it is in the manifests: one webhook has a policy that can be set, one
+// always lets pass, and one always refuses.
 func configuration() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"webhooks": []any{map[string]any{
 		"name":          "validate-application.shipper.booking.com",
@@ -161,6 +161,11 @@ func configuration() *unstructured.Unstructured {
 		"failurePolicy": "Ignore",
 		"clientConfig": map[string]any{"service": map[string]any{
 			"name": "shipper-webhook", "namespace": "shipper-system", "path": "/validate-namespace"}},
+	}, map[string]any{
+		"name":          "envelope.shipper.booking.com",
+		"failurePolicy": "Fail",
+		"clientConfig": map[string]any{"service": map[string]any{
+			"name": "shipper-webhook", "namespace": "shipper-system", "path": "/validate-envelope"}},
 	}}}}
 }
 
@@ -174,6 +179,7 @@ func TestWebhooksPointToShipper(t *testing.T) {
 		policy      string
 		application map[string]any
 		namespace   map[string]any
+		envelope    map[string]any
 	}{
 		"in a namespace of its own": {
 			m: Management{Namespace: "elsewhere"}, policy: policyIgnore,
@@ -181,11 +187,14 @@ func TestWebhooksPointToShipper(t *testing.T) {
 				"name": "shipper-webhook", "namespace": "elsewhere", "path": "/validate-application"}},
 			namespace: map[string]any{"service": map[string]any{
 				"name": "shipper-webhook", "namespace": "elsewhere", "path": "/validate-namespace"}},
+			envelope: map[string]any{"service": map[string]any{
+				"name": "shipper-webhook", "namespace": "elsewhere", "path": "/validate-envelope"}},
 		},
 		"outside the cluster": {
 			m: Management{Namespace: "elsewhere", WebhookURL: outside}, policy: policyFail,
 			application: map[string]any{"url": "https://localhost:9443/base/validate-application"},
 			namespace:   map[string]any{"url": "https://localhost:9443/base/validate-namespace"},
+			envelope:    map[string]any{"url": "https://localhost:9443/base/validate-envelope"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -203,6 +212,10 @@ func TestWebhooksPointToShipper(t *testing.T) {
 				"name":          "namespace.shipper.booking.com",
 				"failurePolicy": "Ignore",
 				"clientConfig":  c.namespace,
+			}, map[string]any{
+				"name":          "envelope.shipper.booking.com",
+				"failurePolicy": "Fail",
+				"clientConfig":  c.envelope,
 			}}}
 			if diff := cmp.Diff(want, got.Object); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)

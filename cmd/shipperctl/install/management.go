@@ -151,11 +151,10 @@ func (m *Management) setNames(o *unstructured.Unstructured) error {
 		}
 		return unstructured.SetNestedField(o.Object, m.GlobalBlocksNamespace, "spec", "paramRef", "namespace")
 	}
-	variable, err := field(o, "variables", reconcilerVariable)
-	if err != nil {
-		return nil //nolint:nilerr // the policy of Approvals names nothing of an installation
+	// Policies about users alone do not name the account.
+	if variable, err := field(o, "variables", reconcilerVariable); err == nil {
+		variable["expression"] = quote(serviceaccount.MakeUsername(m.Namespace, m.ServiceAccount))
 	}
-	variable["expression"] = quote(serviceaccount.MakeUsername(m.Namespace, m.ServiceAccount))
 	constraints, _, err := unstructured.NestedMap(o.Object, "spec", "matchConstraints")
 	if err != nil {
 		return fmt.Errorf("reading policy %s: %w", o.GetName(), err)

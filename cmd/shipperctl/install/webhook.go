@@ -30,6 +30,10 @@ const (
 	policyIgnore = "Ignore"
 )
 
+// strict are the webhooks that always have failurePolicy Fail: what they admit is placed on clusters without a further check, and Shipper
+// can be set up without it.
+var strict = []any{"envelope." + shipper.GroupName, "resourcesnapshot." + shipper.GroupName}
+
 func (m *Management) webhooks(ctx context.Context) error {
 	for _, kind := range []string{validating, mutating} {
 		title := fmt.Sprintf("Creating the %s in %s namespace", kind, m.Namespace)
@@ -108,7 +112,7 @@ func (m *Management) keepLiveSettings(live, want *unstructured.Unstructured) err
 			}
 		}
 		was := before[name]
-		if webhook["failurePolicy"] == policyFail && was["failurePolicy"] == policyIgnore {
+		if webhook["failurePolicy"] == policyFail && was["failurePolicy"] == policyIgnore && !slices.Contains(strict, name) {
 			webhook["failurePolicy"] = policyIgnore
 		}
 		service, byService, err := unstructured.NestedMap(was, "clientConfig", "service")
@@ -131,10 +135,10 @@ func (m *Management) keepLiveSettings(live, want *unstructured.Unstructured) err
 }
 
 // address points every webhook of a configuration, as it is in the manifests, to where Shipper's is, and sets its
-// failurePolicy. One that never refuses when it does not answer stays so.
+// failurePolicy. One that never refuses, or always refuses, when it does not answer stays so.
 func (m *Management) address(configuration *unstructured.Unstructured, policy string) error {
-	for _, webhook := range webhooksOf(configuration) {
-		if webhook["failurePolicy"] == policyFail {
+	for name, webhook := range webhooksOf(configuration) {
+		if webhook["failurePolicy"] == policyFail && !slices.Contains(strict, name) {
 			webhook["failurePolicy"] = policy
 		}
 		path, _, err := unstructured.NestedString(webhook, "clientConfig", "service", "path")
@@ -191,8 +195,8 @@ func webhooksOf(configuration *unstructured.Unstructured) map[any]map[string]any
 }
 
 func failsClosed(configuration *unstructured.Unstructured) bool {
-	for _, webhook := range webhooksOf(configuration) {
-		if webhook["failurePolicy"] == policyFail {
+	for name, webhook := range webhooksOf(configuration) {
+		if webhook["failurePolicy"] == policyFail && !slices.Contains(strict, name) {
 			return true
 		}
 	}
@@ -309,10 +313,15 @@ func (m *Management) setPolicy(ctx context.Context, kind, policy string) (change
 		changed = false
 		wanted := webhooksOf(want)
 		for name, webhook := range webhooksOf(live) {
-			if wanted[name]["failurePolicy"] != policyIgnore {
-				changed = changed || webhook["failurePolicy"] != policy
-				webhook["failurePolicy"] = policy
+			if wanted[name]["failurePolicy"] == policyIgnore {
+				continue
 			}
+			to := policy
+			if slices.Contains(strict, name) {
+				to = policyFail
+			}
+			changed = changed || webhook["failurePolicy"] != to
+			webhook["failurePolicy"] = to
 		}
 		if !changed {
 			return nil
