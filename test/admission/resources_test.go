@@ -222,6 +222,46 @@ func places(t *testing.T, name, group, resource, object string) {
 	bind(t, "", person(name), role.Name)
 }
 
+// TestShipperWritesNothingOfAClusterButItsFinalizer tries, as Shipper's account, what RBAC allows it and the policy does not.
+func TestShipperWritesNothingOfAClusterButItsFinalizer(t *testing.T) {
+	cluster := &shipper.Cluster{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Finalizers: []string{"example.com/other"}},
+		Spec:       shipper.ClusterSpec{Region: "eu", APIMaster: "https://10.0.0.1"},
+	}
+	create(t, admin, cluster)
+	const message = "Shipper changes nothing in a Cluster but its finalizer, shipper.booking.com/cluster, and its status"
+	for name, tc := range map[string]struct {
+		edit    func(*shipper.Cluster)
+		message string
+	}{
+		"its finalizer":              {func(c *shipper.Cluster) { c.Finalizers = append(c.Finalizers, shipper.ClusterFinalizer) }, ""},
+		"the address":                {func(c *shipper.Cluster) { c.Spec.APIMaster = "https://10.0.0.2" }, message},
+		"the address of its metrics": {func(c *shipper.Cluster) { c.Spec.Metrics = &shipper.ClusterMetrics{Address: "https://10.0.0.2"} }, message},
+		"a taint": {func(c *shipper.Cluster) {
+			c.Spec.Taints = []shipper.ClusterTaint{{Key: "a", Effect: shipper.TaintNoSchedule}}
+		}, message},
+		"what becomes of its content": {func(c *shipper.Cluster) { c.Spec.OnLeave = shipper.OnLeaveRemove }, message},
+		"a label":                     {func(c *shipper.Cluster) { c.Labels = map[string]string{"a": "b"} }, message},
+		"an annotation":               {func(c *shipper.Cluster) { c.Annotations = map[string]string{"a": "b"} }, message},
+		"another finalizer":           {func(c *shipper.Cluster) { c.Finalizers = nil }, message},
+		"an owner": {func(c *shipper.Cluster) {
+			c.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Namespace", Name: "a", UID: "a"}}
+		}, message},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := cluster.DeepCopy()
+			tc.edit(now)
+			err := as(t, reconcilerUser).Patch(t.Context(), now, client.MergeFrom(cluster), client.DryRunAll)
+			if tc.message == "" && err != nil {
+				t.Errorf("refused: %v", err)
+			}
+			if tc.message != "" {
+				checkRefused(t, err, refused{403, tc.message})
+			}
+		})
+	}
+}
+
 // Content of Secrets is kept in a type of Secret that users may not create.
 func TestSecretsOfSnapshotsAreMadeByShipper(t *testing.T) {
 	ns := namespace(t)

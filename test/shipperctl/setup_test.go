@@ -63,6 +63,8 @@ Creating a ValidatingAdmissionPolicyBinding called approvals.shipper.booking.com
 Creating a ValidatingAdmissionPolicy called blocks.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called blocks.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called global-blocks.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicy called clusters.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicyBinding called clusters.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called control.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called control.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... done
@@ -119,6 +121,8 @@ Creating a ValidatingAdmissionPolicyBinding called approvals.shipper.booking.com
 Creating a ValidatingAdmissionPolicy called blocks.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called blocks.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called global-blocks.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicy called clusters.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called clusters.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called control.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called control.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... already exists. Skipping
@@ -209,6 +213,8 @@ Creating a ValidatingAdmissionPolicyBinding called approvals.shipper.booking.com
 Creating a ValidatingAdmissionPolicy called blocks.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called blocks.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called global-blocks.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicy called clusters.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called clusters.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called control.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called control.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... already exists. Skipping

@@ -90,6 +90,9 @@ func contains(is, want any) bool {
 // secretsPolicy is the name of the policy that holds Shipper's own account, and of its binding.
 const secretsPolicy = "secrets.shipper.booking.com"
 
+// clustersPolicy is the name of the policy that limits Shipper's own writes of Clusters, and of its binding.
+const clustersPolicy = "clusters.shipper.booking.com"
+
 // envelopesPolicy is the name of the policy that judges Envelopes, and of its binding.
 const envelopesPolicy = "envelopes.shipper.booking.com"
 
@@ -99,6 +102,8 @@ func policyFindings(want, live *unstructured.Unstructured) []Finding {
 	switch want.GetName() {
 	case secretsPolicy:
 		unheld = "who has stolen the credentials of Shipper's account may write whatever he likes into the Secrets of its namespace"
+	case clustersPolicy:
+		unheld = "a thief of the credentials of Shipper's account can change the addresses and taints of Clusters"
 	case envelopesPolicy:
 		unheld = "while no webhook is asked, users can write Envelopes with objects that they may not place on clusters"
 	}
