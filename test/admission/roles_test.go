@@ -141,14 +141,14 @@ func TestRolesAllowThisAndNothingElse(t *testing.T) {
 		}
 		return out
 	}
-	// Readers may read snapshots; no user may write them.
+	// Readers may read ChartSnapshots; no user may write snapshots. ResourceSnapshots have content that readers may not see.
 	views := map[string][]string{
-		"chartsnapshots": nil, "resourcesnapshots": nil, "envelopes": nil, "approvals": nil, "notifications": nil, "checks": nil,
+		"chartsnapshots": nil, "envelopes": nil, "approvals": nil, "notifications": nil, "checks": nil,
 		"checktargets": nil,
 	}
 	edits := map[string][]string{
 		"applications": {"create", "update", "patch", "delete", "deletecollection"}, "releases": {"update", "patch", "delete"},
-		"chartsnapshots": nil, "resourcesnapshots": nil, "approvals": nil,
+		"chartsnapshots": nil, "approvals": nil,
 		"envelopes":     {"create", "update", "patch", "delete", "deletecollection"},
 		"notifications": {"create", "update", "patch", "delete", "deletecollection"},
 		"checks":        {"create", "update", "patch", "delete", "deletecollection"}, "checktargets": nil,
@@ -157,7 +157,7 @@ func TestRolesAllowThisAndNothingElse(t *testing.T) {
 		viewRole: views, editRole: edits, adminRole: edits,
 		sreRole: {
 			"rolloutblocks": {"create", "update", "patch", "delete", "override"}, "releases": {"skip"}, "approvals": nil, "notifications": nil,
-			"checks": nil, "checktargets": nil,
+			"checks": nil, "checktargets": nil, "resourcesnapshots": nil,
 		},
 		approverRole: {"releases": {"approve"}, "approvals": {"create", "delete"}, "checks": nil, "checktargets": nil},
 	} {
