@@ -55,6 +55,8 @@ func TestUnpackNamesEachManifestThatIsWrong(t *testing.T) {
 	}
 	good := `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`
 	for _, c := range []struct{ text, want string }{
+		{`{apiVersion: v1, kind: Secret, metadata: {name: b}}`, `spec.manifests[1].kind: Invalid value: "Secret": an Envelope shows its ` +
+			`content to all who may read it: create the Secret and select it, by {kind: Secret, name: b}`},
 		{`{kind: ConfigMap, metadata: {name: b}}`, `spec.manifests[1].apiVersion: Required value: each manifest is a whole object`},
 		{`{apiVersion: v1, kind: 7, metadata: {name: b}}`, `spec.manifests[1].kind: Required value: each manifest is a whole object`},
 		{`{apiVersion: a/b/c, kind: ConfigMap, metadata: {name: b}}`,

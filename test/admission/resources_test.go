@@ -180,6 +180,9 @@ func TestThePolicyAloneJudgesEnvelopes(t *testing.T) {
 		"of a kind with another plural": {
 			"placer", []shipper.Manifest{manifest("networking.example.com/v1", "WidgetPolicy", "", "a")}, "",
 		},
+		"of a Secret": {
+			"root", []shipper.Manifest{manifest("v1", "Secret", "", "a")}, "an Envelope shows its content to all who may read it",
+		},
 		"of a kind of another group": {
 			"dev", []shipper.Manifest{manifest("example.com/v1", "ConfigMap", "", "a")}, denied(`configmaps.example.com "a"`),
 		},

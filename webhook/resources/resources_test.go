@@ -211,7 +211,7 @@ func TestManifestsOfEnvelopes(t *testing.T) {
 	}{
 		"of the own namespace": {manifest: object("v1", "ConfigMap", "", "a")},
 		"of another namespace": {
-			manifest: object("v1", "Secret", "payments", "a"), decision: response.Forbidden,
+			manifest: object("v1", "ConfigMap", "payments", "a"), decision: response.Forbidden,
 			message: `spec.manifests[0]: you may not place namespaces "payments" on clusters: that needs the verb "place" on it; ` +
 				"kubectl create clusterrole place-payments --verb=place --resource=namespaces --resource-name=payments; " +
 				"kubectl create clusterrolebinding place-payments --clusterrole=place-payments --user=dev",
@@ -231,6 +231,11 @@ func TestManifestsOfEnvelopes(t *testing.T) {
 		"of a Pod": {
 			manifest: object("v1", "Pod", "", "a"), decision: response.Invalid,
 			message: invalid + `.kind: Invalid value: "Pod": Pods are made by what owns them: select that`,
+		},
+		"of a Secret": {
+			manifest: object("v1", "Secret", "", "a"), decision: response.Invalid,
+			message: invalid + `.kind: Invalid value: "Secret": an Envelope shows its content to all who may read it: create the Secret and ` +
+				"select it, by {kind: Secret, name: a}",
 		},
 		"without a kind": {
 			manifest: shipper.Manifest{"apiVersion": "v1", "metadata": map[string]any{"name": "a"}}, decision: response.Invalid,

@@ -102,8 +102,12 @@ func validateResources(r *shipper.Resources, path *field.Path) field.ErrorList {
 		return append(errs, field.TooMany(ready, len(r.Ready), MaxReadyRules))
 	}
 	for i, rule := range r.Ready {
-		if rule.Kind == "" {
+		switch {
+		case rule.Kind == "":
 			errs = append(errs, field.Required(ready.Index(i).Child("kind"), "name the kind of the objects"))
+		case rule.Group == "" && rule.Kind == "Secret":
+			errs = append(errs, field.Forbidden(ready.Index(i).Child("kind"),
+				"Secrets are not judged by rules: an error of the expression could show their values in a status"))
 		}
 		if strings.TrimSpace(rule.Expression) == "" {
 			errs = append(errs, field.Required(ready.Index(i).Child("expression"), "write CEL over object, such as object.status.ready == true"))

@@ -148,6 +148,12 @@ func TestTemplatesWithResources(t *testing.T) {
 			}}),
 			`t.resources.select[0].labelSelector.matchExpressions[0].operator: Invalid value: "NotExists": not a valid selector operator`,
 		},
+		"a rule for Secrets": {
+			func(env *shipper.ReleaseEnvironment) {
+				env.Resources.Ready = []shipper.ReadyRule{{Kind: "Secret", Expression: "object.data.a == ''"}}
+			},
+			"t.resources.ready[0].kind: Forbidden: Secrets are not judged by rules: an error of the expression could show their values in a status",
+		},
 		"a rule without an expression": {
 			func(env *shipper.ReleaseEnvironment) { env.Resources.Ready = []shipper.ReadyRule{{Kind: "Widget"}} },
 			"t.resources.ready[0].expression: Required value: write CEL over object, such as object.status.ready == true",
