@@ -183,6 +183,11 @@ func TestThePolicyAloneJudgesEnvelopes(t *testing.T) {
 		"of a Secret": {
 			"root", []shipper.Manifest{manifest("v1", "Secret", "", "a")}, "an Envelope shows its content to all who may read it",
 		},
+		"of a Role in the own namespace": {"placer", []shipper.Manifest{manifest(rbac, "Role", "", "a")}, denied(`namespaces "` + ns + `"`)},
+		"of a RoleBinding in the own namespace": {
+			"placer", []shipper.Manifest{manifest(rbac, "RoleBinding", ns, "a")}, denied(`namespaces "` + ns + `"`),
+		},
+		"of a Role, by a user with the right": {"mover", []shipper.Manifest{manifest(rbac, "Role", "", "a")}, ""},
 		"of a kind of another group": {
 			"dev", []shipper.Manifest{manifest("example.com/v1", "ConfigMap", "", "a")}, denied(`configmaps.example.com "a"`),
 		},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,8 +24,8 @@ import (
 // manifestsPath is where manifests are in an Envelope.
 var manifestsPath = field.NewPath("spec", "manifests")
 
-// JudgeEnvelope refuses manifests that may not be placed, or that the user may not place: those of kinds without a namespace, or in another
-// namespace than the Envelope's. Their content is not judged again when Shipper takes it, so nothing is admitted untried. A manifest that
+// JudgeEnvelope refuses manifests that may not be placed, or that the user may not place: those of kinds without a namespace, in another
+// namespace than the Envelope's, and rights. Their content is not judged again when Shipper takes it, so nothing is admitted untried. A manifest that
 // old has was judged when it was written.
 func (j *Judge) JudgeEnvelope(ctx context.Context, who authenticationv1.UserInfo, now, old *shipper.Envelope) error {
 	if j == nil || j.Kinds == nil {
@@ -66,6 +67,9 @@ func (j *Judge) JudgeEnvelope(ctx context.Context, who authenticationv1.UserInfo
 			})
 		case key.Namespace != "" && key.Namespace != now.Namespace:
 			needs = append(needs, need{placeNamespace(key.Namespace), path})
+		case key.Group == rbacv1.GroupName:
+			// Shipper's account may be able to grant more than the author has, in the own namespace, too.
+			needs = append(needs, need{placeNamespace(now.Namespace), path})
 		}
 	}
 	if err := response.Invalidate("Envelope", now.Name, errs); err != nil {

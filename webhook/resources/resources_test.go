@@ -232,6 +232,15 @@ func TestManifestsOfEnvelopes(t *testing.T) {
 			manifest: object("v1", "Pod", "", "a"), decision: response.Invalid,
 			message: invalid + `.kind: Invalid value: "Pod": Pods are made by what owns them: select that`,
 		},
+		"of a Role in the own namespace": {
+			manifest: object("rbac.authorization.k8s.io/v1", "Role", "", "a"), decision: response.Forbidden,
+			message: `spec.manifests[0]: you may not place namespaces "work" on clusters: that needs the verb "place" on it; ` +
+				"kubectl create clusterrole place-work --verb=place --resource=namespaces --resource-name=work; " +
+				"kubectl create clusterrolebinding place-work --clusterrole=place-work --user=dev",
+		},
+		"of a RoleBinding in the own namespace, by a user with the right": {
+			manifest: object("rbac.authorization.k8s.io/v1", "RoleBinding", "work", "a"), rights: []string{"dev place namespaces /work"},
+		},
 		"of a Secret": {
 			manifest: object("v1", "Secret", "", "a"), decision: response.Invalid,
 			message: invalid + `.kind: Invalid value: "Secret": an Envelope shows its content to all who may read it: create the Secret and ` +

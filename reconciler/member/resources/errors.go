@@ -113,8 +113,15 @@ func isDenied(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot ") && strings.Contains(err.Error(), " resource ")
 }
 
-// grant is how to give Shipper's account the rights to a kind.
+// granting are the groups whose objects give rights, or change every request to the cluster.
+var granting = []string{"rbac.authorization.k8s.io", "admissionregistration.k8s.io"}
+
+// grant is how to give Shipper's account the rights to a kind. No command is given for kinds that give rights.
 func (p *pass) grant(gvk schema.GroupVersionKind) string {
+	const shared = "every chart and Envelope of every tenant that may write Applications can do what Shipper's account may"
+	if slices.Contains(granting, gvk.Group) {
+		return "such objects give rights, and " + shared + ": have an administrator of the cluster write it, and leave it out here"
+	}
 	resource := strings.ToLower(gvk.Kind) + "s"
 	if mapping, err := p.Cluster.Mapping(gvk); err == nil {
 		resource = mapping.Resource.Resource
@@ -124,8 +131,8 @@ func (p *pass) grant(gvk schema.GroupVersionKind) string {
 		resource += "." + gvk.Group
 	}
 	kubectl := "kubectl --context " + p.Name
-	return fmt.Sprintf("%s create clusterrole %s --verb=get,list,watch,create,patch,delete --resource=%s && %s label clusterrole %s %s=true",
-		kubectl, role, resource, kubectl, role, "shipper.booking.com/aggregate-to-application")
+	return fmt.Sprintf("%s create clusterrole %s --verb=get,list,watch,create,patch,delete --resource=%s && %s label clusterrole %s %s=true; %s",
+		kubectl, role, resource, kubectl, role, "shipper.booking.com/aggregate-to-application", shared)
 }
 
 // owners words the field managers that own what was to be written.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
@@ -339,6 +340,18 @@ func TestReportDiffWritesNothing(t *testing.T) {
 	}
 }
 
+func TestNoCommandGrantsTheRightToGrantRights(t *testing.T) {
+	f := begin(t)
+	f.snapshot("one", first+"---\n{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {namespace: work, name: b}}\n")
+	f.member.mapper.Add(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), meta.RESTScopeNamespace)
+	f.member.denied["RoleBinding"] = true
+	out, _ := f.place(f.release(0, "one"))
+	same(t, "reason", shipper.NotGranted, reasonOf(out.Err))
+	same(t, "message", `RoleBinding work/b: Shipper's account lacks rights to RoleBinding; such objects give rights, and every chart and `+
+		`Envelope of every tenant that may write Applications can do what Shipper's account may: have an administrator of the cluster `+
+		`write it, and leave it out here`, fmt.Sprint(out.Err))
+}
+
 func TestAMissingRightNamesTheRoleAndOtherObjectsGoOn(t *testing.T) {
 	f := begin(t)
 	f.snapshot("one", first+"---\n{apiVersion: v1, kind: Secret, metadata: {namespace: work, name: s}}\n")
@@ -348,7 +361,8 @@ func TestAMissingRightNamesTheRoleAndOtherObjectsGoOn(t *testing.T) {
 	same(t, "reason", shipper.NotGranted, reasonOf(out.Err))
 	same(t, "message", `Secret work/s: Shipper's account lacks rights to Secret; kubectl --context eu-1 create clusterrole shipper-secrets `+
 		`--verb=get,list,watch,create,patch,delete --resource=secrets && kubectl --context eu-1 label clusterrole shipper-secrets `+
-		`shipper.booking.com/aggregate-to-application=true`, fmt.Sprint(out.Err))
+		`shipper.booking.com/aggregate-to-application=true; every chart and Envelope of every tenant that may write Applications can do what `+
+		`Shipper's account may`, fmt.Sprint(out.Err))
 	same(t, "writes", 5, len(writes))
 	f.member.denied["Secret"] = false
 	out, writes = f.place(it)

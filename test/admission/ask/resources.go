@@ -48,6 +48,8 @@ var served = func() map[schema.GroupKind]resources.Kind {
 		kind("", "v1", "Namespace", "namespaces", false), kind("", "v1", "Pod", "pods", true),
 		kind("apps", "v1", "Deployment", "deployments", true),
 		kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", false),
+		kind("rbac.authorization.k8s.io", "v1", "Role", "roles", true),
+		kind("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings", true),
 		kind(shipper.GroupName, "v1alpha1", "Envelope", "envelopes", true),
 	} {
 		out[k.GroupKind()] = k
