@@ -61,14 +61,25 @@ func (c Comparison) Corrections(now time.Time) int {
 	return c.Corrected
 }
 
-// Memory is what is known of the objects of one target in one cluster. One pass at a time uses it.
-type Memory[K comparable] struct{ known map[K]Comparison }
+// Memory is what is known of the objects of one target in one cluster. It is safe for concurrent use: a pass compares objects in parallel.
+type Memory[K comparable] struct {
+	mu    sync.Mutex
+	known map[K]Comparison
+}
 
 // Recall returns what is known of an object.
-func (m *Memory[K]) Recall(object K) Comparison { return m.known[object] }
+func (m *Memory[K]) Recall(object K) Comparison {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.known[object]
+}
 
 // Note keeps what is known of an object.
-func (m *Memory[K]) Note(object K, c Comparison) { m.known[object] = c }
+func (m *Memory[K]) Note(object K, c Comparison) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known[object] = c
+}
 
 // Memories are those of all targets. They are forgotten with the process: then all is compared once more. The zero value is usable; it is
 // safe for concurrent use.
