@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/member/drift"
 )
 
 // maxLastApplied bounds the annotation that ClientSide keeps, in bytes, so that an object has room for others. Larger objects are applied
@@ -60,6 +61,7 @@ func (p *pass) marks(s *subject) *unstructured.Unstructured {
 // write writes an object, and notes its UID.
 func (p *pass) write(ctx context.Context, s *subject) error {
 	object := p.marks(s)
+	drift.WithoutScaled(object, s.managed)
 	var err error
 	if p.how.Type == shipper.ApplyClientSide {
 		object, err = p.writeClientSide(ctx, s, object)
@@ -108,16 +110,34 @@ func (p *pass) writeClientSide(ctx context.Context, s *subject, object *unstruct
 		gr := schema.GroupResource{Group: s.want.gvk().Group, Resource: s.want.Kind}
 		return nil, apierrors.NewConflict(gr, s.want.Name, fmt.Errorf("it was changed since it was compared"))
 	}
-	patch, err := threeWay(current, object)
+	before, err := lastApplied(current, s)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := threeWay(before, current, object)
 	if err != nil {
 		return nil, err
 	}
 	return current, p.Cluster.Client().Patch(ctx, current, patch, client.FieldOwner(shipper.FieldOwner))
 }
 
-// threeWay is the patch of kubectl's client-side apply: lists of built-in kinds are merged by their keys, those of others replaced.
-func threeWay(current, wanted *unstructured.Unstructured) (client.Patch, error) {
+// lastApplied is the manifest applied last; empty if there is none. A field that a correction leaves alone must be missing here too, or
+// the merge would remove it.
+func lastApplied(current *unstructured.Unstructured, s *subject) ([]byte, error) {
 	before := []byte(current.GetAnnotations()[shipper.LastAppliedAnnotation])
+	if len(before) == 0 || len(s.managed) == 0 {
+		return before, nil
+	}
+	content := map[string]any{}
+	if err := json.Unmarshal(before, &content); err != nil {
+		return nil, fmt.Errorf("reading the manifest applied last: %w", err)
+	}
+	drift.WithoutScaled(fromContent(content), s.managed)
+	return json.Marshal(content)
+}
+
+// threeWay is the patch of kubectl's client-side apply: lists of built-in kinds are merged by their keys, those of others replaced.
+func threeWay(before []byte, current, wanted *unstructured.Unstructured) (client.Patch, error) {
 	now, err := json.Marshal(current.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding what is there: %w", err)

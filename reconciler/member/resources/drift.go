@@ -136,7 +136,7 @@ func (p *pass) examine(ctx context.Context, s *suspect) (*report.Event, error) {
 		return nil, nil
 	}
 	fixed := *s.subject
-	fixed.live, fixed.action = metadataOf(live), write
+	fixed.live, fixed.action, fixed.managed = metadataOf(live), write, live.GetManagedFields()
 	if err := p.write(ctx, &fixed); err != nil {
 		return nil, err
 	}

@@ -34,6 +34,7 @@ import (
 type member struct {
 	t      *testing.T
 	admin  client.WithWatch
+	live   client.Reader
 	faulty client.Client
 	mapper *meta.DefaultRESTMapper
 	claim  error
@@ -63,6 +64,7 @@ func newMember(t *testing.T) *member {
 		t.Fatal(err)
 	}
 	m.admin = fake.NewClientBuilder().WithScheme(own).WithRESTMapper(m.mapper).WithReturnManagedFields().Build()
+	m.live = interceptor.NewClient(m.admin, interceptor.Funcs{Get: getScaled})
 	m.faulty = interceptor.NewClient(m.admin, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			m.setUID(o)
@@ -77,6 +79,21 @@ func newMember(t *testing.T) *member {
 		Apply: m.apply,
 	})
 	return m
+}
+
+// autoscaler is a field manager whose writes are those of the subresource scale, which the fake client does not record.
+const autoscaler = "autoscaler"
+
+func getScaled(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	err := c.Get(ctx, key, o, opts...)
+	managed := o.GetManagedFields()
+	for i := range managed {
+		if managed[i].Manager == autoscaler {
+			managed[i].Subresource = "scale"
+		}
+	}
+	o.SetManagedFields(managed)
+	return err
 }
 
 func (m *member) setUID(o client.Object) {
@@ -163,7 +180,7 @@ func (m *member) merged(live, applied map[string]any) map[string]any {
 }
 
 func (m *member) Client() client.Client         { return m.faulty }
-func (m *member) Live() client.Reader           { m.lives.Add(1); return m.admin }
+func (m *member) Live() client.Reader           { m.lives.Add(1); return m.live }
 func (m *member) Session() uint64               { return 1 }
 func (m *member) Claim(*corev1.ConfigMap) error { return m.claim }
 func (m *member) APIVersions() []string {

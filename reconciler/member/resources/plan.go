@@ -64,6 +64,8 @@ type subject struct {
 	compared *drift.Comparison
 	// failed is why it could not be read or written.
 	failed error
+	// managed is set for a correction: it leaves alone what was written by a subresource, as an autoscaler does.
+	managed []metav1.ManagedFieldsEntry
 
 	action action
 	done   bool
