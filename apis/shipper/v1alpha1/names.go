@@ -3,8 +3,9 @@
 package v1alpha1
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
-	"hash/fnv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -15,11 +16,10 @@ func AnchorName(installationTarget string) string {
 }
 
 // PlacedAnchorName is the name of the ConfigMap in shipper-system of an application cluster that lists the placed objects of an
-// Application with resources.
+// Application with resources. It has 128 bits of a sha256: a user cannot compute another Application with the same name.
 func PlacedAnchorName(namespace, app string) string {
-	sum := fnv.New32a()
-	sum.Write([]byte(namespace + "/" + app))
-	return AnchorName(fmt.Sprintf("%08x", sum.Sum32()))
+	sum := sha256.Sum256([]byte(namespace + "/" + app))
+	return AnchorName(hex.EncodeToString(sum[:16]))
 }
 
 // ChartSnapshotName is the name of the ChartSnapshot that describes the archive with a digest.

@@ -30,7 +30,7 @@ const (
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: work}}
 `
-	theAnchor = "ConfigMap shipper-system/e999f62d-anchor"
+	theAnchor = "ConfigMap shipper-system/a5cb1ff62f8ed32c81ba8c077640d70f-anchor"
 )
 
 func same(t *testing.T, what string, want, got any) {
@@ -75,7 +75,7 @@ func TestEachChangeIsWrittenOnceAndNothingIsWrittenAtRest(t *testing.T) {
 	}, writes[:5])
 	f.placed(newer)
 	same(t, "state", []string{
-		"ConfigMap shipper-system/e999f62d-anchor Namespace work pending=false ConfigMap work/b pending=false ConfigMap work/c pending=false",
+		theAnchor + " Namespace work pending=false ConfigMap work/b pending=false ConfigMap work/c pending=false",
 		"ConfigMap work/b ours map[k:2]", "ConfigMap work/c ours map[k:2]", "Namespace /work ours map[]",
 	}, f.state())
 }
