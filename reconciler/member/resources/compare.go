@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,19 +19,6 @@ import (
 	"shipper.dev/shipper/reconciler/member/survey"
 	"shipper.dev/shipper/reconciler/retry"
 )
-
-// Objects that are not the Application's are in no cache. They are looked at again after pollFirst, or later where they are many.
-const (
-	pollFirst = 4 * time.Second
-	pollEach  = 100 * time.Millisecond
-)
-
-// pollForeign has a number of such objects looked at again.
-func (p *pass) pollForeign(n int) {
-	if n > 0 {
-		p.out.Later = report.Sooner(p.out.Later, max(pollFirst, time.Duration(n)*pollEach))
-	}
-}
 
 // addDiff adds an object to the diff in status.
 func (p *pass) addDiff(c drift.Comparison) {
@@ -161,7 +147,7 @@ func (p *pass) reportDiff(ctx context.Context) error {
 	if p.out.Diff != nil && p.out.Diff.Objects == 0 && p.out.Diff.Message == "" {
 		p.out.Diff = nil
 	}
-	p.pollForeign(len(all))
+	p.pollForeign(all)
 	p.out.Reason, p.out.Message = shipper.DiffReported, fmt.Sprintf("%d objects were compared and none was written", len(all))
 	return together(problems)
 }

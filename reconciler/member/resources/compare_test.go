@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -35,5 +38,28 @@ func TestObjectsOfOthersAreComparedInParallel(t *testing.T) {
 				t.Errorf("%+v: the diff is %+v", how, out.Diff)
 			}
 		}
+	}
+}
+
+func TestObjectsOfOthersAreReadLessOftenWhileNothingChanges(t *testing.T) {
+	for _, how := range []shipper.Apply{{TakeOver: shipper.TakeOverNever}, {Type: shipper.ApplyReportDiff}} {
+		f := begin(t)
+		f.foreign(3)
+		it := f.applied(0, "many", how)
+		pass := func(after time.Duration) time.Duration {
+			f.clock.SetTime(f.clock.Now().Add(after))
+			out, _ := f.place(it)
+			return out.Later / time.Second
+		}
+		seconds := []time.Duration{pass(0)}
+		for range 6 {
+			seconds = append(seconds, pass(seconds[len(seconds)-1]*time.Second))
+		}
+		seconds = append(seconds, pass(20*time.Second)) // an event caused it
+		same(t, "at rest", []time.Duration{4, 8, 16, 32, 60, 60, 60, 40}, seconds)
+		f.edit(configMap, "work/c01", func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{"a": "b"}) })
+		same(t, "after an edit of an object", []time.Duration{4, 8}, []time.Duration{pass(0), pass(4 * time.Second)})
+		it.Generation++
+		same(t, "after an edit of the target", time.Duration(4), pass(0))
 	}
 }

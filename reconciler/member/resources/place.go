@@ -134,10 +134,10 @@ func (p *pass) record(ctx context.Context, inventory []entry, placed string) err
 // settle observes all objects, and compares those that are to be compared before they are decided about.
 func (p *pass) settle(ctx context.Context, all []*subject) {
 	each(p.worker.Parallel, len(all), func(i int) { p.decideOne(ctx, all[i]) })
-	left := 0
+	var left []*subject
 	for _, s := range all {
 		if s.action == leave || s.action == refuse {
-			left++
+			left = append(left, s)
 		}
 		if s.compared != nil && s.action == leave {
 			p.addDiff(*s.compared)

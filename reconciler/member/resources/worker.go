@@ -69,6 +69,7 @@ type Worker struct {
 
 	drifts, diffs drift.Memories[objects.Key]
 	judgements    judgements
+	polls         polls
 }
 
 // turn is that of one Application in one cluster; users counts the passes that have or await it.
@@ -104,6 +105,7 @@ func (w *Worker) Forget(target types.NamespacedName) {
 	w.drifts.Forget(target)
 	w.diffs.Forget(target)
 	w.judgements.forget(target)
+	w.polls.forget(target)
 }
 
 // Task is what one pass is about.
