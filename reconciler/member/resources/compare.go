@@ -129,7 +129,8 @@ func (p *pass) fields(e entry, list []drift.Difference, live *unstructured.Unstr
 func (p *pass) reportDiff(ctx context.Context) error {
 	all, err := p.load(ctx)
 	if err != nil {
-		return &problem{shipper.InternalError, retry.Retry, err.Error()}
+		p.out.General = err
+		return nil
 	}
 	each(p.worker.Parallel, len(all), func(i int) { all[i].failed = p.diffOne(ctx, all[i]) })
 	var problems []error

@@ -69,7 +69,7 @@ func (w *Worker) Place(ctx context.Context, t Task) Result {
 		p.out.Err = p.reportDiff(ctx)
 		return p.out
 	}
-	if p.out.Err = p.place(ctx); p.anchor != nil && p.anchor.claim == nil && !p.lost.Load() {
+	if p.out.Err = p.place(ctx); p.out.General == nil && p.anchor != nil && p.anchor.claim == nil && !p.lost.Load() {
 		p.reportDrift(ctx)
 		p.out.Objects = p.survey(ctx)
 	}
@@ -105,7 +105,8 @@ func (p *pass) place(ctx context.Context) error {
 	}
 	all, err := p.load(ctx)
 	if err != nil {
-		return &problem{shipper.InternalError, retry.Retry, err.Error()}
+		p.out.General = err
+		return nil
 	}
 	p.settle(ctx, all)
 	return p.converge(ctx, all)

@@ -3,6 +3,7 @@
 package resources
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -15,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 const (
@@ -124,6 +127,25 @@ func TestAKilledPassEndsInTheSameState(t *testing.T) {
 		same(t, fmt.Sprintf("killed after %d of %d writes", kill, writes), want, got)
 		got, _ = run(t, kill, true) // the next change comes before another pass
 		same(t, fmt.Sprintf("killed after %d of %d writes, and changed then", kill, writes), want[len(want)-1], got[len(got)-1])
+	}
+}
+
+// unreadable is content that cannot be read.
+type unreadable struct{ error }
+
+// Content is Content.
+func (u unreadable) Content(context.Context, string, string) ([]unstructured.Unstructured, error) {
+	return nil, u.error
+}
+
+func TestContentThatCannotBeReadBlamesNoCluster(t *testing.T) {
+	for _, how := range []shipper.ApplyType{shipper.ApplyServerSide, shipper.ApplyReportDiff} {
+		f := begin(t)
+		f.worker.Content = unreadable{&chart.Error{Reason: shipper.ChartError, Message: "part 2 is missing"}}
+		out, writes := f.place(f.applied(0, "one", shipper.Apply{Type: how}))
+		reason, action := retry.ClassifyInCluster(out.General)
+		same(t, "error of the cluster, writes, reason and action", []any{nil, []string(nil), shipper.ChartError, retry.Wait},
+			[]any{out.Err, writes, reason, action})
 	}
 }
 
