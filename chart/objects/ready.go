@@ -86,31 +86,35 @@ func CompileReady(ctx context.Context, rules []shipper.ReadyRule) (*Ready, error
 func (r *Ready) Judges(gk schema.GroupKind) bool { return r != nil && len(r.programs[gk]) > 0 }
 
 // Evaluate reports whether all rules for the kind of an object are true; it is true without a rule. A field that is missing and too high
-// a cost are errors: the object is not known to be ready.
-func (r *Ready) Evaluate(ctx context.Context, o *unstructured.Unstructured) (bool, error) {
+// a cost are errors: the object is not known to be ready. cost is that of the evaluations in units of CEL.
+func (r *Ready) Evaluate(ctx context.Context, o *unstructured.Unstructured) (ready bool, cost uint64, err error) {
 	if r == nil {
-		return true, nil
+		return true, 0, nil
 	}
 	for _, program := range r.programs[KeyOf(o).GroupKind()] {
-		if ready, err := evaluate(ctx, program, o); !ready || err != nil {
-			return false, err
+		ready, one, err := evaluate(ctx, program, o)
+		if cost += one; !ready || err != nil {
+			return false, cost, err
 		}
 	}
-	return true, nil
+	return true, cost, nil
 }
 
-func evaluate(ctx context.Context, program cel.Program, o *unstructured.Unstructured) (bool, error) {
+func evaluate(ctx context.Context, program cel.Program, o *unstructured.Unstructured) (ready bool, cost uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, boundedcel.Timeout)
 	defer cancel()
-	out, _, err := program.ContextEval(ctx, map[string]any{"object": o.Object})
+	out, details, err := program.ContextEval(ctx, map[string]any{"object": o.Object})
+	if cost = boundedcel.Budget; details != nil && details.ActualCost() != nil {
+		cost = *details.ActualCost()
+	}
 	if err != nil {
-		return false, errors.New("the expression for ready cannot be evaluated: " + shorten(err.Error()))
+		return false, cost, errors.New("the expression for ready cannot be evaluated: " + shorten(err.Error()))
 	}
 	ready, ok := out.Value().(bool)
 	if !ok {
-		return false, fmt.Errorf("the expression for ready must be bool, is %s", out.Type().TypeName())
+		return false, cost, fmt.Errorf("the expression for ready must be bool, is %s", out.Type().TypeName())
 	}
-	return ready, nil
+	return ready, cost, nil
 }
 
 func shorten(message string) string { return strings.ToValidUTF8(chart.Limit(message, maxMessage), "") }

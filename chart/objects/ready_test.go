@@ -44,7 +44,7 @@ func TestReadyJudgesObjects(t *testing.T) {
 		o := object(t, c.object)
 		o.SetAPIVersion("example.com/v1")
 		o.SetKind("Widget")
-		got, err := ready.Evaluate(t.Context(), &o)
+		got, _, err := ready.Evaluate(t.Context(), &o)
 		if got != c.want || fmt.Sprint(err) != fmt.Sprint(errorOf(c.err)) {
 			t.Errorf("%s of %s is %v, %v; want %v, %s", c.expression, c.object, got, err, c.want, c.err)
 		}
@@ -93,7 +93,7 @@ func TestAllRulesForAKindMustBeTrue(t *testing.T) {
 		o := object(t, text)
 		o.SetAPIVersion("example.com/v1")
 		o.SetKind("Widget")
-		if got[text], err = ready.Evaluate(t.Context(), &o); err != nil {
+		if got[text], _, err = ready.Evaluate(t.Context(), &o); err != nil {
 			t.Error(err)
 		}
 	}
@@ -110,7 +110,7 @@ func TestObjectsWithoutARuleAreReady(t *testing.T) {
 	}
 	o := named("v1", "ConfigMap", "work", "a")
 	for _, r := range []*Ready{none, {}, some} {
-		if ready, err := r.Evaluate(t.Context(), &o); !ready || err != nil || r.Judges(KeyOf(&o).GroupKind()) {
+		if ready, _, err := r.Evaluate(t.Context(), &o); !ready || err != nil || r.Judges(KeyOf(&o).GroupKind()) {
 			t.Errorf("%v, %v", ready, err)
 		}
 	}
@@ -133,12 +133,12 @@ func TestAnExpressionOfTooHighACostIsAnError(t *testing.T) {
 		list[i] = int64(i)
 	}
 	o.Object["list"] = list
-	got, err := ready.Evaluate(t.Context(), &o)
+	got, _, err := ready.Evaluate(t.Context(), &o)
 	if got || err == nil || !strings.Contains(err.Error(), "cost limit exceeded") {
 		t.Errorf("%v, %v", got, err)
 	}
 	o.Object["list"] = list[:10]
-	if got, err := ready.Evaluate(t.Context(), &o); !got || err != nil {
+	if got, _, err := ready.Evaluate(t.Context(), &o); !got || err != nil {
 		t.Errorf("10 elements: %v, %v", got, err)
 	}
 }

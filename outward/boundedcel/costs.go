@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// budget bounds the cost of one evaluation: 2.5 MB of texts, or 250,000 calls.
-	budget = 250_000
+	// Budget bounds the cost of one evaluation: 2.5 MB of texts, or 250,000 calls.
+	Budget = 250_000
 	// bytesPerCost is how many bytes of text a call reads or writes for a cost of 1.
 	bytesPerCost = 10
 	// MaxBytes bounds a text that a call gives.
@@ -44,7 +44,7 @@ func (costs) CallCost(function, _ string, args []ref.Val, result ref.Val) *uint6
 		total += traversal(args[0])
 	}
 	if size(result) > MaxBytes || elements(result) > MaxElements {
-		total = budget + 1
+		total = Budget + 1
 	}
 	return &total
 }

@@ -97,7 +97,7 @@ func (l *Language) Compile(
 	if err := l.Accept(checked.OutputType()); err != nil {
 		return nil, err
 	}
-	return env.Program(checked, cel.CostLimit(budget), cel.CostTracking(costs{}), cel.InterruptCheckFrequency(1))
+	return env.Program(checked, cel.CostLimit(Budget), cel.CostTracking(costs{}), cel.InterruptCheckFrequency(1))
 }
 
 // describe gives the first errors of the compiler on one line, each with its line and column.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/retry"
@@ -151,4 +152,48 @@ func TestProblemsKeepTheirReasons(t *testing.T) {
 	const five = "ConfigMap work/c0 belongs to others; ConfigMap work/c1 belongs to others; ConfigMap work/c2 belongs to others; " +
 		"ConfigMap work/c3 belongs to others; ConfigMap work/c4 belongs to others; "
 	same(t, "the message about many", five+"and 95 more", fmt.Sprint(p.problems(many)))
+}
+
+// TestReadyRulesHaveABudgetForEachPass has rules that cost more than a pass may spend on 60 objects.
+func TestReadyRulesHaveABudgetForEachPass(t *testing.T) {
+	f := begin(t)
+	f.worker.maxCost = 100_000
+	f.member.mapper.Add(gizmo, meta.RESTScopeNamespace)
+	var manifests []string
+	for i := range 60 {
+		const text = "{apiVersion: shipper.test/v1, kind: Gizmo, metadata: {namespace: work, name: g%02d}, spec: {list: [%s0]}}\n"
+		manifests = append(manifests, fmt.Sprintf(text, i, strings.Repeat("0, ", 20)))
+	}
+	f.snapshot("one", strings.Join(manifests, "---\n"))
+	release := func(generation int, digest string) *shipper.InstallationTarget {
+		it := f.release(generation, digest)
+		for range 2 {
+			it.Spec.Resources.Ready = append(it.Spec.Resources.Ready, shipper.ReadyRule{
+				Group: "shipper.test", Kind: "Gizmo", Expression: "object.spec.list.all(a, object.spec.list.all(b, a <= b || a > b))",
+			})
+		}
+		f.must(f.management.Update(t.Context(), it))
+		return it
+	}
+	it := release(0, "one")
+	out, _ := f.place(it)
+	if n := out.Objects.Healthy; n == 0 || n == 60 || out.Later != judgeNext || out.Objects.Unhealthy[0].Reason != postponed {
+		t.Fatalf("%d of 60 are ready after a pass, the next is in %s, %+v", n, out.Later, out.Objects.Unhealthy)
+	}
+	for out.Later != 0 {
+		was := out.Objects.Healthy
+		if out, _ = f.place(it); out.Objects.Healthy <= was {
+			t.Fatalf("a pass judged no object, %d are ready", was)
+		}
+	}
+	same(t, "ready in the end", int32(60), out.Objects.Healthy)
+	// The next Release judges only what has changed. What is no longer listed is forgotten.
+	f.snapshot("two", strings.Join(manifests[:50], "---\n"))
+	newer := release(1, "two")
+	out, _ = f.place(newer)
+	f.place(newer)
+	same(t, "ready after one pass, and judgements", []any{int32(50), 50},
+		[]any{out.Objects.Healthy, len(f.worker.judgements.sites[site{"eu-1", "team/web"}].known)})
+	f.worker.Forget(client.ObjectKeyFromObject(newer))
+	same(t, "sites of a target that is gone", 0, len(f.worker.judgements.sites))
 }

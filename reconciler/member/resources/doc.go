@@ -29,8 +29,8 @@
 //
 // An object is the Application's if its annotation shipper.booking.com/owner says so, or if it is what the anchor lists and the annotation
 // was removed. It is another Application's if the annotation names one whose anchor lists it, or if a chart has it. Objects that were not
-// taken are in no cache and cause no event: they are read again after 4 s, or later where they are many; while nothing changes, the interval
-// doubles, up to 1 min.
+// taken are in no cache and cause no event: they are read again after 4 s, or later where they are many; while nothing changes, the
+// interval doubles, up to 1 min.
 //
 // # Removal
 //

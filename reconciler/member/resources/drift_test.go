@@ -30,7 +30,8 @@ func TestACorrectionLeavesWhatAnAutoscalerWrote(t *testing.T) {
 		f.policy = shipper.DriftCorrect
 		f.member.mapper.Add(deployment, meta.RESTScopeNamespace)
 		f.snapshot("one", `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: work, name: web}, spec: {replicas: 2, paused: true,
-  selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [{name: app, image: nginx, resources: {}}]}}}}`)
+  selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}},
+  spec: {containers: [{name: app, image: nginx, resources: {}}]}}}}`)
 		it := f.applied(0, "one", shipper.Apply{Type: how})
 		f.placed(it)
 		f.scale("work/web", 7)

@@ -71,6 +71,7 @@ func (p *pass) removeAll(ctx context.Context) error {
 	if err := p.deleteAnchor(ctx, p.anchor); err != nil {
 		return err
 	}
+	p.worker.judgements.set(site{p.Name, p.rules.owner}, judged{})
 	p.out.Events = append(p.out.Events, removed(p.Name, ownerOf(p.Target)))
 	return nil
 }

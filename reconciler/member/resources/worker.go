@@ -70,6 +70,8 @@ type Worker struct {
 	drifts, diffs drift.Memories[objects.Key]
 	judgements    judgements
 	polls         polls
+	// maxCost is maxCost, but in tests.
+	maxCost uint64
 }
 
 // turn is that of one Application in one cluster; users counts the passes that have or await it.
@@ -97,7 +99,7 @@ func NewWorker(o Options) *Worker {
 	if o.Corrected == nil {
 		o.Corrected = func(string, string, string) {}
 	}
-	return &Worker{Options: o, turns: map[string]*turn{}}
+	return &Worker{Options: o, turns: map[string]*turn{}, maxCost: maxCost}
 }
 
 // Forget a target that is gone.
