@@ -35,7 +35,7 @@ func TestUnpackGivesTheManifestsOfAnEnvelope(t *testing.T) {
 		`{apiVersion: example.com/v1, kind: AllowList, metadata: {name: a}, spec: {items: []}}`,
 	), "work", scope)
 	want := objectsOf(t,
-		`{apiVersion: v1, kind: Service, metadata: {name: web, namespace: work, labels: null, finalizers: [example.com/a]}, spec: {
+		`{apiVersion: v1, kind: Service, metadata: {name: web, namespace: work, labels: null}, spec: {
 			clusterIP: 10.0.0.7, ports: [{port: 80, nodePort: 30080}]}}`,
 		`{apiVersion: v1, kind: Service, metadata: {name: web, namespace: other}}`,
 		`{apiVersion: v1, kind: Namespace, metadata: {name: work}}`,

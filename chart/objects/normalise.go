@@ -5,6 +5,7 @@ package objects
 import (
 	"regexp"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,12 +37,13 @@ var serverRules = []rule{
 	{reason: "Shipper's marks would change the digest of an object that it places onto the management cluster itself", drop: each(
 		labels(shipper.AppLabel, shipper.OwnedByLabel, shipper.ReleaseLabel, shipper.ReleaseHashLabel),
 		annotations(shipper.InstalledDigestAnnotation, shipper.PlacedOwnerAnnotation))},
+	{reason: "Pods with Shipper's labels would join the Service of any Application in their namespace", drop: dropReserved},
+	{reason: "the controllers that remove finalizers may be missing in another cluster: the object could not be deleted there",
+		drop: remove("metadata", "finalizers")},
 }
 
 // liveRules are for objects that an API server has. Their fields in an Envelope are a user's.
 var liveRules = []rule{
-	{reason: "the controllers that remove finalizers may be missing in another cluster: the object could not be deleted there",
-		drop: remove("metadata", "finalizers")},
 	{reason: "it has been used: the object has a name", drop: remove("metadata", "generateName")},
 	{
 		kinds: []schema.GroupKind{namespace}, reason: "each API server sets them",
@@ -170,6 +172,49 @@ func dropNullTimestamps(value any) {
 		}
 		if at, found := metadata["creationTimestamp"]; found && at == nil {
 			removeField(v, []string{"metadata", "creationTimestamp"})
+		}
+	}
+}
+
+// dropReserved removes Shipper's labels and annotations from the metadata of all templates in an object. Custom resources have templates
+// of Pods too, under names like podMetadata. A schema in a CustomResourceDefinition has none.
+func dropReserved(o map[string]any) {
+	if o["kind"] == customResourceDefinition.Kind {
+		return
+	}
+	for field, value := range o {
+		if field != "metadata" {
+			dropReservedIn(value)
+		}
+	}
+}
+
+func dropReservedIn(value any) {
+	switch v := value.(type) {
+	case []any:
+		for _, element := range v {
+			dropReservedIn(element)
+		}
+	case map[string]any:
+		for field, element := range v {
+			if metadata, ok := element.(map[string]any); ok && strings.HasSuffix(strings.ToLower(field), "metadata") {
+				removeKeys(metadata, "labels", shipper.ReservedLabel)
+				removeKeys(metadata, "annotations", shipper.ReservedAnnotation)
+			}
+			dropReservedIn(element)
+		}
+	}
+}
+
+// removeKeys removes the entries of a map in a field, and the map if it becomes empty.
+func removeKeys(o map[string]any, field string, reserved func(key string) bool) {
+	inner, ok := o[field].(map[string]any)
+	if !ok {
+		return
+	}
+	for key := range inner {
+		if reserved(key) {
+			removeField(o, []string{field, key})
 		}
 	}
 }
