@@ -34,16 +34,6 @@ func Canonical(o *unstructured.Unstructured) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Digest is the sha256, in hex, of the canonical lines of objects, sorted by Key. The order of objects does not matter. The error is that
-// of Canonical.
-func Digest(objects []unstructured.Unstructured) (string, error) {
-	lines, err := canonicalLines(objects)
-	if err != nil {
-		return "", err
-	}
-	return digestOf(lines), nil
-}
-
 // line is an object in canonical form.
 type line struct {
 	key  Key

@@ -14,11 +14,11 @@ import (
 
 func digest(t *testing.T, objects []unstructured.Unstructured) string {
 	t.Helper()
-	out, err := Digest(objects)
+	lines, err := canonicalLines(objects)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return out
+	return digestOf(lines)
 }
 
 func TestCanonicalIsOneSortedLine(t *testing.T) {

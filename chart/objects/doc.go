@@ -5,9 +5,9 @@
 //
 //   - Policy refuses kinds and namespaces, and skips objects that another process makes in every cluster.
 //   - Normalise returns what is placed of a live object: the part that a user wrote, as far as that can be known.
-//   - Canonical and Digest identify content. Split and Join store it in parts, Secrets apart from the rest.
+//   - Canonical identifies content. Split and Join store it in parts, Secrets apart from the rest.
 //   - Unpack checks the manifests of an Envelope.
-//   - SortForApply and SortForRemoval order writes. Ready judges health by CEL. Summarise counts objects for messages.
+//   - SortForApply and CompareForRemoval order writes. Ready judges health by CEL. Summarise counts objects for messages.
 //
 // Content is stored as JSON lines: each object is one line of canonical JSON. Parts end at the ends of lines where that is possible. The
 // text is not compressed, so that kubectl shows it and jq reads it.

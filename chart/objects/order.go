@@ -49,10 +49,8 @@ func SortForApply(objects []unstructured.Unstructured) {
 	slices.SortStableFunc(objects, func(a, b unstructured.Unstructured) int { return compareForApply(KeyOf(&a), KeyOf(&b)) })
 }
 
-// SortForRemoval sorts objects in place, in the order in which they are deleted: the reverse of SortForApply.
-func SortForRemoval(objects []unstructured.Unstructured) {
-	slices.SortStableFunc(objects, func(a, b unstructured.Unstructured) int { return compareForApply(KeyOf(&b), KeyOf(&a)) })
-}
+// CompareForRemoval orders objects as they are deleted: the reverse of SortForApply. Objects of one kind are next to each other.
+func CompareForRemoval(a, b Key) int { return compareForApply(b, a) }
 
 func compareForApply(a, b Key) int {
 	return cmp.Or(cmp.Compare(rankOf(a.GroupKind()), rankOf(b.GroupKind())), a.Compare(b))

@@ -38,8 +38,9 @@ func TestObjectsAreAppliedAfterWhatTheyNeedAndRemovedBefore(t *testing.T) {
 			t.Fatal(diff)
 		}
 		random.Shuffle(len(got), func(i, j int) { got[i], got[j] = got[j], got[i] })
-		SortForRemoval(got)
-		if diff := cmp.Diff(keys(reversed), keys(got)); diff != "" {
+		removed := keys(got)
+		slices.SortFunc(removed, CompareForRemoval)
+		if diff := cmp.Diff(keys(reversed), removed); diff != "" {
 			t.Fatal(diff)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -321,6 +322,24 @@ func TestRemovalSparesWhatOthersHave(t *testing.T) {
 			same(t, "the last write", "delete "+theAnchor, writes[len(writes)-1])
 		})
 	}
+}
+
+func TestAWebhookConfigurationIsDeletedBeforeItsServer(t *testing.T) {
+	f := begin(t)
+	f.member.mapper.Add(deployment, meta.RESTScopeNamespace)
+	f.member.mapper.Add(admissionv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfiguration"), meta.RESTScopeRoot)
+	f.snapshot("one", `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: work, name: guard}}
+---
+{apiVersion: v1, kind: Service, metadata: {namespace: work, name: guard}}
+---
+{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: guard}}
+`)
+	it := f.release(0, "one")
+	f.placed(it)
+	f.drop(it)
+	same(t, "writes", []string{
+		"delete ValidatingWebhookConfiguration /guard", "delete Deployment work/guard", "delete Service work/guard", "delete " + theAnchor,
+	}, f.remove(it))
 }
 
 func TestAnObjectThatAUserMadeAnewIsNotDeleted(t *testing.T) {

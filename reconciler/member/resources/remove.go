@@ -92,19 +92,8 @@ func (p *pass) remove(ctx context.Context, entries []entry) (left []entry, err e
 		return nil, nil
 	}
 	for _, round := range rounds(entries) {
-		gone, errs := make([]bool, len(round)), make([]error, len(round))
-		each(p.worker.Parallel, len(round), func(i int) {
-			gone[i], errs[i] = p.removeOne(ctx, round[i])
-			if errs[i] != nil {
-				errs[i] = p.explain(round[i].key(), round[i].gvk(), errs[i])
-			}
-		})
-		for i, e := range round {
-			if !gone[i] {
-				left = append(left, e)
-			}
-		}
-		if err := together(errs); err != nil {
+		left, err := p.removeRound(ctx, round)
+		if err != nil {
 			return entries, err
 		}
 		if len(left) > 0 {
@@ -112,6 +101,31 @@ func (p *pass) remove(ctx context.Context, entries []entry) (left []entry, err e
 		}
 	}
 	return nil, nil
+}
+
+// removeRound deletes objects of one kind side by side, and kinds one after the other: a webhook configuration before its server.
+func (p *pass) removeRound(ctx context.Context, round []entry) (left []entry, err error) {
+	var all []error
+	for len(round) > 0 {
+		kind := round[0].key().GroupKind()
+		n := slices.IndexFunc(round, func(e entry) bool { return e.key().GroupKind() != kind })
+		if n < 0 {
+			n = len(round)
+		}
+		gone, errs := make([]bool, n), make([]error, n)
+		each(p.worker.Parallel, n, func(i int) {
+			if gone[i], errs[i] = p.removeOne(ctx, round[i]); errs[i] != nil {
+				errs[i] = p.explain(round[i].key(), round[i].gvk(), errs[i])
+			}
+		})
+		for i, e := range round[:n] {
+			if !gone[i] {
+				left = append(left, e)
+			}
+		}
+		round, all = round[n:], append(all, errs...)
+	}
+	return left, together(all)
 }
 
 // unfinished are the entries that are left, and those whose turn has not come.
@@ -137,7 +151,7 @@ func roundOf(e entry) int {
 func rounds(entries []entry) [3][]entry {
 	var out [3][]entry
 	sorted := slices.Clone(entries)
-	slices.SortFunc(sorted, func(a, b entry) int { return b.key().Compare(a.key()) })
+	slices.SortFunc(sorted, func(a, b entry) int { return objects.CompareForRemoval(a.key(), b.key()) })
 	for _, e := range sorted {
 		out[roundOf(e)] = append(out[roundOf(e)], e)
 	}
