@@ -32,8 +32,8 @@ const (
 
 // entry is one object of an Application in a cluster.
 type entry struct {
-	APIVersion string    `json:"apiVersion"`
-	Kind       string    `json:"kind"`
+	APIVersion string    `json:"apiVersion,omitempty"`
+	Kind       string    `json:"kind,omitempty"`
 	Namespace  string    `json:"namespace,omitempty"`
 	Name       string    `json:"name"`
 	UID        types.UID `json:"uid,omitempty"`
@@ -60,6 +60,49 @@ func (e entry) key() objects.Key {
 func (e entry) goes(owner string, live *metav1.PartialObjectMetadata) bool {
 	return isOurs(&e, owner, live) && (e.UID == "" || e.UID == live.UID) &&
 		(e.Pending || live.Annotations[shipper.InstalledDigestAnnotation] == e.Digest)
+}
+
+// encodeInventory leaves out version, kind and namespace where they are those of the entry before, so that 4,000 entries fit into a
+// ConfigMap. Entries without a namespace are whole: reconcilers of charts look for these.
+func encodeInventory(list []entry) (string, error) {
+	out := slices.Clone(list)
+	for i := 1; i < len(list); i++ {
+		if e, last := list[i], list[i-1]; e.Namespace != "" && e.Namespace == last.Namespace && e.gvk() == last.gvk() {
+			out[i].APIVersion, out[i].Kind, out[i].Namespace = "", "", ""
+		}
+	}
+	raw, err := json.Marshal(out)
+	if err != nil {
+		return "", fmt.Errorf("writing the inventory: %w", err)
+	}
+	return string(raw), nil
+}
+
+// decodeInventory is the reverse of encodeInventory.
+func decodeInventory(text string) ([]entry, error) {
+	var out []entry
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		return nil, fmt.Errorf("reading the inventory: %w", err)
+	}
+	for i := range out {
+		if out[i].Kind != "" {
+			continue
+		}
+		if i == 0 {
+			return nil, fmt.Errorf("reading the inventory: the first entry has no kind")
+		}
+		out[i].APIVersion, out[i].Kind, out[i].Namespace = out[i-1].APIVersion, out[i-1].Kind, out[i-1].Namespace
+	}
+	return out, nil
+}
+
+// indexOf is where an inventory has its objects.
+func indexOf(inventory []entry) map[objects.Key]int {
+	out := make(map[objects.Key]int, len(inventory))
+	for i, e := range inventory {
+		out[e.key()] = i
+	}
+	return out
 }
 
 // anchor is the ConfigMap that lists what an Application has in a cluster.
@@ -108,13 +151,11 @@ func (t Task) anchorOf(cm *corev1.ConfigMap) (*anchor, error) {
 		targetUID: cm.Data[shipper.AnchorTargetUIDKey], identity: cm.Data[shipper.AnchorIdentityKey],
 		release: cm.Data[releaseKey], placed: cm.Data[placedKey],
 	}
-	if json.Unmarshal([]byte(cm.Data[inventoryKey]), &out.inventory) != nil {
-		out.inventory, out.placed = nil, "" // it is made again
+	inventory, err := decodeInventory(cm.Data[inventoryKey])
+	if out.inventory = inventory; err != nil {
+		out.placed = "" // it is made again
 	}
-	out.index = make(map[objects.Key]int, len(out.inventory))
-	for i, e := range out.inventory {
-		out.index[e.key()] = i
-	}
+	out.index = indexOf(out.inventory)
 	claimed := cm.DeepCopy()
 	claimed.Namespace = t.Target.Namespace // the message names the Application, which has the target's
 	out.claim = t.Cluster.Claim(claimed)
@@ -150,9 +191,9 @@ func (t Task) writeAnchor(ctx context.Context, now, want *anchor) (*anchor, erro
 	if now.says(want) {
 		return now, nil
 	}
-	list, err := json.Marshal(want.inventory)
+	list, err := encodeInventory(want.inventory)
 	if err != nil {
-		return nil, fmt.Errorf("writing the inventory: %w", err)
+		return nil, err
 	}
 	key := anchorKey(t.Target)
 	cm := fromContent(map[string]any{
@@ -164,7 +205,7 @@ func (t Task) writeAnchor(ctx context.Context, now, want *anchor) (*anchor, erro
 		},
 		"data": map[string]any{
 			shipper.AnchorTargetUIDKey: want.targetUID, shipper.AnchorIdentityKey: want.identity,
-			releaseKey: want.release, placedKey: want.placed, inventoryKey: string(list),
+			releaseKey: want.release, placedKey: want.placed, inventoryKey: list,
 		},
 	})
 	if now == nil {
@@ -177,6 +218,7 @@ func (t Task) writeAnchor(ctx context.Context, now, want *anchor) (*anchor, erro
 		return nil, fmt.Errorf("writing ConfigMap %s: %w", key, err)
 	}
 	out := *want
+	out.index = indexOf(out.inventory)
 	out.uid, out.resourceVersion = cm.GetUID(), cm.GetResourceVersion()
 	return &out, nil
 }

@@ -4,7 +4,6 @@ package resources
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -207,9 +206,9 @@ func (f *fixture) state() []string {
 		for _, o := range list.Items {
 			text := fmt.Sprintf("%s %s/%s", kind, o.GetNamespace(), o.GetName())
 			if o.GetNamespace() == shipper.SystemNamespace {
-				var entries []entry
 				said, _, _ := unstructured.NestedString(o.Object, "data", inventoryKey)
-				f.must(json.Unmarshal([]byte(said), &entries))
+				entries, err := decodeInventory(said)
+				f.must(err)
 				for _, e := range entries {
 					text += fmt.Sprintf(" %s pending=%t", e.key(), e.Pending || e.UID == "")
 				}

@@ -26,6 +26,9 @@ func fromContent(content map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: content}
 }
 
+// digestBytes is how much of a sha256 identifies a manifest. The anchor has it for each object.
+const digestBytes = 16
+
 // load reads the content, in the order of writes, with digests of its objects. It is read once in a pass.
 func (p *pass) load(ctx context.Context) ([]*subject, error) {
 	if p.subjects != nil {
@@ -46,7 +49,8 @@ func (p *pass) load(ctx context.Context) ([]*subject, error) {
 		}
 		sum := sha256.Sum256(text)
 		out = append(out, &subject{object: o, want: entry{
-			APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), Digest: hex.EncodeToString(sum[:]),
+			APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(),
+			Digest: hex.EncodeToString(sum[:digestBytes]),
 		}})
 	}
 	p.subjects = out
