@@ -121,6 +121,7 @@ func (m Manifest) Hooks(t Target) ([]unstructured.Unstructured, error) {
 		if err := checkNamespace(o, ordered.source(i), t.Namespace); err != nil {
 			return nil, err
 		}
+		removeMarks(o)
 		if err := removeReserved(o, ordered.source(i), t); err != nil {
 			return nil, err
 		}

@@ -42,6 +42,7 @@ func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
 		if err := checkNamespace(o, m.source(i), t.Namespace); err != nil {
 			return nil, err
 		}
+		removeMarks(o)
 		if i == deployment { // prepareDeployment overwrites Shipper's labels in the template, or refuses them
 			removeKeys(o.Object, isReservedAnnotation, "spec", "template", "metadata", "annotations")
 		} else if err := removeReserved(o, m.source(i), t); err != nil {

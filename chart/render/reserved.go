@@ -47,6 +47,14 @@ func removeReserved(o *unstructured.Unstructured, what string, t Target) error {
 	return nil
 }
 
+// removeMarks removes the annotations by which Shipper recognises what it has written. With them, an object of a chart would pass for one
+// that another Application has placed.
+func removeMarks(o *unstructured.Unstructured) {
+	removeKeys(o.Object, func(key, _ string) bool {
+		return key == shipper.PlacedOwnerAnnotation || key == shipper.InstalledDigestAnnotation
+	}, "metadata", "annotations")
+}
+
 // gives reports whether a label of Shipper's has the value of the target itself.
 func (t Target) gives(key, value string) bool {
 	return key == shipper.AppLabel && value == t.App || key == shipper.ReleaseLabel && value == t.ReleaseName

@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
 // stolen is the metadata of Pods that would join the Service of the Application "victim".
@@ -124,6 +126,32 @@ func TestAHookThatIsADeploymentHasNoLabelsOfShipper(t *testing.T) {
 	}
 	if found := stolenFrom(t, &hooks[0]); found != nil {
 		t.Errorf("it has still %q", found)
+	}
+}
+
+func TestObjectsOfChartsHaveNoMarksOfPlacedOnes(t *testing.T) {
+	const text = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, annotations: {shipper.booking.com/owner: team/web, " +
+		"shipper.booking.com/installed-digest: x, note: x%s}}\n"
+	m := renderTarget(t, sample(t, map[string]string{
+		"templates/evil.yaml": fmt.Sprintf(text, "s", ""), "templates/hook.yaml": fmt.Sprintf(text, "h", ", helm.sh/hook: pre-install"),
+	}), nil)
+	prepared, err := m.Prepare(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hooks, err := m.Hooks(target)
+	if err != nil || len(hooks) != 1 {
+		t.Fatal(len(hooks), err)
+	}
+	for _, o := range append(prepared, hooks...) {
+		if o.GetKind() != "ConfigMap" {
+			continue
+		}
+		annotations := o.GetAnnotations()
+		_, owner := annotations[shipper.PlacedOwnerAnnotation]
+		if _, digest := annotations[shipper.InstalledDigestAnnotation]; owner || digest || annotations["note"] != "x" {
+			t.Errorf("%s has %v", o.GetName(), annotations)
+		}
 	}
 }
 

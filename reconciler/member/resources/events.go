@@ -23,11 +23,11 @@ const (
 	objectKept       = "ObjectKept"
 )
 
-// Owner is the Application that has placed an object, or has its anchor; ok is false where there is none. A user may have removed the
-// mark: the older form of the object has it then.
+// Owner is the Application that has placed an object, or has its anchor; ok is false where there is none, and for an object that
+// says so but is a chart's. A user may have removed the mark: the older form of the object has it then.
 func Owner(e fleet.Event) (app types.NamespacedName, ok bool) {
 	for _, o := range []client.Object{e.New, e.Old} {
-		if o == nil {
+		if o == nil || o.GetLabels()[shipper.OwnedByLabel] != "" {
 			continue
 		}
 		if namespace, name, found := strings.Cut(o.GetAnnotations()[shipper.PlacedOwnerAnnotation], "/"); found {

@@ -105,9 +105,13 @@ func (r rules) decide(s *subject) action {
 	return leave
 }
 
-// isOurs reports whether an object is the Application's: it says so, or it is what the anchor lists and a user has removed the mark.
+// isOurs reports whether an object is the Application's: it says so, and is not a chart's; or it is what the anchor lists and a user has
+// removed the mark.
 func isOurs(known *entry, owner string, live *metav1.PartialObjectMetadata) bool {
 	by := live.Annotations[shipper.PlacedOwnerAnnotation]
+	if live.Labels[shipper.OwnedByLabel] != "" {
+		by = ""
+	}
 	return by == owner || by == "" && known != nil && !known.Pending && known.UID == live.UID
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/member/drift"
 )
 
@@ -32,6 +33,8 @@ func TestEveryObjectHasOneAction(t *testing.T) {
 	foreignGoing.DeletionTimestamp = &metav1.Time{}
 	unlabelled := there("team/web", "new")
 	unlabelled.Labels = nil
+	ofChart := there("team/web", "new")
+	ofChart.Labels[shipper.OwnedByLabel] = "web-1"
 	known := func(uid types.UID, digest string, pending bool) *entry {
 		return &entry{UID: uid, Digest: digest, Pending: pending}
 	}
@@ -47,14 +50,15 @@ func TestEveryObjectHasOneAction(t *testing.T) {
 		s         subject
 		want      action
 	}{
-		"nothing is written where anchors are":      {namespace: shipper.SystemNamespace, policy: always, want: refuse},
-		"what is not there is made":                 {s: subject{}, want: create},
-		"a kind that is not served is awaited":      {s: subject{unserved: true}, want: await},
-		"ours with the digest stays":                {s: subject{live: there("team/web", "new")}, want: keep},
-		"ours with another digest is written":       {s: subject{live: there("team/web", "old")}, want: write},
-		"ours without the label is written":         {s: subject{live: unlabelled}, want: write},
-		"ours that goes is awaited":                 {s: subject{live: going}, want: wait},
-		"ours without marks is known by the anchor": {s: subject{live: foreign, known: known("u", "new", false)}, want: write},
+		"a chart's object that says it is ours is not": {policy: never, s: subject{live: ofChart}, want: leave},
+		"nothing is written where anchors are":         {namespace: shipper.SystemNamespace, policy: always, want: refuse},
+		"what is not there is made":                    {s: subject{}, want: create},
+		"a kind that is not served is awaited":         {s: subject{unserved: true}, want: await},
+		"ours with the digest stays":                   {s: subject{live: there("team/web", "new")}, want: keep},
+		"ours with another digest is written":          {s: subject{live: there("team/web", "old")}, want: write},
+		"ours without the label is written":            {s: subject{live: unlabelled}, want: write},
+		"ours that goes is awaited":                    {s: subject{live: going}, want: wait},
+		"ours without marks is known by the anchor":    {s: subject{live: foreign, known: known("u", "new", false)}, want: write},
 		"a namesake of ours is not known by the anchor": {
 			policy: never, s: subject{live: foreign, known: known("x", "new", false)}, want: leave,
 		},
@@ -167,6 +171,25 @@ func TestTheNewestTargetInEffectWrites(t *testing.T) {
 	} {
 		if got := removes(tc.all, all[0].target, "eu", tc.writer); got != tc.want {
 			t.Errorf("%s: removes %t", sentence, got)
+		}
+	}
+}
+
+func TestAnObjectOfAChartBelongsToNoApplicationWithResources(t *testing.T) {
+	placed, chart := there("team/web", "d"), there("team/web", "d")
+	chart.Labels[shipper.OwnedByLabel] = "rival-1"
+	app := types.NamespacedName{Namespace: "team", Name: "web"}
+	for sentence, tc := range map[string]struct {
+		event fleet.Event
+		want  types.NamespacedName
+	}{
+		"a placed object":                   {fleet.Event{New: placed}, app},
+		"one that lost its mark":            {fleet.Event{Old: placed, New: there("", "")}, app},
+		"an object of a chart":              {fleet.Event{Old: chart, New: chart}, types.NamespacedName{}},
+		"a placed object that was labelled": {fleet.Event{Old: placed, New: chart}, app},
+	} {
+		if got, ok := Owner(tc.event); got != tc.want || ok != (tc.want != types.NamespacedName{}) {
+			t.Errorf("%s: %v, %t", sentence, got, ok)
 		}
 	}
 }
