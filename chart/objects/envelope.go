@@ -124,8 +124,8 @@ func (p Policy) refusedManifest(o *unstructured.Unstructured, at *field.Path) *f
 		return field.Invalid(at.Child("kind"), o.GetKind(), "an Envelope cannot contain Envelopes: write their manifests here")
 	}
 	if gk == secret { // Envelopes are readable with `view`, which hides Secrets
-		return field.Invalid(at.Child("kind"), o.GetKind(), fmt.Sprintf("an Envelope shows its content to all who may read it: create the Secret "+
-			"and select it, by {kind: Secret, name: %s}", o.GetName()))
+		return field.Invalid(at.Child("kind"), o.GetKind(), fmt.Sprintf("an Envelope shows its content to all who may read it: "+
+			"create the Secret and select it, by {kind: Secret, name: %s}", o.GetName()))
 	}
 	refusal := p.Refused(o.GroupVersionKind(), o.GetNamespace(), o.GetName())
 	if refusal == nil {

@@ -99,8 +99,8 @@ var refusedNamespaces = map[string]string{
 // reservedPrefix begins the names of the namespaces of Kubernetes itself.
 const reservedPrefix = "kube-"
 
-// ParsePolicy parses the operator's lists. Its errors name the option as a flag. own are the namespaces of Shipper in the management cluster,
-// where they have other names than in the manifests.
+// ParsePolicy parses the operator's lists. Its errors name the option as a flag. own are the namespaces of Shipper in the management
+// cluster, where they have other names than in the manifests.
 func ParsePolicy(o PolicyOptions, own ...string) (Policy, error) {
 	p := Policy{own: own}
 	var err error

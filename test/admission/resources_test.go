@@ -168,14 +168,19 @@ func TestThePolicyAloneJudgesEnvelopes(t *testing.T) {
 		}, ""},
 		"of another namespace":                           {"dev", []shipper.Manifest{own, elsewhere}, denied(`namespaces "payments"`)},
 		"of another namespace, by a user with the right": {"placer", slices.Repeat([]shipper.Manifest{elsewhere}, 200), ""},
-		"of a third namespace":                           {"placer", []shipper.Manifest{elsewhere, manifest("v1", "ConfigMap", "vault", "a")}, denied(`namespaces "vault"`)},
-		"of a kind without a namespace":                  {"dev", []shipper.Manifest{guard}, denied(`clusterroles.rbac.authorization.k8s.io "guard"`)},
+		"of a third namespace": {
+			"placer", []shipper.Manifest{elsewhere, manifest("v1", "ConfigMap", "vault", "a")}, denied(`namespaces "vault"`),
+		},
+		"of a kind without a namespace": {
+			"dev", []shipper.Manifest{guard}, denied(`clusterroles.rbac.authorization.k8s.io "guard"`),
+		},
 		"of a kind without a namespace, by another name": {
 			"placer", []shipper.Manifest{manifest(rbac, "ClusterRole", "", "admin")}, denied(`clusterroles.rbac.authorization.k8s.io "admin"`),
 		},
 		"of a Namespace": {"placer", []shipper.Manifest{manifest("v1", "Namespace", "", "payments")}, ""},
 		"of a kind that may have a namespace": {
-			"dev", []shipper.Manifest{manifest("example.com/v1", "Widget", "", "a")}, "or metadata.namespace in the manifest if its kind has namespaces",
+			"dev", []shipper.Manifest{manifest("example.com/v1", "Widget", "", "a")},
+			"or metadata.namespace in the manifest if its kind has namespaces",
 		},
 		"of a kind with another plural": {
 			"placer", []shipper.Manifest{manifest("networking.example.com/v1", "WidgetPolicy", "", "a")}, "",
@@ -242,9 +247,11 @@ func TestShipperWritesNothingOfAClusterButItsFinalizer(t *testing.T) {
 		edit    func(*shipper.Cluster)
 		message string
 	}{
-		"its finalizer":              {func(c *shipper.Cluster) { c.Finalizers = append(c.Finalizers, shipper.ClusterFinalizer) }, ""},
-		"the address":                {func(c *shipper.Cluster) { c.Spec.APIMaster = "https://10.0.0.2" }, message},
-		"the address of its metrics": {func(c *shipper.Cluster) { c.Spec.Metrics = &shipper.ClusterMetrics{Address: "https://10.0.0.2"} }, message},
+		"its finalizer": {func(c *shipper.Cluster) { c.Finalizers = append(c.Finalizers, shipper.ClusterFinalizer) }, ""},
+		"the address":   {func(c *shipper.Cluster) { c.Spec.APIMaster = "https://10.0.0.2" }, message},
+		"the address of its metrics": {func(c *shipper.Cluster) {
+			c.Spec.Metrics = &shipper.ClusterMetrics{Address: "https://10.0.0.2"}
+		}, message},
 		"a taint": {func(c *shipper.Cluster) {
 			c.Spec.Taints = []shipper.ClusterTaint{{Key: "a", Effect: shipper.TaintNoSchedule}}
 		}, message},

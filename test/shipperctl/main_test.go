@@ -218,8 +218,10 @@ func policies(t *testing.T) string {
 	for _, w := range v.Webhooks {
 		lenient := strings.HasPrefix(w.Name, "collected.") || strings.HasPrefix(w.Name, "namespace.")
 		strict := strings.HasPrefix(w.Name, "envelope.") || strings.HasPrefix(w.Name, "resourcesnapshot.")
-		if !(lenient && *w.FailurePolicy == admissionregistrationv1.Ignore || strict && *w.FailurePolicy == admissionregistrationv1.Fail) {
-			seen[*w.FailurePolicy] = true
+		switch is := *w.FailurePolicy; {
+		case lenient && is == admissionregistrationv1.Ignore, strict && is == admissionregistrationv1.Fail:
+		default:
+			seen[is] = true
 		}
 	}
 	m := get(t, c, &admissionregistrationv1.MutatingWebhookConfiguration{}, "", shipper.GroupName)

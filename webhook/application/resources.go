@@ -195,8 +195,8 @@ func (w *Webhook) judgeResources(ctx context.Context, req *admission.Request, ap
 	return response.Invalidate(kind, app.Name, errs)
 }
 
-// permitContentTaken refuses the reconciler's pin when the user who selected may not place it any more. A pin that only asks is never stored:
-// who gets no refusal of it has not reached this webhook.
+// permitContentTaken refuses the reconciler's pin when the user who selected may not place it any more. A pin that only asks is never
+// stored: who gets no refusal of it has not reached this webhook.
 func (w *Webhook) permitContentTaken(ctx context.Context, app *shipper.Application, selection *resources.Selection) error {
 	if err := w.Resources.PermitStored(ctx, app.Annotations[shipper.AppSelectedByAnnotation], selection); err != nil {
 		return err

@@ -289,7 +289,9 @@ func TestHowAnothersObjectsArePlacedNeedsTheRightToPlaceThem(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := ask.Application(append(slices.Clone(edits), func(app *shipper.Application) { change(&app.Spec.Template) })...)
-			for right, want := range map[string]response.Decision{"dev place clusterroles.rbac.authorization.k8s.io /admin": "", "none": response.Forbidden} {
+			for right, want := range map[string]response.Decision{
+				"dev place clusterroles.rbac.authorization.k8s.io /admin": "", "none": response.Forbidden,
+			} {
 				_, _, err := admit(t, placing(t, ask.Grant(mayGet, right), released), ask.Update("dev", now, old))
 				var refusal *response.Refusal
 				if refused := errors.As(err, &refusal); refused != (want != "") || refused && refusal.Decision != want {

@@ -25,8 +25,8 @@ import (
 var manifestsPath = field.NewPath("spec", "manifests")
 
 // JudgeEnvelope refuses manifests that may not be placed, or that the user may not place: those of kinds without a namespace, in another
-// namespace than the Envelope's, and rights. Their content is not judged again when Shipper takes it, so nothing is admitted untried. A manifest that
-// old has was judged when it was written.
+// namespace than the Envelope's, and rights. Their content is not judged again when Shipper takes it, so nothing is admitted untried. A
+// manifest that old has was judged when it was written.
 func (j *Judge) JudgeEnvelope(ctx context.Context, who authenticationv1.UserInfo, now, old *shipper.Envelope) error {
 	if j == nil || j.Kinds == nil {
 		return response.Unable("kinds are not looked up here: Envelopes cannot be judged")

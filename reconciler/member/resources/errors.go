@@ -131,7 +131,8 @@ func (p *pass) grant(gvk schema.GroupVersionKind) string {
 		resource += "." + gvk.Group
 	}
 	kubectl := "kubectl --context " + p.Name
-	return fmt.Sprintf("%s create clusterrole %s --verb=get,list,watch,create,patch,delete --resource=%s && %s label clusterrole %s %s=true; %s",
+	return fmt.Sprintf(
+		"%s create clusterrole %s --verb=get,list,watch,create,patch,delete --resource=%s && %s label clusterrole %s %s=true; %s",
 		kubectl, role, resource, kubectl, role, "shipper.booking.com/aggregate-to-application", shared)
 }
 

@@ -82,13 +82,16 @@ func (o Resources) Run(ctx context.Context, out, samples io.Writer) (lines []tab
 				return nil, err
 			}
 		}
-		lines = append(lines,
-			table.Line{Row: "resources", Of: name + " to Pods ready", Ours: table.Median(took.ready[1:]), Floor: table.Median(floor), Unit: table.Seconds},
-			table.Line{Row: "resources", Of: name + " to Complete", Ours: table.Median(took.complete[1:]), Floor: table.Median(floor), Unit: table.Seconds})
+		beside := func(what string, times []time.Duration) table.Line {
+			return table.Line{Row: "resources", Of: name + what, Ours: table.Median(times), Floor: table.Median(floor), Unit: table.Seconds}
+		}
+		lines = append(lines, beside(" to Pods ready", took.ready[1:]), beside(" to Complete", took.complete[1:]))
 	}
-	lines = append(lines,
-		table.Line{Row: "resources", Of: "requests of a placement to management", Ours: float64(asked.Management), Most: table.Goal(maxPlacedManagement)},
-		table.Line{Row: "resources", Of: "to an application cluster", Ours: float64(asked.Application), Most: table.Goal(maxPlacedApplication)})
+	requests := func(to string, n, most int) table.Line {
+		return table.Line{Row: "resources", Of: "requests of a placement to " + to, Ours: float64(n), Most: table.Goal(float64(most))}
+	}
+	lines = append(lines, requests("management", asked.Management, maxPlacedManagement),
+		requests("an application cluster", asked.Application, maxPlacedApplication))
 	both, err := p.atOnce(ctx, o.Applications)
 	if err != nil {
 		return lines, fmt.Errorf("placing %d at once: %w", o.Applications, err)
@@ -138,14 +141,15 @@ const placedReplicas = 3
 func placedContent(namespace, image string) (*corev1.ConfigMap, *appsv1.Deployment) {
 	labels := map[string]string{"place": "it"}
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: "web", Labels: labels}
-	return &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta, Data: map[string]string{"k": "v"}},
-		&appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
+	return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"k": "v"}}, &appsv1.Deployment{
+		ObjectMeta: meta, Spec: appsv1.DeploymentSpec{
 			Replicas: ptr.To[int32](placedReplicas), Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "nginx", Image: image}}},
 			},
-		}}
+		},
+	}
 }
 
 // The images that are placed first and then.
