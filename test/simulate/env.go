@@ -29,7 +29,7 @@ var fullOn = world.Step("full on", 0, 100, 0, 100)
 // join makes the application clusters, each a region of its own, known to the reconciler.
 func (s *simulation) join() error {
 	for i, server := range s.servers {
-		c := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("cluster-%d", i)}}
+		c := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName(i)}}
 		c.Spec.Region, c.Spec.APIMaster = world.Region(i), server.URL
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: c.Name},
@@ -60,14 +60,32 @@ func (s *simulation) application(i int) error {
 			Strategy: &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{fullOn}},
 		},
 	}}
-	for _, n := range random.Perm(s.clusters)[:min(1+random.IntN(3), s.clusters)] {
-		app.Spec.Template.ClusterRequirements.Regions = append(app.Spec.Template.ClusterRequirements.Regions,
-			shipper.RegionRequirement{Name: world.Region(n)})
+	to := random.Perm(s.clusters)[:min(1+random.IntN(3), s.clusters)]
+	app.Spec.Template.ClusterRequirements = requirements(to, s.placements)
+	for _, n := range to {
 		if err := s.servers[n].Create("", "namespaces", ns); err != nil {
 			return err
 		}
 	}
 	return s.management.Create(shipper.GroupVersion.Group, "applications", app)
+}
+
+func clusterName(i int) string { return fmt.Sprintf("cluster-%d", i) }
+
+// requirements are those of an Application on some clusters: by their regions, or by a placement that all clusters are judged for.
+func requirements(clusters []int, placed bool) (out shipper.ClusterRequirements) {
+	var names []string
+	for _, n := range clusters {
+		out.Regions = append(out.Regions, shipper.RegionRequirement{Name: world.Region(n)})
+		names = append(names, clusterName(n))
+	}
+	if !placed {
+		return out
+	}
+	return shipper.ClusterRequirements{Placement: &shipper.Placement{
+		Type: shipper.PickN, Count: ptr.To(int32(len(names))),
+		Affinity: &shipper.ClusterAffinity{Required: []shipper.ClusterTerm{{Names: names}}},
+	}}
 }
 
 // upgrade makes the n-th Release of an Application after its first.

@@ -36,6 +36,7 @@ func main() {
 	flag.DurationVar(&s.rest, "rest", 30*time.Second, "for how `long` it is watched at rest")
 	flag.DurationVar(&s.patience, "patience", 30*time.Minute, "how `long` a change of all Applications may take")
 	flag.DurationVar(&s.every, "every", time.Minute, "how `often` it is told how far a change of all Applications is")
+	flag.BoolVar(&s.placements, "placements", false, "Applications have a placement that all clusters are judged for, and no regions")
 	flag.StringVar(&s.profiles, "profiles", "", "a `folder` for profiles of the reconciler")
 	reconciler := flag.String("reconciler", "", "") // this program again, as the reconciler
 	flag.Parse()

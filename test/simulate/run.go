@@ -27,6 +27,7 @@ type simulation struct {
 	latency, pods, rest, patience             time.Duration
 	every                                     time.Duration // how often the progress of a change of all is printed
 	profiles                                  string
+	placements                                bool // whether Applications have placements, and no regions
 	out                                       io.Writer
 
 	told func(event []byte) // is called with events; nil: they are dropped

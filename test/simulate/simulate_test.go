@@ -33,8 +33,15 @@ func TestMain(m *testing.M) {
 
 func TestAFewApplicationsOnAFewClusters(t *testing.T) {
 	t.Parallel()
+	t.Run("by region", func(t *testing.T) { t.Parallel(); simulateAFew(t, false) })
+	t.Run("by placement", func(t *testing.T) { t.Parallel(); simulateAFew(t, true) })
+}
+
+func simulateAFew(t *testing.T, placements bool) {
+	t.Helper()
 	var out bytes.Buffer
 	s := simulation{
+		placements:   placements,
 		applications: 3, clusters: 2, replicas: 1, rounds: 1, changes: 1, workers: 2, every: time.Hour,
 		latency: time.Millisecond, pods: 10 * time.Millisecond, rest: time.Second, patience: 3 * time.Minute, profiles: t.TempDir(), out: &out,
 	}
