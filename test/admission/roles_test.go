@@ -157,7 +157,7 @@ func TestRolesAllowThisAndNothingElse(t *testing.T) {
 		viewRole: views, editRole: edits, adminRole: edits,
 		sreRole: {
 			"rolloutblocks": {"create", "update", "patch", "delete", "override"}, "releases": {"skip"}, "approvals": nil, "notifications": nil,
-			"checks": nil, "checktargets": nil, "resourcesnapshots": nil,
+			"checks": nil, "checktargets": nil, "envelopes": nil, "resourcesnapshots": nil,
 		},
 		approverRole: {"releases": {"approve"}, "approvals": {"create", "delete"}, "checks": nil, "checktargets": nil},
 	} {
