@@ -206,9 +206,12 @@ func (p *placing) replaced(cluster string) bool {
 }
 
 // converged reports whether the contender is ready in all its clusters.
-func (p *placing) converged() bool {
-	return len(p.clusters) > 0 && !slices.ContainsFunc(p.clusters, func(cluster string) bool {
-		return !slices.Contains(p.listed, cluster) || !installedIn(p.contender(), cluster)
+func (p *placing) converged() bool { return len(p.clusters) > 0 && len(p.incomplete()) == 0 }
+
+// incomplete are the clusters in which the contender is not ready, sorted.
+func (p *placing) incomplete() []string {
+	return slices.DeleteFunc(slices.Clone(p.clusters), func(cluster string) bool {
+		return slices.Contains(p.listed, cluster) && installedIn(p.contender(), cluster)
 	})
 }
 
@@ -316,6 +319,10 @@ func (p *placing) olderStatus(rel *shipper.Release, i int, now metav1.Time) ship
 func (p *placing) stepState() StepState {
 	s := StepState{
 		Converged: p.converged(), Achieved: p.converged(), Incumbent: slices.Contains(p.roles, Incumbent), Awaited: p.awaited(),
+		Begun: p.contender().Scheduled(),
+	}
+	if s.Begun {
+		s.Incomplete = p.incomplete()
 	}
 	for _, lack := range p.contender().lackingInstallation() {
 		if slices.Contains(p.next, lack.Cluster) {

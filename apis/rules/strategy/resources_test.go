@@ -270,6 +270,27 @@ func TestAClusterThatJoinsGetsTheReleaseAtOnce(t *testing.T) {
 	}
 }
 
+// Clusters leave a Release only when the step is achieved in all others: who decides that asks the state of the step.
+func TestTheStepOfResourcesNamesTheClustersThatAreNotReady(t *testing.T) {
+	p := &placed{down: map[string]bool{"b": true}}
+	p.release("r0", "1", "a", "b")
+	state := func() strategy.StepState {
+		return strategy.Make(strategy.Observed{Releases: p.releases}, metav1.Unix(0, 0)).Step
+	}
+	if state().ConvergedBut([]string{"b"}) {
+		t.Error("before anything is placed, all clusters but one have it")
+	}
+	p.run(t)
+	if is := state(); is.ConvergedBut(nil) || !is.ConvergedBut([]string{"b"}) {
+		t.Errorf("with one that does not answer: %+v", is)
+	}
+	p.down = nil
+	p.run(t)
+	if is := state(); !is.ConvergedBut(nil) {
+		t.Errorf("when all answer: %+v", is)
+	}
+}
+
 func TestRolloutBlocksHoldResources(t *testing.T) {
 	p := &placed{}
 	p.release("r0", "1", "a")
