@@ -65,6 +65,8 @@ func setUp(t *testing.T, flags ...string) {
 
 func TestExamplesApply(t *testing.T) {
 	setUp(t, "--webhook-url", "https://localhost:1")
+	// No webhook runs here, and Envelopes are refused without an answer of theirs.
+	kubectl(t, "delete", "validatingwebhookconfigurations", shipper.GroupName)
 	// The namespaces that the examples speak of; a dry run makes none.
 	kubectl(t, "create", "namespace", "fairytale-land", "--save-config")
 	var seen int
