@@ -17,8 +17,8 @@ import (
 )
 
 // Settle makes the Releases of an Application owners of the content that they have, and ends the Application's ownership of content that it
-// is not pinned to, or that a Release has. Content without an owner is deleted. A pass that calls Keep must call Settle before, and not at
-// the same time: it would delete what Keep has stored and the pin does not name yet.
+// is not pinned to, or that a Release has. Content without an owner is deleted. A pass that calls Keep must call Settle after it has
+// written the pin, with the Application as it is then: before, it would delete what Keep has stored and the pin does not name yet.
 func (s *Snapshots) Settle(ctx context.Context, app *shipper.Application, rels []*shipper.Release) error {
 	changes, err := s.changes(ctx, app, rels)
 	if err != nil || len(changes) == 0 {

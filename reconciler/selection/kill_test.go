@@ -282,3 +282,19 @@ func TestNothingIsKeptWhenNobodyJudgedTheRights(t *testing.T) {
 		t.Errorf("there is %q", got)
 	}
 }
+
+// TestAProcessThatDiesAfterEachWriteGetsThere makes one write in each life.
+func TestAProcessThatDiesAfterEachWriteGetsThere(t *testing.T) {
+	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "work", Name: "web", UID: "app"}}
+	app.Spec.Template.Resources = &shipper.Resources{Select: []shipper.ResourceSelector{{Kind: "ConfigMap"}}}
+	c := newCluster(t, app, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "work", Name: "a"}})
+	for range 20 {
+		c.writes, c.fails = 0, 1
+		if err := c.passes(t); err == nil {
+			return
+		} else if !errors.Is(err, errKilled) {
+			t.Fatal(err)
+		}
+	}
+	t.Errorf("after 20 lives there is %q", c.state(t))
+}

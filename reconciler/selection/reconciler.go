@@ -3,6 +3,7 @@
 package selection
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -58,29 +59,27 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.retrier.Persisted(req, err)
 	}
 	rels = own(app, rels)
-	if err := r.snapshots.Settle(ctx, app, rels); err != nil {
-		return r.settled(req, err)
-	}
+	settle := func(err error) error { return cmp.Or(err, r.snapshots.Settle(ctx, app, rels)) }
 	if app.Spec.Template.Resources == nil {
 		r.forget(ctx, req.NamespacedName)
-		return r.settled(req, r.report(ctx, app, nil))
+		return r.settled(req, settle(r.report(ctx, app, nil)))
 	}
 	is, err := wanted(app)
 	switch {
 	case err != nil:
-		return r.settled(req, r.report(ctx, app, problemf(shipper.SelectionInvalid, retry.Wait, "%s", err)))
+		return r.settled(req, settle(r.report(ctx, app, problemf(shipper.SelectionInvalid, retry.Wait, "%s", err))))
 	case isRestored(app):
 		return r.retrier.Again(req), nil // until the rollout reconciler has written a status
 	case !follows(app, is):
 		r.watches.set(ctx, req.NamespacedName, nil, nil)
-		return r.settled(req, nil)
+		return r.settled(req, settle(nil))
 	}
 	if wait := r.changes.wait(req.NamespacedName); wait > 0 && pinOf(app) != "" {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	first, changed := r.changes.take(req.NamespacedName)
 	if !changed && r.isTaken(app) {
-		return r.settled(req, nil)
+		return r.settled(req, settle(nil))
 	}
 	r.untake(req.NamespacedName) // a pass that fails leaves nothing to compare with
 	content, err := r.take(ctx, app)
@@ -89,6 +88,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if err != nil && changed {
 		r.changes.add(req.NamespacedName)
+	}
+	// Not before: a process that is killed between content and pin would delete its content each time it starts.
+	if settleErr := settle(nil); settleErr != nil {
+		r.untake(req.NamespacedName)
+		return r.settled(req, settleErr)
 	}
 	return r.outcome(ctx, req, app, content, err)
 }

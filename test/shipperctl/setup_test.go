@@ -53,6 +53,7 @@ Creating a ClusterRole called shipper:view-clusters... done
 Creating a ClusterRole called shipper:edit... done
 Creating a ClusterRole called shipper-namespace-reader... done
 Creating a ClusterRole called shipper-values-keeper... done
+Creating a ClusterRole called shipper-selector... done
 Creating a ClusterRole called shipper:sre... done
 Creating a ClusterRole called shipper:approver... done
 Creating a Role called shipper:global-blocks... done
@@ -111,6 +112,7 @@ Creating a ClusterRole called shipper:view-clusters... already exists. Skipping
 Creating a ClusterRole called shipper:edit... already exists. Skipping
 Creating a ClusterRole called shipper-namespace-reader... already exists. Skipping
 Creating a ClusterRole called shipper-values-keeper... already exists. Skipping
+Creating a ClusterRole called shipper-selector... already exists. Skipping
 Creating a ClusterRole called shipper:sre... already exists. Skipping
 Creating a ClusterRole called shipper:approver... already exists. Skipping
 Creating a Role called shipper:global-blocks... already exists. Skipping
@@ -203,6 +205,7 @@ Creating a ClusterRole called shipper:view-clusters... already exists. Skipping
 Creating a ClusterRole called shipper:edit... already exists. Skipping
 Creating a ClusterRole called shipper-namespace-reader... already exists. Skipping
 Creating a ClusterRole called shipper-values-keeper... already exists. Skipping
+Creating a ClusterRole called shipper-selector... already exists. Skipping
 Creating a ClusterRole called shipper:sre... already exists. Skipping
 Creating a ClusterRole called shipper:approver... already exists. Skipping
 Creating a Role called shipper:global-blocks... already exists. Skipping

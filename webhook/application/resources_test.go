@@ -383,7 +383,7 @@ func TestPlansOfResources(t *testing.T) {
 	want = []string{
 		shipper.Planned + "Shipper would take the content of spec.template.resources, and make a Release of it",
 		shipper.Planned + "1 cluster: here",
-		shipper.Planned + "clusters change a few at a time: 25% may be without a ready version, and 25% more than chosen may have one",
+		shipper.Planned + "of 1 cluster, all are written at the same time: none has an earlier version",
 	}
 	if diff := cmp.Diff(want, a.Warnings()); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
@@ -406,7 +406,7 @@ func TestPlacementOfResourcesIsPlannedBeforeTheirContentIsTaken(t *testing.T) {
 			shipper.Planned + "Shipper would take the content of spec.template.resources, and make a Release of it",
 			shipper.Planned + "1 of 2 clusters: here",
 			shipper.Planned + `elsewhere: there is no Cluster "elsewhere": it is chosen when it joins`,
-			shipper.Planned + "clusters change a few at a time: 25% may be without a ready version, and 25% more than chosen may have one",
+			shipper.Planned + "of 1 cluster, all are written at the same time: none has an earlier version",
 			shipper.Planned + "RolloutBlock global/freeze will stop rollouts from 2026-11-21T14:00:00Z on, in 120m: " +
 				"DNS issues, troubleshooting in progress",
 			unknown,
