@@ -155,7 +155,7 @@ func (r *pass) bringBack(ctx context.Context, p templatePlan) error {
 // speaks of the same chart, so that applying the same manifest again does not roll out again what was aborted.
 func restore(app *shipper.Application, rel *shipper.Release) {
 	// Who chose other resources did not consent to these: their content is taken again when somebody asks for it.
-	if !sameSelectors(app.Spec.Template.Resources, rel.Spec.Environment.Resources) {
+	if !stamp.SameSelectors(app.Spec.Template.Resources, rel.Spec.Environment.Resources) {
 		delete(app.Annotations, shipper.AppSelectedByAnnotation)
 	}
 	app.Spec.Template = *rel.Spec.Environment.DeepCopy()
@@ -177,14 +177,6 @@ func restore(app *shipper.Application, rel *shipper.Release) {
 	if hash, err := stamp.Hash(rel.Spec.Environment); err == nil {
 		notes[shipper.AppObservedTemplateAnnotation] = hash
 	}
-}
-
-// sameSelectors reports whether two templates select the same.
-func sameSelectors(a, b *shipper.Resources) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return equality.Semantic.DeepEqual(a.Select, b.Select)
 }
 
 // persistApplication writes a status that differs from what it was, unless the Application was changed since it was read, and then

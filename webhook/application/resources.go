@@ -36,7 +36,7 @@ func (w *Webhook) completeResources(ctx context.Context, req *admission.Request,
 	if now.Strategy == nil {
 		now.Strategy = &shipper.RolloutStrategy{}
 	}
-	same := resources.SameSelectors(now.Resources, before.Resources)
+	same := stamp.SameSelectors(now.Resources, before.Resources)
 	switch {
 	case req.UserInfo.Username == w.Guard.Reconciler:
 		return nil
@@ -80,7 +80,7 @@ func resourcesRefreshWanted(app, old *shipper.Application) bool {
 func selects(app, old *shipper.Application) bool {
 	now := app.Spec.Template.Resources
 	return now != nil &&
-		(old == nil || !resources.SameSelectors(now, old.Spec.Template.Resources) || resourcesRefreshWanted(app, old))
+		(old == nil || !stamp.SameSelectors(now, old.Spec.Template.Resources) || resourcesRefreshWanted(app, old))
 }
 
 // placesOtherwise reports whether a write changes where or how the same objects are placed, or what becomes of them.
@@ -135,7 +135,7 @@ func (w *Webhook) placedBefore(app *shipper.Application) (content, all bool, err
 	rels, err := w.releases(app)
 	for _, rel := range rels {
 		is := &rel.Spec.Environment
-		if pinOf(is) == pinOf(now) && resources.SameSelectors(is.Resources, now.Resources) {
+		if pinOf(is) == pinOf(now) && stamp.SameSelectors(is.Resources, now.Resources) {
 			content, all = true, all || samePlacing(is, now)
 		}
 	}
@@ -226,7 +226,7 @@ func (w *Webhook) checkForgery(ctx context.Context, req *admission.Request, app,
 	if old != nil {
 		before = pinOf(&old.Spec.Template)
 	}
-	if pin := pinOf(&app.Spec.Template); pin != "" && !known && (pin != before || !resources.SameSelectors(
+	if pin := pinOf(&app.Spec.Template); pin != "" && !known && (pin != before || !stamp.SameSelectors(
 		app.Spec.Template.Resources, old.Spec.Template.Resources)) {
 		if err := w.permitPins(ctx, req, app); err != nil {
 			return err

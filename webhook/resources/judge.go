@@ -197,11 +197,3 @@ func ParseSelector(annotation string) (authenticationv1.UserInfo, bool) {
 	}
 	return authenticationv1.UserInfo{Username: s.Username, UID: s.UID, Groups: s.Groups}, true
 }
-
-// SameSelectors reports whether two Applications select the same.
-func SameSelectors(a, b *shipper.Resources) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return equality.Semantic.DeepEqual(a.Select, b.Select)
-}

@@ -81,3 +81,11 @@ func sameValue(a, b any) bool {
 		return equality.Semantic.DeepEqual(a, b)
 	}
 }
+
+// SameSelectors reports whether two templates select the same objects of the management cluster; nil selects none.
+func SameSelectors(a, b *shipper.Resources) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return equality.Semantic.DeepEqual(a.Select, b.Select)
+}
