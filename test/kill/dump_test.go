@@ -24,14 +24,18 @@ import (
 )
 
 // dump returns all objects of a namespace in all clusters as text that is comparable between runs: without times, versions
-// and names of Pods, and with UIDs and digests numbered in order.
+// and names of Pods, with UIDs and digests numbered in order, and hashes of Releases in the order of these.
 func dump(ctx context.Context, namespace string) (string, error) {
 	var out strings.Builder
+	hashes, err := hashesOf(ctx, namespace)
+	if err != nil {
+		return "", err
+	}
 	for _, list := range []client.ObjectList{
 		&shipper.ApplicationList{}, &shipper.ReleaseList{}, &shipper.InstallationTargetList{}, &shipper.CapacityTargetList{},
 		&shipper.TrafficTargetList{},
 	} {
-		if err := dumpList(ctx, &out, world.Management, namespace, list); err != nil {
+		if err := dumpList(ctx, &out, world.Management, namespace, list, hashes); err != nil {
 			return "", err
 		}
 	}
@@ -40,7 +44,7 @@ func dump(ctx context.Context, namespace string) (string, error) {
 		for _, list := range []client.ObjectList{
 			&appsv1.DeploymentList{}, &corev1.ServiceList{}, &corev1.ConfigMapList{}, &corev1.PodList{}, &discoveryv1.EndpointSliceList{},
 		} {
-			if err := dumpList(ctx, &out, world.Clusters[name], namespace, list); err != nil {
+			if err := dumpList(ctx, &out, world.Clusters[name], namespace, list, hashes); err != nil {
 				return "", err
 			}
 		}
@@ -48,12 +52,29 @@ func dump(ctx context.Context, namespace string) (string, error) {
 	return anonymous(strings.ReplaceAll(out.String(), namespace, "<namespace>")), nil
 }
 
+// hashesOf replaces the hashes of Releases by the generations of the first that have them. The hash of a Release of resources depends
+// on the namespace, whose name is in the content.
+func hashesOf(ctx context.Context, namespace string) (*strings.Replacer, error) {
+	objects, err := objectsOf(ctx, world.Management, namespace, &shipper.ReleaseList{})
+	generation := func(o client.Object) string { return o.GetAnnotations()[shipper.ReleaseGenerationAnnotation] }
+	slices.SortFunc(objects, func(a, b client.Object) int { return strings.Compare(generation(a), generation(b)) })
+	var pairs []string
+	for _, o := range objects {
+		pairs = append(pairs, o.GetLabels()[shipper.ReleaseHashLabel], "<hash "+generation(o)+">") // the first pair wins
+	}
+	return strings.NewReplacer(pairs...), err
+}
+
 // dumpList adds the objects of a list that belong to the Application.
-func dumpList(ctx context.Context, out *strings.Builder, c client.Client, namespace string, list client.ObjectList) error {
+func dumpList(
+	ctx context.Context, out *strings.Builder, c client.Client, namespace string, list client.ObjectList, hashes *strings.Replacer,
+) error {
 	objects, err := objectsOf(ctx, c, namespace, list)
 	if err != nil {
 		return err
 	}
+	name := func(o client.Object) string { return hashes.Replace(o.GetName()) }
+	slices.SortFunc(objects, func(a, b client.Object) int { return strings.Compare(name(a), name(b)) })
 	var parts []string
 	for _, o := range objects {
 		if o.GetName() != appName && o.GetLabels()[shipper.AppLabel] != appName {
@@ -63,7 +84,7 @@ func dumpList(ctx context.Context, out *strings.Builder, c client.Client, namesp
 		if err != nil {
 			return err
 		}
-		parts = append(parts, part)
+		parts = append(parts, hashes.Replace(part))
 	}
 	switch list.(type) {
 	case *corev1.PodList, *discoveryv1.EndpointSliceList:
@@ -138,7 +159,7 @@ func prune(tree any) {
 // moment is the time of a move, in the annotation release.moved.
 var moment = regexp.MustCompile(`"time":"[^"]*"`)
 
-var identifier = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{64}\b`)
+var identifier = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b`)
 
 // anonymous numbers UIDs and digests in the order of their appearance.
 func anonymous(text string) string {
