@@ -223,6 +223,10 @@ type DriftedField struct {
 	// manager is the field manager that wrote the value, as named in managedFields; empty when it is not known.
 	// +optional
 	Manager string `json:"manager,omitempty"`
+	// since is when that manager last wrote the object, as in managedFields: the field differs since then at the latest. Absent when the
+	// manager is not known.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
 }
 
 // InstalledObjects sums up the health of objects, as computed by kstatus. Its size is bounded.

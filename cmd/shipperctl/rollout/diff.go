@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pmezard/go-difflib/difflib"
 	"github.com/spf13/cobra"
@@ -154,6 +155,9 @@ func driftText(all []clusterDrift, policy shipper.DriftPolicy) string {
 			by := ""
 			if f.Manager != "" {
 				by = ", written by " + f.Manager
+			}
+			if f.Since != nil {
+				by += " at " + f.Since.UTC().Format(time.RFC3339)
 			}
 			fmt.Fprintf(&out, "%s: %s %s (release %s): %s%s\n", d.Cluster, f.Kind, f.Name, d.Release, f.Field, by)
 			switch {

@@ -4,22 +4,25 @@ package rollout
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
 func TestDriftIsShownFieldByField(t *testing.T) {
+	at := metav1.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 	all := []clusterDrift{{Release: "web-1", Cluster: "eu-1", InstalledDrift: shipper.InstalledDrift{
 		Objects: 3, Omitted: 7, Message: `Job "x" cannot be compared: no`,
 		Fields: []shipper.DriftedField{
-			{Kind: "Service", Name: "web", Field: "spec.ports[0].port", Want: "80", Have: "81", Manager: "kubectl-edit"},
+			{Kind: "Service", Name: "web", Field: "spec.ports[0].port", Want: "80", Have: "81", Manager: "kubectl-edit", Since: &at},
 			{Kind: "ConfigMap", Name: "web", Field: "data.color", Want: `"blue"`},
 			{Kind: "Secret", Name: "web", Field: "data.password", Hidden: true},
 		},
 	}}}
-	want := `eu-1: Service web (release web-1): spec.ports[0].port, written by kubectl-edit
+	want := `eu-1: Service web (release web-1): spec.ports[0].port, written by kubectl-edit at 2026-02-03T04:05:06Z
 - 80
 + 81
 eu-1: ConfigMap web (release web-1): data.color

@@ -159,7 +159,10 @@ func Fields(
 	var out []shipper.DriftedField
 	for _, d := range list {
 		f := of
-		f.Field, f.Manager = report.Shorten(d.Text, 2*maxValue), manager(managed, d.Path)
+		f.Field = report.Shorten(d.Text, 2*maxValue)
+		if by := writer(managed, d.Path); by != nil {
+			f.Manager, f.Since = by.Manager, by.Time
+		}
 		if f.Hidden = secret; !secret {
 			f.Want, f.Have = shown(d.Want), shown(d.Have)
 		}
@@ -180,18 +183,19 @@ func shown(v any) string {
 	return report.Shorten(string(raw), maxValue)
 }
 
-// manager is the last writer of a field by managedFields; empty for a field that no longer exists.
-func manager(managed []metav1.ManagedFieldsEntry, path []string) string {
-	for _, m := range slices.Backward(managed) {
+// writer is the entry of managedFields of the last writer of a field; nil for a field that no longer exists.
+func writer(managed []metav1.ManagedFieldsEntry, path []string) *metav1.ManagedFieldsEntry {
+	for i := range slices.Backward(managed) {
+		m := &managed[i]
 		var fields map[string]any
 		if m.FieldsV1 == nil || m.Manager == shipper.FieldOwner || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
 		if has(fields, path) {
-			return m.Manager
+			return m
 		}
 	}
-	return ""
+	return nil
 }
 
 // has reports whether managed fields have a path, as far as they say: a value that is set as a whole includes all its parts.

@@ -5,6 +5,7 @@ package drift
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,7 @@ func parsed(t *testing.T, text string) *unstructured.Unstructured {
 func wrote(manager, subresource, fields string) metav1.ManagedFieldsEntry {
 	return metav1.ManagedFieldsEntry{
 		Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: subresource, FieldsV1: metav1.NewFieldsV1(fields),
+		Time: &metav1.Time{Time: time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)},
 	}
 }
 
@@ -49,14 +51,14 @@ func TestDifferencesAreToldFieldByField(t *testing.T) {
 				wrote("kubectl-edit", "", `{"f:spec":{"f:a":{},"f:c":{"f:d":{}}}}`), wrote(shipper.FieldOwner, "", `{"f:spec":{"f:a":{}}}`),
 			},
 			told: []string{
-				`metadata.labels: {"l":"v"} -> `, `spec.a: 1 -> 2 by kubectl-edit`, `spec.b: "x" -> `, `spec.c:  -> {"d":[1]} by kubectl-edit`,
+				`metadata.labels: {"l":"v"} -> `, `spec.a: 1 -> 2 by kubectl-edit 04:05:06`, `spec.b: "x" -> `, `spec.c:  -> {"d":[1]} by kubectl-edit 04:05:06`,
 			},
 		},
 		"elements of lists by their names, in any order": {
 			want: "spec: {containers: [{name: a, image: x}, {name: b, image: w}]}", have: "spec: {containers: [{name: b, image: z}, {name: c}]}",
 			managed: []metav1.ManagedFieldsEntry{wrote("someone", "", `{"f:spec":{"f:containers":{"k:{\"name\":\"b\"}":{".":{},"f:image":{}}}}}`)},
 			told: []string{
-				`spec.containers[name=a]: {"image":"x","name":"a"} -> `, `spec.containers[name=b].image: "w" -> "z" by someone`,
+				`spec.containers[name=a]: {"image":"x","name":"a"} -> `, `spec.containers[name=b].image: "w" -> "z" by someone 04:05:06`,
 				`spec.containers[name=c]:  -> {"name":"c"}`,
 			},
 		},
@@ -65,7 +67,7 @@ func TestDifferencesAreToldFieldByField(t *testing.T) {
 			managed: []metav1.ManagedFieldsEntry{
 				wrote("someone", "", `{"f:spec":{"f:ports":{"k:{\"port\":2,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}}`),
 			},
-			told: []string{`spec.ports[name=a].port: 1 -> 2 by someone`},
+			told: []string{`spec.ports[name=a].port: 1 -> 2 by someone 04:05:06`},
 		},
 		"elements without names": {
 			want: "spec: {args: [a, b], ports: [{port: 1}]}", have: "spec: {args: [a, c], ports: [{port: 1}, {port: 2}]}",
@@ -86,7 +88,7 @@ func TestDifferencesAreToldFieldByField(t *testing.T) {
 			for _, f := range Fields(shipper.DriftedField{APIVersion: "v1", Kind: "Thing", Name: "x"}, list, tc.managed, false) {
 				text := f.Field + ": " + f.Want + " -> " + f.Have
 				if f.Manager != "" {
-					text += " by " + f.Manager
+					text += " by " + f.Manager + f.Since.UTC().Format(" 15:04:05")
 				}
 				got = append(got, text)
 			}

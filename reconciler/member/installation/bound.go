@@ -19,6 +19,8 @@ const (
 	entryBytes = 780
 	// elementBytes is what an element of a list takes, texts not counted.
 	elementBytes = 130
+	// sinceBytes is what the time of a field takes.
+	sinceBytes = 31
 	// maxWithKinds is the number of clusters up to which kinds are counted where all objects are healthy.
 	maxWithKinds = 100
 	// messageBytes is what the messages of all clusters may take together. A failure is in two of a cluster.
@@ -165,6 +167,9 @@ func fieldSizes(d *shipper.InstalledDrift) []int {
 	out := make([]int, len(d.Fields))
 	for i, f := range d.Fields {
 		out[i] = elementBytes + textSize(f.APIVersion, f.Kind, f.Namespace, f.Name, f.Field, f.Want, f.Have, f.Manager)
+		if f.Since != nil {
+			out[i] += sinceBytes
+		}
 	}
 	return out
 }

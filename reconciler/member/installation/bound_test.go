@@ -8,11 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/member/drift"
@@ -34,7 +32,6 @@ func kinds(n int) []shipper.InstalledKind {
 
 // wellIn is a cluster in which all is well.
 func wellIn(i int) shipper.ClusterInstallationStatus {
-	now := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	return shipper.ClusterInstallationStatus{
 		Name: fmt.Sprintf("europe-west-%04d", i), Status: shipper.InstallationStatusInstalled,
 		Conditions: []shipper.Condition{
@@ -60,6 +57,7 @@ func everywhere(n int) []shipper.ClusterInstallationStatus {
 		for range drift.MaxFields {
 			field := shipper.DriftedField{
 				APIVersion: "apps/v1", Kind: "Deployment", Name: name, Field: long, Want: long[:128], Have: long[:128], Manager: "kubectl-edit",
+				Since: &now,
 			}
 			c.Drift.Fields, c.Diff.Fields = append(c.Drift.Fields, field), append(c.Diff.Fields, field)
 		}
