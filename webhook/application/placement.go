@@ -14,10 +14,14 @@ import (
 	"shipper.dev/shipper/webhook/templatecheck"
 )
 
-// warnOfPlacement warns when fewer clusters fit a placement than it wants. Clusters may join or change later.
+// warnOfPlacement warns of names that no Cluster has, and when fewer clusters fit a placement than it wants. Clusters may join or change
+// later.
 func warnOfPlacement(a *response.Response, p *shipper.Placement, d placement.Decision, clusters []shipper.Cluster) {
 	if p == nil {
 		return
+	}
+	for _, unmatched := range placement.Unmatched(p, clusters) {
+		a.Warn("spec.template.clusterRequirements.placement.%s", unmatched)
 	}
 	unknown := unknownNames(p, clusters)
 	if len(unknown) > 0 {

@@ -77,6 +77,15 @@ func TestPlacementsThatFewClustersFitAreWarnings(t *testing.T) {
 		}},
 		"values for a region of no cluster that it is placed on": {app: placedBy(fixed("eu-1"), perRegion("eu", "us")), warned: []string{
 			"valuesPerRegion has values for us, where it will not run as clusters are now: it is placed on eu-1"}},
+		"a property that no Cluster has": {
+			app: placedBy(shipper.Placement{Type: shipper.PickN, Count: ptrTo[int32](1), Affinity: &shipper.ClusterAffinity{
+				Required: prod.Required, Preferred: []shipper.PreferredClusterTerm{{
+					Weight: 1, Sort: &shipper.PropertySort{Property: "csot", Order: shipper.SortAscending},
+				}},
+			}}),
+			warned: []string{"spec.template.clusterRequirements.placement.affinity.preferred[0].sort.property: no Cluster has the property " +
+				`"csot": it changes nothing until one has`},
+		},
 		"all clusters that fit": {app: placedBy(shipper.Placement{Affinity: prod})},
 	} {
 		t.Run(sentence, func(t *testing.T) {
