@@ -50,7 +50,7 @@ func planContent(all []found, policy objects.Policy, scope objects.Scope) (*cont
 		return nil, problemf(shipper.SelectionInvalid, retry.Wait, "%s", c.message())
 	}
 	if len(c.objects) == 0 {
-		message := "no object is selected, and what is placed stays; delete the Application to remove it everywhere"
+		message := "no object is selected: check the names, labels and namespaces in select; nothing is removed until the Application is"
 		if len(notes) > 0 {
 			message += ": " + strings.Join(notes, ", ")
 		}

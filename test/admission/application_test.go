@@ -76,7 +76,7 @@ func TestAnApplicationIsCompleted(t *testing.T) {
 	warned := []string{
 		`chart nginx, version "~0.0", was resolved to 0.0.2`,
 		"this makes Release " + nameOf(t, want),
-		`may not roll out: no clusters can be chosen for it as they are now: region "local" has 0 of the 1 schedulable clusters wanted`,
+		`might not roll out: no clusters can be chosen for it as they are now: region "local" has 0 of the 1 schedulable clusters wanted`,
 	}
 	if diff := cmp.Diff(warned, dev.warnings()); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)

@@ -489,10 +489,10 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 		"a failure to retry": {charts: catalog{judgeErr: &chart.Error{Retry: true}}, user: ask.Developer, asked: 1},
 		"a late result":      {charts: catalog{judgeErr: context.DeadlineExceeded}, user: ask.Developer, asked: 1},
 		"a doubt": {
-			charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, asked: 1, warned: []string{"may not roll out: hm"},
+			charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, asked: 1, warned: []string{"might not roll out: hm"},
 		},
 		"a doubt everywhere is reported once": {
-			charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, edit: differing, asked: 2, warned: []string{"may not roll out: hm"},
+			charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, edit: differing, asked: 2, warned: []string{"might not roll out: hm"},
 		},
 		"a certain failure everywhere": {
 			charts: catalog{judgeErr: certain}, user: ask.Developer, edit: differing, asked: 2, refused: true,
@@ -500,11 +500,11 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 		},
 		"a Release that some clusters can run": {
 			charts: catalog{judgeErrIn: map[values.Place]error{{Cluster: "there"}: certain}}, user: ask.Developer, edit: differing, asked: 2,
-			warned: []string{"may not roll out: in there: " + certain.Message},
+			warned: []string{"might not roll out: in there: " + certain.Message},
 		},
 		"a Release that the other clusters can run": {
 			charts: catalog{judgeErrIn: map[values.Place]error{{}: certain}}, user: ask.Developer, edit: differing, asked: 2,
-			warned: []string{"may not roll out: in clusters without values of their own: " + certain.Message},
+			warned: []string{"might not roll out: in clusters without values of their own: " + certain.Message},
 		},
 		"a Release without clusters, whose values are unknown": {
 			charts: catalog{judgeErr: certain}, user: ask.Developer, asked: 1, edit: func(app *shipper.Application) {
@@ -512,8 +512,8 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 				app.Spec.Template.ClusterRequirements.Regions[0].Name = "mars"
 			},
 			warned: []string{
-				"may not roll out: " + certain.Message,
-				`may not roll out: no clusters can be chosen for it as they are now: region "mars" has 0 of the 2 schedulable clusters wanted`,
+				"might not roll out: " + certain.Message,
+				`might not roll out: no clusters can be chosen for it as they are now: region "mars" has 0 of the 2 schedulable clusters wanted`,
 			},
 		},
 		"a write of the reconciler": {

@@ -36,6 +36,8 @@ func warnOfPlacement(a *response.Response, p *shipper.Placement, d placement.Dec
 	if templatecheck.Wanted(shipper.ClusterRequirements{Placement: p}) == 0 { // that has its own warning
 		return
 	}
+	// A warning names these already.
+	d.Verdicts = slices.DeleteFunc(slices.Clone(d.Verdicts), func(v placement.Verdict) bool { return slices.Contains(unknown, v.Cluster) })
 	why := strings.Join(describeRejected(d), "; ")
 	if len(clusters) == 0 {
 		why = "there are no Clusters"
@@ -45,6 +47,9 @@ func warnOfPlacement(a *response.Response, p *shipper.Placement, d placement.Dec
 	}
 	a.Warn("%sno clusters fit its placement as they are now%s", shipper.MayNotRollOut, why)
 }
+
+// maxNearest bounds the names that are compared with those of all Clusters.
+const maxNearest = 5
 
 // unknownNames are the names of PickFixed of which there is no Cluster, sorted.
 func unknownNames(p *shipper.Placement, clusters []shipper.Cluster) []string {
@@ -64,11 +69,17 @@ func unknownNames(p *shipper.Placement, clusters []shipper.Cluster) []string {
 // describeUnknown says of names that no Cluster has what will become of them, and which names there are.
 func describeUnknown(unknown []string, clusters []shipper.Cluster) string {
 	quoted, known := make([]string, len(unknown)), make([]string, len(clusters))
-	for i, name := range unknown {
-		quoted[i] = strconv.Quote(name)
-	}
 	for i := range clusters {
 		known[i] = clusters[i].Name
+	}
+	for i, name := range unknown {
+		quoted[i] = strconv.Quote(name)
+		if i >= maxNearest {
+			continue
+		}
+		if nearest := placement.Nearest(name, slices.Values(known)); nearest != "" {
+			quoted[i] += fmt.Sprintf(" (did you mean %q?)", nearest)
+		}
 	}
 	there := abridged(known) + " are there"
 	switch len(known) {
@@ -89,6 +100,9 @@ func describeChoice(p *shipper.Placement, d placement.Decision) []string {
 		return []string{fmt.Sprintf("%s: %s", count(len(d.Chosen), "cluster"), abridged(d.Chosen))}
 	}
 	line := fmt.Sprintf("%d of %s", len(d.Chosen), count(len(d.Verdicts), "cluster"))
+	if p.Type == shipper.PickN || p.Type == shipper.PickFixed {
+		line = fmt.Sprintf("%d of %s wanted", len(d.Chosen), count(d.Wanted, "cluster"))
+	}
 	if len(d.Chosen) > 0 {
 		line += ": " + abridged(d.Chosen)
 	}

@@ -69,11 +69,11 @@ func TestPlacementsThatFewClustersFitAreWarnings(t *testing.T) {
 		"enough clusters": {app: placedBy(fixed("eu-1", "us-1"))},
 		"a name that no Cluster has": {
 			app:    placedBy(fixed("eu-1", "eu-9")),
-			warned: []string{`there is no Cluster "eu-9"; it gets this when it joins (ap-1, eu-1, here, us-1 are there)`},
+			warned: []string{`there is no Cluster "eu-9" (did you mean "eu-1"?); it gets this when it joins (ap-1, eu-1, here, us-1 are there)`},
 		},
 		"only names that no Cluster has": {app: placedBy(fixed("eu-8", "eu-9")), warned: []string{
-			`there are no Clusters "eu-8", "eu-9"; they get this when they join (ap-1, eu-1, here, us-1 are there)`,
-			`may not roll out: no clusters fit its placement as they are now`,
+			`there are no Clusters "eu-8" (did you mean "eu-1"?), "eu-9" (did you mean "eu-1"?); they get this when they join (ap-1, eu-1, here, us-1 are there)`,
+			`might not roll out: no clusters fit its placement as they are now`,
 		}},
 		"values for a region of no cluster that it is placed on": {app: placedBy(fixed("eu-1"), perRegion("eu", "us")), warned: []string{
 			"valuesPerRegion has values for us, where it will not run as clusters are now: it is placed on eu-1"}},
@@ -118,7 +118,7 @@ func TestADryRunSaysWhyClustersAreNotChosen(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"plan: 2 of 5 clusters: eu-1, us-1",
+		"plan: 2 of 2 clusters wanted: eu-1, us-1",
 		"plan: ap-1, ap-2 (Tainted): ap-1: tainted gpu=yes:NoSchedule: tolerate it in placement.tolerations",
 	}
 	got := withoutHere(a.Warnings())

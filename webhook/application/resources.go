@@ -254,7 +254,7 @@ func (w *Webhook) describeResources(ctx context.Context, req *admission.Request,
 	if err != nil {
 		return // it was admitted a moment ago
 	}
-	for _, warning := range w.Resources.Describe(ctx, selection) {
+	for _, warning := range append(w.Resources.Describe(ctx, selection), w.Resources.UnknownReady(ctx, app.Spec.Template.Resources.Ready)...) {
 		a.Warn("%s", warning)
 	}
 }

@@ -70,38 +70,38 @@ func TestATenantCannotPlaceWhatBelongsToOthers(t *testing.T) {
 		"every Secret of another namespace": {
 			ask.Create("dev", ask.Application(ask.Placing(shipper.ResourceSelector{Kind: "Secret", Name: "a", Namespace: "payments"}))),
 			denied + `you may not place namespaces "payments" on clusters: that needs the verb "place" on it; ` +
-				"kubectl create clusterrole place-payments --verb=place --resource=namespaces --resource-name=payments; " +
-				"kubectl create clusterrolebinding place-payments --clusterrole=place-payments --user=dev",
+				"kubectl create clusterrole place-namespaces-payments --verb=place --resource=namespaces --resource-name=payments; " +
+				"kubectl create clusterrolebinding place-namespaces-payments-dev --clusterrole=place-namespaces-payments --user=dev",
 		},
 		"another namespace with all content": {
 			ask.Create("dev", ask.Application(ask.Placing(shipper.ResourceSelector{Kind: "Namespace", Name: "payments"}))),
 			denied + `you may not place namespaces "payments" on clusters: that needs the verb "place" on it; ` +
-				"kubectl create clusterrole place-payments --verb=place --resource=namespaces --resource-name=payments; " +
-				"kubectl create clusterrolebinding place-payments --clusterrole=place-payments --user=dev",
+				"kubectl create clusterrole place-namespaces-payments --verb=place --resource=namespaces --resource-name=payments; " +
+				"kubectl create clusterrolebinding place-namespaces-payments-dev --clusterrole=place-namespaces-payments --user=dev",
 		},
 		"the own namespace with all content, which has Secrets": {
 			ask.Create("dev", ask.Application(ask.Placing(shipper.ResourceSelector{Kind: "Namespace", Name: "work"}))),
 			denied + `you may not place namespaces "work" on clusters: that needs the verb "place" on it; ` +
-				"kubectl create clusterrole place-work --verb=place --resource=namespaces --resource-name=work; " +
-				"kubectl create clusterrolebinding place-work --clusterrole=place-work --user=dev",
+				"kubectl create clusterrole place-namespaces-work --verb=place --resource=namespaces --resource-name=work; " +
+				"kubectl create clusterrolebinding place-namespaces-work-dev --clusterrole=place-namespaces-work --user=dev",
 		},
 		"ClusterRoles": {
 			ask.Create("dev", ask.Application(ask.Placing(roles))),
 			denied + `you may not place clusterroles.rbac.authorization.k8s.io "admin" on clusters: that needs the verb "place" on it; ` +
-				"kubectl create clusterrole place-admin --verb=place --resource=clusterroles.rbac.authorization.k8s.io --resource-name=admin; " +
-				"kubectl create clusterrolebinding place-admin --clusterrole=place-admin --user=dev",
+				"kubectl create clusterrole place-clusterroles-admin --verb=place --resource=clusterroles.rbac.authorization.k8s.io --resource-name=admin; " +
+				"kubectl create clusterrolebinding place-clusterroles-admin-dev --clusterrole=place-clusterroles-admin --user=dev",
 		},
 		"the Secrets of the own namespace, which they may not list": {
 			ask.Create("dev", ask.Application(ask.Placing(ownSecrets))),
 			denied + "you may not list all secrets in namespace work, and only what its author may read is placed; " +
 				"kubectl -n work create role list-secrets --verb=list --resource=secrets; " +
-				"kubectl -n work create rolebinding list-secrets --role=list-secrets --user=dev",
+				"kubectl -n work create rolebinding list-secrets-dev --role=list-secrets --user=dev",
 		},
 		"one more selector beside what they may": {
 			ask.Update("dev", ask.Application(ask.Placing(ownMap, ownSecrets), ask.PinnedTo("a"), ask.SelectedBy("dev")), old),
 			"spec.template.resources.select[1]: you may not list all secrets in namespace work, and only what its author may read is placed; " +
 				"kubectl -n work create role list-secrets --verb=list --resource=secrets; " +
-				"kubectl -n work create rolebinding list-secrets --role=list-secrets --user=dev",
+				"kubectl -n work create rolebinding list-secrets-dev --role=list-secrets --user=dev",
 		},
 		"a pin to the content of another tenant": {
 			ask.Update("dev", ask.Application(ask.Placing(ownMap), ask.PinnedTo("b"), ask.SelectedBy("dev")), old),
@@ -215,8 +215,8 @@ func TestTheReconcilerPinsContentWithTheRightsOfWhoChoseIt(t *testing.T) {
 		"the user has lost the right": {
 			req: pinning(ask.SelectedBy("ann")), decision: response.Forbidden,
 			message: denied + `user "ann", who chose the resources of Application work/super-server, may not get configmaps "web" in namespace ` +
-				"work, and only what its author may read is placed; kubectl -n work create role get-web --verb=get --resource=configmaps " +
-				"--resource-name=web; kubectl -n work create rolebinding get-web --role=get-web --user=ann; or set annotation " +
+				"work, and only what its author may read is placed; kubectl -n work create role get-configmaps-web --verb=get --resource=configmaps " +
+				"--resource-name=web; kubectl -n work create rolebinding get-configmaps-web-ann --role=get-configmaps-web --user=ann; or set annotation " +
 				"shipper.booking.com/app.resources.refresh to a new value as a user who has the right",
 			asked: []string{"ann get configmaps work/web"},
 		},
@@ -346,7 +346,7 @@ func TestWhatShipperMayNotReadIsRefused(t *testing.T) {
 	_, _, err := admit(t, hook, ask.Create("dev", ask.Application(ask.Placing(ownSecrets))))
 	ask.CheckRefusal(t, err, response.Invalid, `Application.shipper.booking.com "super-server" is invalid: `+
 		"spec.template.resources.select[0]: "+
-		"Forbidden: Shipper may not read secrets in namespace work; kubectl -n work create rolebinding shipper-selector "+
+		"Forbidden: Shipper may not read secrets in namespace work, or there is none of that name; kubectl -n work create rolebinding shipper-selector "+
 		"--clusterrole=shipper-selector --serviceaccount=shipper-system:shipper-mgmt-cluster")
 }
 
@@ -381,7 +381,7 @@ func TestPlansOfResources(t *testing.T) {
 	_, a, err = admit(t, placing(t, rights), req(ask.Application(ask.Placing(other))))
 	ask.CheckRefusal(t, err, "", "")
 	want = []string{
-		shipper.Planned + "Shipper would take the content of spec.template.resources, and make a Release of it",
+		shipper.Planned + "Shipper would take what spec.template.resources selects and, if that is anything, make a Release of it",
 		shipper.Planned + "1 cluster: here",
 		shipper.Planned + "of 1 cluster, all are written at the same time: none has an earlier version",
 	}
@@ -403,8 +403,8 @@ func TestPlacementOfResourcesIsPlannedBeforeTheirContentIsTaken(t *testing.T) {
 		want   []string
 	}{
 		"a dry run": {true, []string{
-			shipper.Planned + "Shipper would take the content of spec.template.resources, and make a Release of it",
-			shipper.Planned + "1 of 2 clusters: here",
+			shipper.Planned + "Shipper would take what spec.template.resources selects and, if that is anything, make a Release of it",
+			shipper.Planned + "1 of 2 clusters wanted: here",
 			shipper.Planned + `elsewhere: there is no Cluster "elsewhere": it is chosen when it joins`,
 			shipper.Planned + "of 1 cluster, all are written at the same time: none has an earlier version",
 			shipper.Planned + "RolloutBlock global/freeze will stop rollouts from 2026-11-21T14:00:00Z on, in 120m: " +

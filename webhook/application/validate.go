@@ -216,7 +216,7 @@ func announceRelease(a *response.Response, app *shipper.Application, next *shipp
 		a.Audit(response.AuditReleaseStamped, next.Name)
 		a.Warn(shipper.MakesRelease+"%s", next.Name)
 	case dryRun:
-		a.Warn(shipper.Planned + "Shipper would take the content of spec.template.resources, and make a Release of it")
+		a.Warn(shipper.Planned + "Shipper would take what spec.template.resources selects and, if that is anything, make a Release of it")
 	default:
 		a.Warn("Shipper takes the content of spec.template.resources now, and makes a Release of it")
 	}

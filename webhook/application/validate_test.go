@@ -245,7 +245,7 @@ func TestWhatAnEditMakesIsAnnounced(t *testing.T) {
 			})),
 			warned: []string{
 				"this makes Release super-server-d5e8a587-0",
-				`may not roll out: no clusters can be chosen for it as they are now: region "atlantis" has 0 of the 1 schedulable clusters wanted`,
+				`might not roll out: no clusters can be chosen for it as they are now: region "atlantis" has 0 of the 1 schedulable clusters wanted`,
 			},
 			audit: map[string]string{response.AuditReleaseStamped: "super-server-d5e8a587-0"},
 		},

@@ -156,6 +156,9 @@ func (j *Judge) count(ctx context.Context, i *item, found *counted) {
 		found.note(i, "not counted, %v", err)
 		return
 	}
+	if len(names) == 0 {
+		found.note(i, "selects nothing yet: no %s%s has these labels", i.kind.Kind, inNamespace(i.namespace))
+	}
 	if !i.hasContent() {
 		return
 	}
@@ -163,6 +166,13 @@ func (j *Judge) count(ctx context.Context, i *item, found *counted) {
 	for _, name := range names {
 		j.countContent(ctx, i, name, found)
 	}
+}
+
+func inNamespace(namespace string) string {
+	if namespace == "" {
+		return ""
+	}
+	return " in namespace " + namespace
 }
 
 func (j *Judge) countNamed(ctx context.Context, i *item, found *counted) {

@@ -102,7 +102,7 @@ func (j *Judge) Resolve(ctx context.Context, app *shipper.Application) (*Selecti
 		}
 		switch {
 		case errors.Is(errs[i], ErrNotServed):
-			refused = append(refused, notServed(s, Path.Index(i)))
+			refused = append(refused, j.notServed(ctx, s, Path.Index(i)))
 		case errs[i] != nil:
 			selection.Late = append(selection.Late, fmt.Sprintf(
 				"select[%d]: whether you may place it cannot be judged now: %v", i, errs[i]))
@@ -123,16 +123,63 @@ func gvkOf(s *shipper.ResourceSelector) schema.GroupVersionKind {
 }
 
 // notServed says which kind is not served, and what a user may have meant.
-func notServed(s *shipper.ResourceSelector, path *field.Path) *field.Error {
+func (j *Judge) notServed(ctx context.Context, s *shipper.ResourceSelector, path *field.Path) *field.Error {
 	gk := schema.GroupKind{Group: s.Group, Kind: s.Kind}.String()
 	if s.Version != "" {
 		return field.Invalid(path.Child("version"), s.Version, "this API server does not serve "+gk+" in this version: leave version out")
 	}
 	why := "this API server does not serve " + gk
-	if s.Group == "" {
+	if near := j.near(ctx, s.Kind); near != "" {
+		why += ": " + near
+	} else if s.Group == "" {
 		why += ": name its group in group, such as apps for Deployments"
 	}
 	return field.Invalid(path.Child("kind"), s.Kind, why)
+}
+
+// near says which served kind has a name, or that name as its plural; empty if none has.
+func (j *Judge) near(ctx context.Context, kind string) string {
+	known, err := j.Kinds.InNamespaces(ctx)
+	if err != nil {
+		return ""
+	}
+	for i := range known {
+		k := &known[i]
+		if !strings.EqualFold(k.Kind, kind) && !strings.EqualFold(k.Resource, kind) {
+			continue
+		}
+		if k.Group == "" {
+			return "did you mean kind: " + k.Kind + ", without a group?"
+		}
+		return "did you mean kind: " + k.Kind + ", group: " + k.Group + "?"
+	}
+	return ""
+}
+
+// UnknownReady warns of rules for kinds that this API server does not serve: a rule with a misspelt kind judges nothing.
+func (j *Judge) UnknownReady(ctx context.Context, rules []shipper.ReadyRule) []string {
+	if j == nil || j.Kinds == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	errs := make([]error, len(rules))
+	each(len(rules), func(i int) {
+		_, errs[i] = j.Kinds.Find(ctx, schema.GroupKind{Group: rules[i].Group, Kind: rules[i].Kind}, "")
+	})
+	var out []string
+	for i, err := range errs {
+		if !errors.Is(err, ErrNotServed) {
+			continue
+		}
+		gk := schema.GroupKind{Group: rules[i].Group, Kind: rules[i].Kind}.String()
+		text := fmt.Sprintf("ready[%d]: this API server does not serve %s: the rule judges manifests in Envelopes only", i, gk)
+		if near := j.near(ctx, rules[i].Kind); near != "" {
+			text += "; " + near
+		}
+		out = append(out, text)
+	}
+	return out
 }
 
 // place sets the namespace of an item, and refuses one that may not be placed.

@@ -41,9 +41,19 @@ func TestSelectorsOfWhatMayNotBePlaced(t *testing.T) {
 			shipper.ResourceSelector{Kind: "Pod"},
 			"spec.template.resources.select[0].kind: Forbidden: Pods are made by what owns them: select that",
 		},
-		"a kind that is not served": {
+		"a kind without its group": {
 			shipper.ResourceSelector{Kind: "Deployment"},
 			`spec.template.resources.select[0].kind: Invalid value: "Deployment": this API server does not serve Deployment: ` +
+				"did you mean kind: Deployment, group: apps?",
+		},
+		"the plural of a kind": {
+			shipper.ResourceSelector{Kind: "ConfigMaps"},
+			`spec.template.resources.select[0].kind: Invalid value: "ConfigMaps": this API server does not serve ConfigMaps: ` +
+				"did you mean kind: ConfigMap, without a group?",
+		},
+		"a kind that is not served": {
+			shipper.ResourceSelector{Kind: "Gadget"},
+			`spec.template.resources.select[0].kind: Invalid value: "Gadget": this API server does not serve Gadget: ` +
 				"name its group in group, such as apps for Deployments",
 		},
 		"a version that is not served": {
@@ -121,6 +131,18 @@ func TestRulesOfReadinessAreCompiled(t *testing.T) {
 	}
 }
 
+func TestRulesForKindsThatAreNotServedAreWarned(t *testing.T) {
+	rules := []shipper.ReadyRule{{Kind: "ConfigMap"}, {Kind: "Configmap"}, {Group: "example.com", Kind: "Gadget"}}
+	want := []string{
+		"ready[1]: this API server does not serve Configmap: the rule judges manifests in Envelopes only; " +
+			"did you mean kind: ConfigMap, without a group?",
+		"ready[2]: this API server does not serve Gadget.example.com: the rule judges manifests in Envelopes only",
+	}
+	if diff := cmp.Diff(want, judge().UnknownReady(t.Context(), rules)); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
 // reader has objects of the management cluster.
 func reader(t *testing.T, objects ...client.Object) client.Reader {
 	t.Helper()
@@ -160,6 +182,10 @@ func TestWhatASelectionHasIsCounted(t *testing.T) {
 		"by labels, in the own namespace": {
 			[]shipper.ResourceSelector{{Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}}},
 			[]string{"selects 1 object: 1 ConfigMap"},
+		},
+		"labels that nothing has": {
+			[]shipper.ResourceSelector{{Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "wbe"}}}},
+			[]string{"select[0]: selects nothing yet: no ConfigMap in namespace work has these labels", "selects 0 objects"},
 		},
 		"a Namespace with all content": {
 			[]shipper.ResourceSelector{{Kind: "Namespace", Name: "work"}},
@@ -213,14 +239,14 @@ func TestManifestsOfEnvelopes(t *testing.T) {
 		"of another namespace": {
 			manifest: object("v1", "ConfigMap", "payments", "a"), decision: response.Forbidden,
 			message: `spec.manifests[0]: you may not place namespaces "payments" on clusters: that needs the verb "place" on it; ` +
-				"kubectl create clusterrole place-payments --verb=place --resource=namespaces --resource-name=payments; " +
-				"kubectl create clusterrolebinding place-payments --clusterrole=place-payments --user=dev",
+				"kubectl create clusterrole place-namespaces-payments --verb=place --resource=namespaces --resource-name=payments; " +
+				"kubectl create clusterrolebinding place-namespaces-payments-dev --clusterrole=place-namespaces-payments --user=dev",
 		},
 		"of a kind without a namespace": {
 			manifest: role, decision: response.Forbidden,
 			message: `spec.manifests[0]: you may not place clusterroles.rbac.authorization.k8s.io "admin" on clusters: that needs the verb ` +
-				`"place" on it; kubectl create clusterrole place-admin --verb=place --resource=clusterroles.rbac.authorization.k8s.io ` +
-				"--resource-name=admin; kubectl create clusterrolebinding place-admin --clusterrole=place-admin --user=dev",
+				`"place" on it; kubectl create clusterrole place-clusterroles-admin --verb=place --resource=clusterroles.rbac.authorization.k8s.io ` +
+				"--resource-name=admin; kubectl create clusterrolebinding place-clusterroles-admin-dev --clusterrole=place-clusterroles-admin --user=dev",
 		},
 		"of a kind without a namespace, by an administrator": {
 			manifest: role, rights: []string{"dev place clusterroles.rbac.authorization.k8s.io /admin"},
@@ -235,8 +261,8 @@ func TestManifestsOfEnvelopes(t *testing.T) {
 		"of a Role in the own namespace": {
 			manifest: object("rbac.authorization.k8s.io/v1", "Role", "", "a"), decision: response.Forbidden,
 			message: `spec.manifests[0]: you may not place namespaces "work" on clusters: that needs the verb "place" on it; ` +
-				"kubectl create clusterrole place-work --verb=place --resource=namespaces --resource-name=work; " +
-				"kubectl create clusterrolebinding place-work --clusterrole=place-work --user=dev",
+				"kubectl create clusterrole place-namespaces-work --verb=place --resource=namespaces --resource-name=work; " +
+				"kubectl create clusterrolebinding place-namespaces-work-dev --clusterrole=place-namespaces-work --user=dev",
 		},
 		"of a RoleBinding in the own namespace, by a user with the right": {
 			manifest: object("rbac.authorization.k8s.io/v1", "RoleBinding", "work", "a"), rights: []string{"dev place namespaces /work"},

@@ -123,7 +123,12 @@ func validateSelector(s *shipper.ResourceSelector, path *field.Path) field.Error
 			errs = append(errs, field.Invalid(path.Child(child), value, strings.Join(wrong, "; ")))
 		}
 	}
-	named("group", s.Group, validation.IsDNS1123Subdomain(s.Group))
+	if group, version, both := strings.Cut(s.Group, "/"); both {
+		errs = append(errs, field.Invalid(path.Child("group"), s.Group, fmt.Sprintf("a group has no version in it: write group: %s and, "+
+			"only if you need it, version: %s", group, version)))
+	} else {
+		named("group", s.Group, validation.IsDNS1123Subdomain(s.Group))
+	}
 	named("version", s.Version, validation.IsDNS1035Label(s.Version))
 	named("namespace", s.Namespace, validation.IsDNS1123Label(s.Namespace))
 	named("name", s.Name, content.IsPathSegmentName(s.Name))
@@ -131,7 +136,8 @@ func validateSelector(s *shipper.ResourceSelector, path *field.Path) field.Error
 	case s.Kind == "":
 		errs = append(errs, field.Required(path.Child("kind"), "name the kind, such as ConfigMap"))
 	case !kindForm.MatchString(s.Kind):
-		errs = append(errs, field.Invalid(path.Child("kind"), s.Kind, "must be a kind such as ConfigMap: group and version are fields beside it"))
+		errs = append(errs, field.Invalid(path.Child("kind"), s.Kind, "must be a kind such as ConfigMap, with a capital and without an s: "+
+			"group and version are fields beside it"))
 	}
 	if s.LabelSelector != nil {
 		at := path.Child("labelSelector")

@@ -64,7 +64,7 @@ func TestTemplatesWithResources(t *testing.T) {
 		},
 		"steps": {
 			func(env *shipper.ReleaseEnvironment) { env.Strategy.Steps = []shipper.RolloutStrategyStep{{}} },
-			"t.strategy.steps: Forbidden: resources have no capacity and traffic to step through",
+			"t.strategy.steps: Forbidden: resources have no capacity and traffic to step through: rolling says how many clusters change at the same time",
 		},
 		"no strategy": {
 			func(env *shipper.ReleaseEnvironment) { env.Strategy = nil },
@@ -96,11 +96,11 @@ func TestTemplatesWithResources(t *testing.T) {
 		},
 		"more than all clusters": {
 			rolling(text("101%"), number(1)),
-			`t.strategy.rolling.maxUnavailable: Invalid value: "101%": a percentage of the clusters is from 0% to 100%`,
+			`t.strategy.rolling.maxUnavailable: Invalid value: "101%": write a number of clusters such as 1, or a percentage of them from 0% to 100%`,
 		},
 		"a bound that is no number": {
 			rolling(number(1), text("half")),
-			`t.strategy.rolling.maxSurge: Invalid value: "half": a percentage of the clusters is from 0% to 100%`,
+			`t.strategy.rolling.maxSurge: Invalid value: "half": write a number of clusters such as 1, or a percentage of them from 0% to 100%`,
 		},
 		"a bound that is negative": {
 			rolling(number(-1), number(1)),
@@ -116,7 +116,13 @@ func TestTemplatesWithResources(t *testing.T) {
 		},
 		"a kind with its group": {
 			selecting(shipper.ResourceSelector{Kind: "apps/Deployment"}),
-			`t.resources.select[0].kind: Invalid value: "apps/Deployment": must be a kind such as ConfigMap: group and version are fields beside it`,
+			`t.resources.select[0].kind: Invalid value: "apps/Deployment": must be a kind such as ConfigMap, with a capital and without an s: ` +
+				"group and version are fields beside it",
+		},
+		"a group with its version": {
+			selecting(shipper.ResourceSelector{Kind: "Deployment", Group: "apps/v1"}),
+			`t.resources.select[0].group: Invalid value: "apps/v1": a group has no version in it: write group: apps and, only if you need it, ` +
+				"version: v1",
 		},
 		"a name that leaves its URL": {
 			selecting(shipper.ResourceSelector{Kind: "ConfigMap", Name: "../a"}),

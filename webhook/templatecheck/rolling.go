@@ -28,7 +28,7 @@ func validateRollout(s *shipper.RolloutStrategy, path *field.Path) field.ErrorLi
 			errs = append(errs, field.Forbidden(path.Child(child), why))
 		}
 	}
-	forbid(len(s.Steps) > 0, "steps", "resources have no capacity and traffic to step through")
+	forbid(len(s.Steps) > 0, "steps", "resources have no capacity and traffic to step through: rolling says how many clusters change at the same time")
 	forbid(len(s.Checks) > 0, "checks", "resources have no steps to check")
 	forbid(s.PreviewWhenIdle != "", "previewWhenIdle", "resources have no preview Service")
 	forbid(s.FirstRelease != "", "firstRelease", "resources have no steps to begin with")
@@ -78,7 +78,7 @@ func validateBound(n *intstr.IntOrString, path *field.Path) field.ErrorList {
 		return nil
 	}
 	if percent, ok := percentOf(n.StrVal); !ok || percent > MaxPercent {
-		return field.ErrorList{field.Invalid(path, n.StrVal, "a percentage of the clusters is from 0% to 100%")}
+		return field.ErrorList{field.Invalid(path, n.StrVal, "write a number of clusters such as 1, or a percentage of them from 0% to 100%")}
 	}
 	return nil
 }

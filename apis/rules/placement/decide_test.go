@@ -153,10 +153,10 @@ func TestAClusterThatDoesNotFitIsRejectedWithTheFirstReason(t *testing.T) {
 	}{
 		"it is being deleted": {all(), member("a", "r", going, unschedulable), shipper.PlacementLeaving, "the Cluster is being deleted"},
 		"it has no conditions": {all(), member("a", "r", unjoined, unschedulable), shipper.PlacementNotJoined,
-			"it has never been ready: Shipper has yet to connect to it"},
+			"it has never been ready: Shipper has yet to connect to it; run shipperctl clusters check a"},
 		"it was never ready": {all(), cluster("a", "r", lost(time.Second), func(c *shipper.Cluster) {
 			c.Status.Conditions[0].Status = corev1.ConditionFalse
-		}), shipper.PlacementNotJoined, "it has never been ready: ClusterUnreachable"},
+		}), shipper.PlacementNotJoined, "it has never been ready: ClusterUnreachable; run shipperctl clusters check a"},
 		"it is lost for too long": {all(), cluster("a", "r", lost(5*time.Minute+time.Second), unschedulable), shipper.PlacementNotReady,
 			"not ready since 2026-11-25T11:54:59Z, which is longer than 5m0s: ClusterUnreachable"},
 		"it is unschedulable": {all(), member("a", "r", unschedulable, taint("k", "v")), shipper.PlacementUnschedulable,

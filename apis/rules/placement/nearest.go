@@ -4,34 +4,46 @@ package placement
 
 import (
 	"fmt"
+	"iter"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// maxRegionName bounds, in bytes, the names that are compared: the comparison takes time in proportion to the product of the lengths.
-const maxRegionName = 253
+// maxCompared bounds, in bytes, the names that are compared: the comparison takes time in proportion to the product of the lengths.
+const maxCompared = 253
 
 // suggestion names the region that name is probably a misspelling of; empty when a Cluster has the region name, or none is near.
 func suggestion(name string, clusters []shipper.Cluster) string {
-	nearest, best := "", min(len(name), maxRegionName)/3+1
-	for i := range clusters {
-		region := clusters[i].Spec.Region
-		if region == name {
-			return ""
+	nearest := Nearest(name, func(yield func(string) bool) {
+		for i := range clusters {
+			if !yield(clusters[i].Spec.Region) {
+				return
+			}
 		}
-		if d := distance(name, region); d < best || d == best && nearest != "" && region < nearest {
-			nearest, best = region, d
-		}
-	}
+	})
 	if nearest == "" {
 		return ""
 	}
 	return fmt.Sprintf(" (no cluster has this region; did you mean %q?)", nearest)
 }
 
+// Nearest is the one of known that name is probably a misspelling of; empty when name is one of them, or none is near.
+func Nearest(name string, known iter.Seq[string]) string {
+	nearest, best := "", min(len(name), maxCompared)/3+1
+	for other := range known {
+		if other == name {
+			return ""
+		}
+		if d := distance(name, other); d < best || d == best && nearest != "" && other < nearest {
+			nearest, best = other, d
+		}
+	}
+	return nearest
+}
+
 // distance is the number of bytes to insert, delete or replace to turn a into b.
 func distance(a, b string) int {
-	a, b = a[:min(len(a), maxRegionName)], b[:min(len(b), maxRegionName)]
+	a, b = a[:min(len(a), maxCompared)], b[:min(len(b), maxCompared)]
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -38,7 +38,7 @@ func ValuesSecretName(release string) string {
 }
 
 // MayNotRollOut starts the warnings about problems that may prevent a rollout, such as too few clusters.
-const MayNotRollOut = "may not roll out: "
+const MayNotRollOut = "might not roll out: "
 
 // Planned begins the warnings that say what a write of an Application will do.
 const Planned = "plan: "

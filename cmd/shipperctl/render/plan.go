@@ -103,11 +103,11 @@ func outcomeOf(namespace, name string, said []string, err error) planned {
 	return out
 }
 
-// mayNotRollOut is an error if a warning says that the Application may not roll out.
+// mayNotRollOut is an error if a warning says that the Application might not roll out.
 func (o *planned) mayNotRollOut() error {
 	for _, text := range o.Warnings {
 		if strings.HasPrefix(text, shipper.MayNotRollOut) {
-			return fmt.Errorf("application %s/%s may not roll out: its warnings say why", o.Namespace, o.Application)
+			return fmt.Errorf("application %s/%s might not roll out: its warnings say why", o.Namespace, o.Application)
 		}
 	}
 	return nil

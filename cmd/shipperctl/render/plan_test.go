@@ -55,9 +55,9 @@ func TestOutcome(t *testing.T) {
 
 func TestAPlanThatMayNotRollOutFails(t *testing.T) {
 	for text, want := range map[string]string{
-		"mind the gap":                      "",
-		"may not roll out: no cluster":      "application shop/web may not roll out: its warnings say why",
-		"the chart may not roll out: so so": "",
+		"mind the gap":                        "",
+		"might not roll out: no cluster":      "application shop/web might not roll out: its warnings say why",
+		"the chart might not roll out: so so": "",
 	} {
 		o := outcomeOf("shop", "web", []string{text}, nil)
 		got := ""

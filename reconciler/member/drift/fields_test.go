@@ -51,7 +51,8 @@ func TestDifferencesAreToldFieldByField(t *testing.T) {
 				wrote("kubectl-edit", "", `{"f:spec":{"f:a":{},"f:c":{"f:d":{}}}}`), wrote(shipper.FieldOwner, "", `{"f:spec":{"f:a":{}}}`),
 			},
 			told: []string{
-				`metadata.labels: {"l":"v"} -> `, `spec.a: 1 -> 2 by kubectl-edit 04:05:06`, `spec.b: "x" -> `, `spec.c:  -> {"d":[1]} by kubectl-edit 04:05:06`,
+				`metadata.labels: {"l":"v"} -> `, `spec.a: 1 -> 2 by kubectl-edit 04:05:06`, `spec.b: "x" -> `,
+				`spec.c:  -> {"d":[1]} by kubectl-edit 04:05:06`,
 			},
 		},
 		"elements of lists by their names, in any order": {

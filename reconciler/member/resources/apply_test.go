@@ -151,7 +151,7 @@ func TestProblemsKeepTheirReasons(t *testing.T) {
 	}
 	const five = "ConfigMap work/c0 belongs to others; ConfigMap work/c1 belongs to others; ConfigMap work/c2 belongs to others; " +
 		"ConfigMap work/c3 belongs to others; ConfigMap work/c4 belongs to others; "
-	same(t, "the message about many", five+"and 95 more", fmt.Sprint(p.problems(many)))
+	same(t, "the message about many", five+"and 95 more; one of the two has to leave it out", fmt.Sprint(p.problems(many)))
 }
 
 // TestReadyRulesHaveABudgetForEachPass has rules that cost more than a pass may spend on 60 objects.

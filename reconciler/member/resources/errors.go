@@ -80,7 +80,11 @@ func differs(s *subject) string {
 	case len(s.compared.Fields) == 0:
 		return "; it does not differ"
 	}
-	return fmt.Sprintf("; %d fields differ, %s first", len(s.compared.Fields), s.compared.Fields[0].Field)
+	first := s.compared.Fields[0].Field
+	if len(s.compared.Fields) == 1 {
+		return "; " + first + " differs"
+	}
+	return fmt.Sprintf("; %d fields differ, %s first", len(s.compared.Fields), first)
 }
 
 // explain gives an error of a request about an object its reason.
@@ -130,10 +134,9 @@ func (p *pass) grant(gvk schema.GroupVersionKind) string {
 	if gvk.Group != "" {
 		resource += "." + gvk.Group
 	}
-	kubectl := "kubectl --context " + p.Name
-	return fmt.Sprintf(
-		"%s create clusterrole %s --verb=get,list,watch,create,patch,delete --resource=%s && %s label clusterrole %s %s=true; %s",
-		kubectl, role, resource, kubectl, role, "shipper.booking.com/aggregate-to-application", shared)
+	return fmt.Sprintf("in cluster %s: "+
+		"kubectl create clusterrole %s --verb=get,list,watch,create,patch,delete --resource=%s && kubectl label clusterrole %s %s=true; %s",
+		p.Name, role, resource, role, "shipper.booking.com/aggregate-to-application", shared)
 }
 
 // owners words the field managers that own what was to be written.
@@ -156,6 +159,13 @@ func named(texts []string, separator string) string {
 		return strings.Join(texts[:maxNamed], separator) + fmt.Sprintf("%sand %d more", separator, more)
 	}
 	return strings.Join(texts, separator)
+}
+
+// remedies say what mends all objects with a reason.
+var remedies = map[string]string{
+	shipper.NotTakenOver:   "set takeOver to IfNoDiff, which takes what does not differ, or Always, or delete it in the cluster",
+	shipper.ApplyConflict:  "set forceConflicts to true, or leave these fields out",
+	shipper.ObjectConflict: "one of the two has to leave it out",
 }
 
 // together joins errors about objects: one for each reason, that names some.
@@ -183,7 +193,11 @@ func together(all []error) error {
 	}
 	slices.Sort(reasons)
 	for _, reason := range reasons {
-		out = append(out, &problem{reason, worst[reason], named(texts[reason], "; ")})
+		message := named(texts[reason], "; ")
+		if remedy := remedies[reason]; remedy != "" {
+			message += "; " + remedy
+		}
+		out = append(out, &problem{reason, worst[reason], message})
 	}
 	return errors.Join(out...)
 }

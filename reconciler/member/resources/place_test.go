@@ -400,8 +400,8 @@ func TestAMissingRightNamesTheRoleAndOtherObjectsGoOn(t *testing.T) {
 	it := f.release(0, "one")
 	out, writes := f.place(it)
 	same(t, "reason", shipper.NotGranted, reasonOf(out.Err))
-	same(t, "message", `Secret work/s: Shipper's account lacks rights to Secret; kubectl --context eu-1 create clusterrole shipper-secrets `+
-		`--verb=get,list,watch,create,patch,delete --resource=secrets && kubectl --context eu-1 label clusterrole shipper-secrets `+
+	same(t, "message", `Secret work/s: Shipper's account lacks rights to Secret; in cluster eu-1: kubectl create clusterrole shipper-secrets `+
+		`--verb=get,list,watch,create,patch,delete --resource=secrets && kubectl label clusterrole shipper-secrets `+
 		`shipper.booking.com/aggregate-to-application=true; every chart and Envelope of every tenant that may write Applications can do what `+
 		`Shipper's account may`, fmt.Sprint(out.Err))
 	same(t, "writes", 5, len(writes))
