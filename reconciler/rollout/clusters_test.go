@@ -181,7 +181,8 @@ func TestClustersPlan(t *testing.T) {
 		},
 		"nothing fits PickN": {
 			rels{unplacedRelease(0, pickTwo)}, clusters{clusterNamed("new", joinedNever)}, nil,
-			[]string{"PlacementUnfulfilled: 0 of 2 clusters: new: it has never been ready: Shipper has yet to connect to it; run shipperctl clusters check new"},
+			[]string{"PlacementUnfulfilled: 0 of 2 clusters: new: it has never been ready: Shipper has yet to connect to it; " +
+				"run shipperctl clusters check new"},
 		},
 		"nothing fits PickAll": {
 			rels{unplacedRelease(0, pickAll)}, nil, nil, []string{"PlacementUnfulfilled: 0 of 1 clusters: there are no others"},

@@ -72,7 +72,8 @@ func TestPlacementsThatFewClustersFitAreWarnings(t *testing.T) {
 			warned: []string{`there is no Cluster "eu-9" (did you mean "eu-1"?); it gets this when it joins (ap-1, eu-1, here, us-1 are there)`},
 		},
 		"only names that no Cluster has": {app: placedBy(fixed("eu-8", "eu-9")), warned: []string{
-			`there are no Clusters "eu-8" (did you mean "eu-1"?), "eu-9" (did you mean "eu-1"?); they get this when they join (ap-1, eu-1, here, us-1 are there)`,
+			`there are no Clusters "eu-8" (did you mean "eu-1"?), "eu-9" (did you mean "eu-1"?); ` +
+				`they get this when they join (ap-1, eu-1, here, us-1 are there)`,
 			`might not roll out: no clusters fit its placement as they are now`,
 		}},
 		"values for a region of no cluster that it is placed on": {app: placedBy(fixed("eu-1"), perRegion("eu", "us")), warned: []string{

@@ -88,7 +88,8 @@ func TestATenantCannotPlaceWhatBelongsToOthers(t *testing.T) {
 		"ClusterRoles": {
 			ask.Create("dev", ask.Application(ask.Placing(roles))),
 			denied + `you may not place clusterroles.rbac.authorization.k8s.io "admin" on clusters: that needs the verb "place" on it; ` +
-				"kubectl create clusterrole place-clusterroles-admin --verb=place --resource=clusterroles.rbac.authorization.k8s.io --resource-name=admin; " +
+				"kubectl create clusterrole place-clusterroles-admin --verb=place --resource=clusterroles.rbac.authorization.k8s.io " +
+				"--resource-name=admin; " +
 				"kubectl create clusterrolebinding place-clusterroles-admin-dev --clusterrole=place-clusterroles-admin --user=dev",
 		},
 		"the Secrets of the own namespace, which they may not list": {
@@ -216,7 +217,8 @@ func TestTheReconcilerPinsContentWithTheRightsOfWhoChoseIt(t *testing.T) {
 			req: pinning(ask.SelectedBy("ann")), decision: response.Forbidden,
 			message: denied + `user "ann", who chose the resources of Application work/super-server, may not get configmaps "web" in namespace ` +
 				"work, and only what its author may read is placed; kubectl -n work create role get-configmaps-web --verb=get --resource=configmaps " +
-				"--resource-name=web; kubectl -n work create rolebinding get-configmaps-web-ann --role=get-configmaps-web --user=ann; or set annotation " +
+				"--resource-name=web; kubectl -n work create rolebinding get-configmaps-web-ann --role=get-configmaps-web --user=ann; or set " +
+				"annotation " +
 				"shipper.booking.com/app.resources.refresh to a new value as a user who has the right",
 			asked: []string{"ann get configmaps work/web"},
 		},
@@ -346,7 +348,8 @@ func TestWhatShipperMayNotReadIsRefused(t *testing.T) {
 	_, _, err := admit(t, hook, ask.Create("dev", ask.Application(ask.Placing(ownSecrets))))
 	ask.CheckRefusal(t, err, response.Invalid, `Application.shipper.booking.com "super-server" is invalid: `+
 		"spec.template.resources.select[0]: "+
-		"Forbidden: Shipper may not read secrets in namespace work, or there is none of that name; kubectl -n work create rolebinding shipper-selector "+
+		"Forbidden: Shipper may not read secrets in namespace work, or there is none of that name; kubectl -n work create rolebinding "+
+		"shipper-selector "+
 		"--clusterrole=shipper-selector --serviceaccount=shipper-system:shipper-mgmt-cluster")
 }
 

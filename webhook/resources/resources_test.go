@@ -246,7 +246,8 @@ func TestManifestsOfEnvelopes(t *testing.T) {
 			manifest: role, decision: response.Forbidden,
 			message: `spec.manifests[0]: you may not place clusterroles.rbac.authorization.k8s.io "admin" on clusters: that needs the verb ` +
 				`"place" on it; kubectl create clusterrole place-clusterroles-admin --verb=place --resource=clusterroles.rbac.authorization.k8s.io ` +
-				"--resource-name=admin; kubectl create clusterrolebinding place-clusterroles-admin-dev --clusterrole=place-clusterroles-admin --user=dev",
+				"--resource-name=admin; kubectl create clusterrolebinding place-clusterroles-admin-dev " +
+				"--clusterrole=place-clusterroles-admin --user=dev",
 		},
 		"of a kind without a namespace, by an administrator": {
 			manifest: role, rights: []string{"dev place clusterroles.rbac.authorization.k8s.io /admin"},

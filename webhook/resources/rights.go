@@ -253,6 +253,7 @@ func (j *Judge) unreadable(what authz.Action) string {
 			object, shipper.ResourceSelectorRole, shipper.ResourceSelectorRole, subject)
 	}
 	// Whether there is such a namespace is not said: who may not read it need not know.
-	return fmt.Sprintf("Shipper may not read %s in namespace %s, or there is none of that name; kubectl -n %s create rolebinding %s --clusterrole=%s %s",
+	return fmt.Sprintf("Shipper may not read %s in namespace %s, or there is none of that name; kubectl -n %s create rolebinding %s "+
+		"--clusterrole=%s %s",
 		object, what.Namespace, what.Namespace, shipper.ResourceSelectorRole, shipper.ResourceSelectorRole, subject)
 }

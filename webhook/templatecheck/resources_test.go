@@ -64,7 +64,8 @@ func TestTemplatesWithResources(t *testing.T) {
 		},
 		"steps": {
 			func(env *shipper.ReleaseEnvironment) { env.Strategy.Steps = []shipper.RolloutStrategyStep{{}} },
-			"t.strategy.steps: Forbidden: resources have no capacity and traffic to step through: rolling says how many clusters change at the same time",
+			"t.strategy.steps: Forbidden: resources have no capacity and traffic to step through: " +
+				"rolling says how many clusters change at the same time",
 		},
 		"no strategy": {
 			func(env *shipper.ReleaseEnvironment) { env.Strategy = nil },
@@ -96,7 +97,8 @@ func TestTemplatesWithResources(t *testing.T) {
 		},
 		"more than all clusters": {
 			rolling(text("101%"), number(1)),
-			`t.strategy.rolling.maxUnavailable: Invalid value: "101%": write a number of clusters such as 1, or a percentage of them from 0% to 100%`,
+			`t.strategy.rolling.maxUnavailable: Invalid value: "101%": write a number of clusters such as 1, or a percentage ` +
+				"of them from 0% to 100%",
 		},
 		"a bound that is no number": {
 			rolling(number(1), text("half")),

@@ -28,7 +28,8 @@ func validateRollout(s *shipper.RolloutStrategy, path *field.Path) field.ErrorLi
 			errs = append(errs, field.Forbidden(path.Child(child), why))
 		}
 	}
-	forbid(len(s.Steps) > 0, "steps", "resources have no capacity and traffic to step through: rolling says how many clusters change at the same time")
+	forbid(len(s.Steps) > 0, "steps", "resources have no capacity and traffic to step through: "+
+		"rolling says how many clusters change at the same time")
 	forbid(len(s.Checks) > 0, "checks", "resources have no steps to check")
 	forbid(s.PreviewWhenIdle != "", "previewWhenIdle", "resources have no preview Service")
 	forbid(s.FirstRelease != "", "firstRelease", "resources have no steps to begin with")

@@ -114,7 +114,8 @@ func (d *decider) unready(c *shipper.Cluster) (shipper.PlacementReason, string) 
 	case ready != nil && ready.Status == corev1.ConditionTrue:
 		return "", ""
 	case !joined:
-		return shipper.PlacementNotJoined, "it has never been ready" + because(ready) + "; run shipperctl clusters check " + shortened(c.Name, maxQuoted)
+		return shipper.PlacementNotJoined, "it has never been ready" + because(ready) +
+			"; run shipperctl clusters check " + shortened(c.Name, maxQuoted)
 	case ready == nil || d.in.Now.Sub(ready.LastTransitionTime.Time) <= d.in.UnhealthyAfter:
 		return "", ""
 	default:

@@ -76,7 +76,8 @@ func TestSpread(t *testing.T) {
 				member("a-1", "a"), member("a-2", "a"), member("b-1", "b"), member("c-1", "c"), member("d-1", "d", unjoined)), 3,
 			[]placement.Verdict{scored(picked("a-1"), 100, -1), scored(outranked("a-2", "3"), 100, -1), scored(picked("b-1"), 50, 0),
 				scored(picked("c-1"), 0, 1),
-				rejected("d-1", shipper.PlacementNotJoined, "it has never been ready: Shipper has yet to connect to it; run shipperctl clusters check d-1")},
+				rejected("d-1", shipper.PlacementNotJoined, "it has never been ready: Shipper has yet to connect to it; "+
+					"run shipperctl clusters check d-1")},
 		},
 		"one value for all changes nothing": {
 			input(spreads(pickN(2), over(region, 1)), member("a", "eu"), member("b", "eu")), 2,
