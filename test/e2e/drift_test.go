@@ -73,8 +73,9 @@ func TestDriftIsReportedAndCorrected(t *testing.T) {
 		found := fmt.Sprintf("Service %s spec.ports[name=http].port: %s -> 8099 by by-hand\n", sharedService, port)
 		s.Eventually("drift in "+west, found, s.drift(rel, west))
 		s.Eventually("drift in "+east, "", s.drift(rel, east))
-		s.says(fmt.Sprintf("%s: Service %s (release %s): spec.ports[name=http].port, written by by-hand\n- %s\n+ 8099\n",
-			west, sharedService, rel, port), "rollout", "diff", s.App, "--drift")
+		s.says(fmt.Sprintf("%s: Service %s (release %s): spec.ports[name=http].port, written by by-hand at 20",
+			west, sharedService, rel), "rollout", "diff", s.App, "--drift")
+		s.says(fmt.Sprintf("Z\n- %s\n+ 8099\n", port), "rollout", "diff", s.App, "--drift")
 		s.says("1 objects are not as released", "rollout", "status", s.App)
 
 		s.Edits(func(app *shipper.Application) { app.Spec.DriftPolicy = shipper.DriftCorrect })
