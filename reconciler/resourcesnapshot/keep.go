@@ -167,11 +167,3 @@ func Kind() schema.GroupVersionKind { return shipper.GroupVersion.WithKind("Reso
 func wrap(err error, kind string, o client.Object) error {
 	return fmt.Errorf("keeping %s %s: %w", kind, client.ObjectKeyFromObject(o), err)
 }
-
-// pinOf is the digest of the content of an environment; empty without resources.
-func pinOf(env *shipper.ReleaseEnvironment) string {
-	if env.Resources == nil || env.Pins == nil {
-		return ""
-	}
-	return env.Pins.Resources
-}

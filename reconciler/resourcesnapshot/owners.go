@@ -62,13 +62,13 @@ func (s *Snapshots) changes(ctx context.Context, app *shipper.Application, rels 
 func planOwners(app *shipper.Application, rels []*shipper.Release, snapshots []metav1.PartialObjectMetadata) []change {
 	wanted := map[string][]*shipper.Release{}
 	for _, rel := range rels {
-		if digest := pinOf(&rel.Spec.Environment); digest != "" && rel.DeletionTimestamp == nil {
+		if digest := rel.Spec.Environment.Pins.Digest(); digest != "" && rel.DeletionTimestamp == nil {
 			name := shipper.ResourceSnapshotName(digest, 1)
 			wanted[name] = append(wanted[name], rel)
 		}
 	}
 	pinned := ""
-	if digest := pinOf(&app.Spec.Template); digest != "" {
+	if digest := app.Spec.Template.Pins.Digest(); digest != "" {
 		pinned = shipper.ResourceSnapshotName(digest, 1)
 	}
 	var out []change

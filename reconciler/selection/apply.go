@@ -47,7 +47,7 @@ func (r *Reconciler) pin(
 	if err != nil {
 		return err
 	}
-	if next == nil && pinOf(app) != content.digest {
+	if next == nil && app.Spec.Template.Pins.Digest() != content.digest {
 		return nil // a rollback or an abort stays, and needs no copy of what it has left
 	}
 	if err := r.snapshots.Keep(ctx, app, rels, content.parts); err != nil {
@@ -56,7 +56,7 @@ func (r *Reconciler) pin(
 	if next == nil {
 		return nil
 	}
-	pinned := pinOf(app) != content.digest
+	pinned := app.Spec.Template.Pins.Digest() != content.digest
 	was := app.DeepCopy()
 	next.DeepCopyInto(app)
 	err = r.client.Patch(ctx, app, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{}),
@@ -107,7 +107,7 @@ func (r *Reconciler) report(ctx context.Context, app *shipper.Application, p *pr
 // reportTaken writes the condition ResourcesSelected for content that was taken.
 func (r *Reconciler) reportTaken(ctx context.Context, app *shipper.Application, content *content) error {
 	message := describe(content)
-	if pin := pinOf(app); pin != content.digest {
+	if pin := app.Spec.Template.Pins.Digest(); pin != content.digest {
 		message += fmt.Sprintf("; the template has the digest %s since a rollback or an abort. It gets other content when that changes, or now: "+
 			"kubectl annotate app %s -n %s --overwrite %s=<anything new>", short(pin), app.Name, app.Namespace,
 			shipper.AppResourcesRefreshAnnotation)

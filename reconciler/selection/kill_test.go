@@ -89,7 +89,7 @@ func newCluster(t *testing.T, known ...client.Object) *cluster {
 			})
 		},
 		Patch: func(ctx context.Context, to client.WithWatch, o client.Object, p client.Patch, options ...client.PatchOption) error {
-			if app, ok := o.(*shipper.Application); ok && pinOf(app) == shipper.AskingPin {
+			if app, ok := o.(*shipper.Application); ok && app.Spec.Template.Pins.Digest() == shipper.AskingPin {
 				return c.answer()
 			}
 			return write(func() error { return to.Patch(ctx, o, p, options...) })
@@ -189,7 +189,7 @@ func (c *cluster) state(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	for _, app := range apps.Items {
-		out = append(out, fmt.Sprint("pin ", pinOf(&app), " ", takenOf(&app), " ", app.Status.Conditions))
+		out = append(out, fmt.Sprint("pin ", app.Spec.Template.Pins.Digest(), " ", takenOf(&app), " ", app.Status.Conditions))
 	}
 	for i := range kept.Items {
 		out = append(out, fmt.Sprint("snapshot ", kept.Items[i].Name, " ", kept.Items[i].Spec.Data, " ", owners(&kept.Items[i])))

@@ -195,14 +195,6 @@ func sum(value any) (string, error) {
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// pinOf is the digest that an Application is pinned to; empty if there is none.
-func pinOf(app *shipper.Application) string {
-	if app.Spec.Template.Pins == nil {
-		return ""
-	}
-	return app.Spec.Template.Pins.Resources
-}
-
 // asks reports whether content is to be taken whatever it is: there is none, a user asks for it, or follow is OnRefresh and a user has
 // edited the template. After a rollback or an abort the pin is not what was taken last, and the template that has come back is no edit.
 func asks(pin string, was, is shipper.TakenResources) bool {
@@ -211,7 +203,7 @@ func asks(pin string, was, is shipper.TakenResources) bool {
 
 // follows reports whether a pass has to read the selected objects.
 func follows(app *shipper.Application, is shipper.TakenResources) bool {
-	return app.Spec.Template.Resources.Follow != shipper.FollowOnRefresh || asks(pinOf(app), takenOf(app), is)
+	return app.Spec.Template.Resources.Follow != shipper.FollowOnRefresh || asks(app.Spec.Template.Pins.Digest(), takenOf(app), is)
 }
 
 // planPin is pure: it returns the Application with its template pinned to a digest; nil if the template stays as it is. With follow Always
@@ -219,10 +211,10 @@ func follows(app *shipper.Application, is shipper.TakenResources) bool {
 func planPin(app *shipper.Application, digest string, is shipper.TakenResources) (*shipper.Application, error) {
 	was := takenOf(app)
 	is.Digest = digest
-	if !asks(pinOf(app), was, is) && was.Digest == digest {
+	if !asks(app.Spec.Template.Pins.Digest(), was, is) && was.Digest == digest {
 		return nil, nil
 	}
-	if was == is && pinOf(app) == digest {
+	if was == is && app.Spec.Template.Pins.Digest() == digest {
 		return nil, nil
 	}
 	text, err := json.Marshal(is)

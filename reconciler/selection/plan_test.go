@@ -225,7 +225,7 @@ func TestPinsFollowContentAndRequests(t *testing.T) {
 					t.Fatal(err)
 				}
 				if next != nil {
-					got.Pin, got.Taken = pinOf(next), takenOf(next)
+					got.Pin, got.Taken = next.Spec.Template.Pins.Digest(), takenOf(next)
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

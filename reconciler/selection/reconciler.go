@@ -74,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		r.watches.set(ctx, req.NamespacedName, nil, nil)
 		return r.settled(req, settle(nil))
 	}
-	if wait := r.changes.wait(req.NamespacedName); wait > 0 && pinOf(app) != "" {
+	if wait := r.changes.wait(req.NamespacedName); wait > 0 && app.Spec.Template.Pins.Digest() != "" {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}
 	first, changed := r.changes.take(req.NamespacedName)

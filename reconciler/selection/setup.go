@@ -163,7 +163,7 @@ func (r *Reconciler) lost(ctx context.Context, o client.Object) []reconcile.Requ
 	var out []reconcile.Request
 	for i := range apps.Items {
 		app := &apps.Items[i]
-		digest := pinOf(app)
+		digest := app.Spec.Template.Pins.Digest()
 		if digest == "" || !isPartOf(o.GetName(), digest) {
 			continue
 		}

@@ -83,7 +83,7 @@ func describeRolling(env *shipper.ReleaseEnvironment, existing []*shipper.Releas
 // describePinned describes the pinned chart, or resources.
 func (w *Webhook) describePinned(app *shipper.Application) string {
 	if app.Spec.Template.Resources != nil {
-		return "resources, sha256 " + pinOf(&app.Spec.Template)
+		return "resources, sha256 " + app.Spec.Template.Pins.Digest()
 	}
 	c := app.Spec.Template.Chart
 	out := fmt.Sprintf("chart %s %s", c.Name, c.Version)

@@ -26,7 +26,7 @@ func (w *Webhook) completeResources(ctx context.Context, req *admission.Request,
 	if old != nil {
 		before = &old.Spec.Template
 	}
-	given, stored := pinOf(now), pinOf(before)
+	given, stored := now.Pins.Digest(), before.Pins.Digest()
 	if now.Resources == nil {
 		if given == stored { // left there by an apply that replaces resources by a chart
 			now.Pins = nil
@@ -50,14 +50,6 @@ func (w *Webhook) completeResources(ctx context.Context, req *admission.Request,
 		now.Pins = nil
 	}
 	return nil
-}
-
-// pinOf is the digest of the content of a template's resources; empty if there is none.
-func pinOf(env *shipper.ReleaseEnvironment) string {
-	if env.Pins == nil {
-		return ""
-	}
-	return env.Pins.Resources
 }
 
 // permitPins refuses pins of users who may not stamp.
@@ -121,7 +113,7 @@ func (w *Webhook) takesContent(req *admission.Request, app, old *shipper.Applica
 	}
 	other := app.Spec.Template
 	other.Pins = old.Spec.Template.Pins
-	return pinOf(&app.Spec.Template) != pinOf(&old.Spec.Template) && stamp.SameEnvironment(&other, &old.Spec.Template) &&
+	return app.Spec.Template.Pins.Digest() != old.Spec.Template.Pins.Digest() && stamp.SameEnvironment(&other, &old.Spec.Template) &&
 		!w.restored(app, old)
 }
 
@@ -129,13 +121,13 @@ func (w *Webhook) takesContent(req *admission.Request, app, old *shipper.Applica
 // to such a one needs no right to place.
 func (w *Webhook) placedBefore(app *shipper.Application) (content, all bool, err error) {
 	now := &app.Spec.Template
-	if pinOf(now) == "" {
+	if now.Pins.Digest() == "" {
 		return false, false, nil
 	}
 	rels, err := w.releases(app)
 	for _, rel := range rels {
 		is := &rel.Spec.Environment
-		if pinOf(is) == pinOf(now) && stamp.SameSelectors(is.Resources, now.Resources) {
+		if is.Pins.Digest() == now.Pins.Digest() && stamp.SameSelectors(is.Resources, now.Resources) {
 			content, all = true, all || samePlacing(is, now)
 		}
 	}
@@ -201,7 +193,7 @@ func (w *Webhook) permitContentTaken(ctx context.Context, app *shipper.Applicati
 	if err := w.Resources.PermitStored(ctx, app.Annotations[shipper.AppSelectedByAnnotation], selection); err != nil {
 		return err
 	}
-	if pinOf(&app.Spec.Template) == shipper.AskingPin {
+	if app.Spec.Template.Pins.Digest() == shipper.AskingPin {
 		return resources.Allowed(app.Name)
 	}
 	return nil
@@ -224,9 +216,9 @@ func (w *Webhook) checkForgery(ctx context.Context, req *admission.Request, app,
 	}
 	before := ""
 	if old != nil {
-		before = pinOf(&old.Spec.Template)
+		before = old.Spec.Template.Pins.Digest()
 	}
-	if pin := pinOf(&app.Spec.Template); pin != "" && !known && (pin != before || !stamp.SameSelectors(
+	if pin := app.Spec.Template.Pins.Digest(); pin != "" && !known && (pin != before || !stamp.SameSelectors(
 		app.Spec.Template.Resources, old.Spec.Template.Resources)) {
 		if err := w.permitPins(ctx, req, app); err != nil {
 			return err
@@ -261,5 +253,5 @@ func (w *Webhook) describeResources(ctx context.Context, req *admission.Request,
 
 // awaitsContent reports whether there is no Release of a template yet because its content has not been taken.
 func awaitsContent(env *shipper.ReleaseEnvironment) bool {
-	return env.Resources != nil && pinOf(env) == ""
+	return env.Resources != nil && env.Pins.Digest() == ""
 }

@@ -225,6 +225,14 @@ type Pins struct {
 	Resources string `json:"resources,omitempty"`
 }
 
+// Digest is the digest of the content; empty if there are no pins.
+func (p *Pins) Digest() string {
+	if p == nil {
+		return ""
+	}
+	return p.Resources
+}
+
 // AskingPin is the digest by which the reconciler asks, in a dry run, whether the content of an Application may be taken, before it reads
 // any. The webhook always refuses it: with the cause SelectionAllowed, or with what is missing. An answer without a refusal means that no
 // webhook was asked.
