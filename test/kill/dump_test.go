@@ -80,7 +80,7 @@ func dumpList(
 		if o.GetName() != appName && o.GetLabels()[shipper.AppLabel] != appName {
 			continue
 		}
-		part, err := plain(o)
+		part, err := plain(o, hashes)
 		if err != nil {
 			return err
 		}
@@ -96,8 +96,8 @@ func dumpList(
 	return nil
 }
 
-// plain returns one object as YAML.
-func plain(o client.Object) (string, error) {
+// plain returns one object as YAML. Hashes are replaced before: YAML quotes those that look like numbers, such as 12e45678.
+func plain(o client.Object, hashes *strings.Replacer) (string, error) {
 	switch o := o.(type) {
 	case *corev1.Pod:
 		return fmt.Sprintf("labels: %v\nready: %t, going: %t\nspec: %v\n",
@@ -116,7 +116,7 @@ func plain(o client.Object) (string, error) {
 		return "", err
 	}
 	var tree map[string]any
-	if err := json.Unmarshal(raw, &tree); err != nil {
+	if err := json.Unmarshal([]byte(hashes.Replace(string(raw))), &tree); err != nil {
 		return "", err
 	}
 	if metadata, ok := tree["metadata"].(map[string]any); ok {
