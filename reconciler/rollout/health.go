@@ -26,12 +26,16 @@ func healthy(r strategy.Release) *shipper.Condition {
 	}
 	var total, good int32
 	var named, onTheirWay, blank []string
-	failed := false
+	failed, known := false, false
 	for _, c := range r.Installation.Status.Clusters {
 		if c.Objects == nil {
-			blank = append(blank, c.Name)
+			// Where a newer Release writes resources, this one has no objects, and what is known elsewhere counts.
+			if ready := shipper.FindCondition(c.Conditions, shipper.TargetReady); ready == nil || ready.Reason != shipper.SupersededByNewer {
+				blank = append(blank, c.Name)
+			}
 			continue
 		}
+		known = true
 		total, good = total+c.Objects.Total, good+c.Objects.Healthy
 		for _, o := range c.Objects.Unhealthy {
 			text := c.Name + ": " + Described(o)
@@ -45,7 +49,7 @@ func healthy(r strategy.Release) *shipper.Condition {
 	}
 	c := &shipper.Condition{Type: shipper.ReleaseHealthy, Status: corev1.ConditionTrue}
 	switch {
-	case len(blank) == len(r.Installation.Status.Clusters):
+	case !known:
 		return nil
 	case total > good:
 		switch {

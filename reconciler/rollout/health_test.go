@@ -88,3 +88,20 @@ func TestHealthySumsUpClusters(t *testing.T) {
 		t.Errorf("a Release without a target is %+v", c)
 	}
 }
+
+// The order in which clusters get the next Release must not decide what the one before it says for ever.
+func TestClustersOfTheNextReleaseDoNotBlurHealthy(t *testing.T) {
+	superseded := []shipper.Condition{{Type: shipper.TargetReady, Status: corev1.ConditionTrue, Reason: shipper.SupersededByNewer}}
+	there := &shipper.InstalledObjects{Total: 1, Healthy: 1}
+	it := &shipper.InstallationTarget{Status: shipper.InstallationTargetStatus{Clusters: []shipper.ClusterInstallationStatus{
+		{Name: "a", Conditions: superseded}, {Name: "b", Objects: there},
+	}}}
+	want := &shipper.Condition{Type: shipper.ReleaseHealthy, Status: corev1.ConditionTrue}
+	if diff := cmp.Diff(want, healthy(strategy.Release{Installation: it})); diff != "" {
+		t.Errorf("one of two (-want +got):\n%s", diff)
+	}
+	it.Status.Clusters[1] = shipper.ClusterInstallationStatus{Name: "b", Conditions: superseded}
+	if got := healthy(strategy.Release{Installation: it}); got != nil {
+		t.Errorf("both: %v", got)
+	}
+}
