@@ -157,7 +157,7 @@ func (j *Judge) count(ctx context.Context, i *item, found *counted) {
 		return
 	}
 	if len(names) == 0 {
-		found.note(i, "selects nothing yet: no %s%s has these labels", i.kind.Kind, inNamespace(i.namespace))
+		found.note(i, "selects nothing yet: there is no %s%s%s", i.kind.Kind, inNamespace(i.namespace), withLabels(i.LabelSelector))
 	}
 	if !i.hasContent() {
 		return
@@ -166,6 +166,13 @@ func (j *Judge) count(ctx context.Context, i *item, found *counted) {
 	for _, name := range names {
 		j.countContent(ctx, i, name, found)
 	}
+}
+
+func withLabels(selector *metav1.LabelSelector) string {
+	if selector == nil {
+		return ""
+	}
+	return " with these labels"
 }
 
 func inNamespace(namespace string) string {

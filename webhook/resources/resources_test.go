@@ -185,7 +185,11 @@ func TestWhatASelectionHasIsCounted(t *testing.T) {
 		},
 		"labels that nothing has": {
 			[]shipper.ResourceSelector{{Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "wbe"}}}},
-			[]string{"select[0]: selects nothing yet: no ConfigMap in namespace work has these labels", "selects 0 objects"},
+			[]string{"select[0]: selects nothing yet: there is no ConfigMap in namespace work with these labels", "selects 0 objects"},
+		},
+		"a kind of which there is none": {
+			[]shipper.ResourceSelector{{Kind: "ConfigMap", Namespace: "empty"}},
+			[]string{"select[0]: selects nothing yet: there is no ConfigMap in namespace empty", "selects 0 objects"},
 		},
 		"a Namespace with all content": {
 			[]shipper.ResourceSelector{{Kind: "Namespace", Name: "work"}},
