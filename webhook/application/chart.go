@@ -55,7 +55,7 @@ func (w *Webhook) judgeChart(
 		})
 	}
 	for _, text := range append(failures.texts(), doubts.texts()...) { // other clusters may be chosen later, with other values
-		a.Warn("%s%s", shipper.MayNotRollOut, text)
+		a.Warn("%s%s", shipper.MightNotRollOut, text)
 	}
 	return nil
 }

@@ -544,7 +544,7 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 			}
 			var warned []string
 			for _, warning := range a.Warnings() {
-				if strings.HasPrefix(warning, shipper.MayNotRollOut) {
+				if strings.HasPrefix(warning, shipper.MightNotRollOut) {
 					warned = append(warned, warning)
 				}
 			}

@@ -45,7 +45,7 @@ func warnOfPlacement(a *response.Response, p *shipper.Placement, d placement.Dec
 	if why != "" {
 		why = ": " + why
 	}
-	a.Warn("%sno clusters fit its placement as they are now%s", shipper.MayNotRollOut, why)
+	a.Warn("%sno clusters fit its placement as they are now%s", shipper.MightNotRollOut, why)
 }
 
 // maxNearest bounds the names that are compared with those of all Clusters.

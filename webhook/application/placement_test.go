@@ -96,7 +96,7 @@ func TestPlacementsThatFewClustersFitAreWarnings(t *testing.T) {
 			}
 			got := withoutHere(a.Warnings())
 			for i := range got { // why each does not fit is tested with the placement
-				if strings.HasPrefix(got[i], shipper.MayNotRollOut) {
+				if strings.HasPrefix(got[i], shipper.MightNotRollOut) {
 					got[i], _, _ = strings.Cut(got[i], " now: ")
 					got[i] = strings.TrimSuffix(got[i], " now") + " now"
 				}

@@ -201,7 +201,7 @@ func (w *Webhook) announce(
 		}
 	}
 	if unplaced != nil {
-		a.Warn("%sno clusters can be chosen for it as they are now: %v", shipper.MayNotRollOut, unplaced)
+		a.Warn("%sno clusters can be chosen for it as they are now: %v", shipper.MightNotRollOut, unplaced)
 	}
 	clusters := around.Clusters()
 	warnOfPlacement(a, app.Spec.Template.ClusterRequirements.Placement, choice, clusters)

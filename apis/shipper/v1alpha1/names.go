@@ -37,8 +37,8 @@ func ValuesSecretName(release string) string {
 	return release + "-values"
 }
 
-// MayNotRollOut starts the warnings about problems that may prevent a rollout, such as too few clusters.
-const MayNotRollOut = "might not roll out: "
+// MightNotRollOut starts the warnings about problems that may prevent a rollout, such as too few clusters.
+const MightNotRollOut = "might not roll out: "
 
 // Planned begins the warnings that say what a write of an Application will do.
 const Planned = "plan: "

@@ -48,7 +48,7 @@ func NewPlanCommand() *cobra.Command {
 			for _, app := range apps {
 				_, err := dryRunApply(cmd.Context(), c, app)
 				this := outcomeOf(app.GetNamespace(), app.GetName(), heard.take(), err)
-				failed = append(failed, err, this.mayNotRollOut())
+				failed = append(failed, err, this.mightNotRollOut())
 				out = append(out, this)
 			}
 			err = format.Print(cmd.OutOrStdout(), out, func(width int) string {
@@ -103,10 +103,10 @@ func outcomeOf(namespace, name string, said []string, err error) planned {
 	return out
 }
 
-// mayNotRollOut is an error if a warning says that the Application might not roll out.
-func (o *planned) mayNotRollOut() error {
+// mightNotRollOut is an error if a warning says that the Application might not roll out.
+func (o *planned) mightNotRollOut() error {
 	for _, text := range o.Warnings {
-		if strings.HasPrefix(text, shipper.MayNotRollOut) {
+		if strings.HasPrefix(text, shipper.MightNotRollOut) {
 			return fmt.Errorf("application %s/%s might not roll out: its warnings say why", o.Namespace, o.Application)
 		}
 	}

@@ -61,7 +61,7 @@ func TestAPlanThatMayNotRollOutFails(t *testing.T) {
 	} {
 		o := outcomeOf("shop", "web", []string{text}, nil)
 		got := ""
-		if err := o.mayNotRollOut(); err != nil {
+		if err := o.mightNotRollOut(); err != nil {
 			got = err.Error()
 		}
 		if got != want {
