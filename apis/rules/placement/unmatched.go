@@ -4,7 +4,6 @@ package placement
 
 import (
 	"fmt"
-	"slices"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -17,9 +16,12 @@ func Unmatched(p *shipper.Placement, clusters []shipper.Cluster) []string {
 	}
 	var out []string
 	add := func(field, name, what string, has func(*shipper.Cluster) bool) {
-		if !slices.ContainsFunc(clusters, func(c shipper.Cluster) bool { return has(&c) }) {
-			out = append(out, fmt.Sprintf("%s: no Cluster has the %s %q: it changes nothing until one has", field, what, shortened(name, maxQuoted)))
+		for i := range clusters {
+			if has(&clusters[i]) {
+				return
+			}
 		}
+		out = append(out, fmt.Sprintf("%s: no Cluster has the %s %q: it changes nothing until one has", field, what, shortened(name, maxQuoted)))
 	}
 	property := func(field, name string) {
 		add(field, name, "property", func(c *shipper.Cluster) bool { return propertyOf(c, name).state != absent })
