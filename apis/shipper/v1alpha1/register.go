@@ -36,6 +36,8 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&CheckTarget{}, &CheckTargetList{},
 		&ResourceSnapshot{}, &ResourceSnapshotList{},
 		&Envelope{}, &EnvelopeList{},
+		&Shipyard{}, &ShipyardList{},
+		&SequenceRun{}, &SequenceRunList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

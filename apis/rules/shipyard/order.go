@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shipyard
+
+import (
+	"cmp"
+	"slices"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Line is the unfinished runs of one Shipyard, stage and service in the order in which they go: those that preempt, then the one under way,
+// then those that take back (KS17), then by age and name. Runs that are held before they started are left out.
+func Line(runs []*shipper.SequenceRun) []*shipper.SequenceRun {
+	out := slices.DeleteFunc(slices.Clone(runs), func(run *shipper.SequenceRun) bool {
+		return isFinished(run) || run.Status.StartTime == nil && run.Spec.Hold != ""
+	})
+	slices.SortStableFunc(out, func(a, b *shipper.SequenceRun) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// rank is lower for runs that go first.
+func rank(run *shipper.SequenceRun) int {
+	sequence := SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
+	switch {
+	case sequence != nil && sequence.WhenBusy == shipper.WhenBusyPreempt:
+		return 0
+	case run.Status.StartTime != nil:
+		return 1
+	case sequence != nil && slices.ContainsFunc(sequence.Tasks, takesBack):
+		return 2
+	}
+	return 3
+}
+
+func takesBack(t shipper.Task) bool { return t.Name == TaskRollback || t.Name == TaskRemediation }
+
+// isFinished reports whether a run has ended.
+func isFinished(run *shipper.SequenceRun) bool {
+	return shipper.ConditionTrue(run.Status.Conditions, shipper.RunFinished)
+}

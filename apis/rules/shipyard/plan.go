@@ -1,0 +1,565 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shipyard
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Observed is what a decision about a run is made of.
+type Observed struct {
+	Run *shipper.SequenceRun
+	// Others are the other unfinished runs of the Shipyard.
+	Others []*shipper.SequenceRun
+	// Outcome is what the current task has come to; nil before it was done.
+	Outcome *Outcome
+	// Approvals are those of the run.
+	Approvals []Vote
+	Now       time.Time
+}
+
+// Outcome is what a task has come to.
+type Outcome struct {
+	// Result is empty while the task is under way.
+	Result     shipper.Result
+	Completion shipper.Completion
+	Message    string
+	// Blocked is why the task cannot go on now, such as a RolloutBlock; its clock stands.
+	Blocked string
+	// Release that the task made, or acts on.
+	Release string
+	// Data that the task reports.
+	Data shipper.FreeForm
+}
+
+// Vote is an Approval for a task.
+type Vote struct {
+	By, EventID string
+	Decision    shipper.ApprovalDecision
+	Time        time.Time
+}
+
+// Decision is what is to be done about a run.
+type Decision struct {
+	// Status is to be written before anything else is done, if it differs from that of the run.
+	Status shipper.SequenceRunStatus
+	// Do is the task to be done; nil for none.
+	Do *shipper.TaskStatus
+	// Recheck is when time alone changes the decision; 0 for never.
+	Recheck time.Duration
+}
+
+// Plan is the next decision about a run. A decision without a change of the status is final until something else changes.
+func Plan(o Observed) Decision {
+	p := &plan{Observed: o, status: *o.Run.Status.DeepCopy(), now: metav1.NewTime(o.Now.Truncate(time.Second))}
+	p.sequence = SequenceOf(o.Run.Spec.Snapshot, o.Run.Spec.Stage, o.Run.Spec.Sequence)
+	if !isFinished(o.Run) {
+		p.advance()
+		p.status.Task = p.underWay()
+	}
+	return Decision{Status: p.status, Do: p.do, Recheck: p.recheck}
+}
+
+// plan collects a decision.
+type plan struct {
+	Observed
+
+	sequence *shipper.Sequence
+	status   shipper.SequenceRunStatus
+	now      metav1.Time
+	do       *shipper.TaskStatus
+	recheck  time.Duration
+}
+
+// advance moves the run as far as it goes without anything being done.
+func (p *plan) advance() {
+	switch {
+	case p.sequence == nil:
+		p.finish(shipper.ResultFail, shipper.CompletionErrored, shipper.RunFailed, "its snapshot has no such sequence")
+	case p.Run.Spec.Abort != "":
+		p.finish(shipper.ResultFail, shipper.CompletionAborted, shipper.RunAborted, p.Run.Spec.Abort)
+	case p.status.StartTime == nil && !p.begin():
+	case p.preempted():
+	default:
+		p.run()
+	}
+}
+
+// begin starts the run if it is its turn.
+func (p *plan) begin() bool {
+	if p.Run.Spec.Hold != "" {
+		p.status.Behind = ""
+		p.unfinished(shipper.RunPaused, p.Run.Spec.Hold)
+		return false
+	}
+	line := Line(append(p.rivals(), p.Run))
+	if newer := p.superseding(line); newer != "" {
+		p.finish(shipper.ResultFail, shipper.CompletionAborted, shipper.RunSuperseded, "run "+newer+" is newer")
+		return false
+	}
+	at := slices.Index(line, p.Run)
+	busy := slices.IndexFunc(line, func(run *shipper.SequenceRun) bool { return run != p.Run && run.Status.StartTime != nil })
+	if at > 0 || busy >= 0 {
+		ahead := line[max(at-1, 0)]
+		if at == 0 {
+			ahead = line[busy] // it is about to be aborted for this one
+		}
+		p.status.Behind = ahead.Name
+		p.unfinished(shipper.RunQueued, "behind run "+ahead.Name)
+		return false
+	}
+	if most := p.stage().MaxConcurrency; most != nil && p.active() >= int(*most) {
+		p.status.Behind = ""
+		p.unfinished(shipper.RunQueued, fmt.Sprintf("%d runs of stage %s are under way, and maxConcurrency is %d", p.active(), p.Run.Spec.Stage,
+			*most))
+		return false
+	}
+	p.status.Behind, p.status.StartTime = "", &p.now
+	return true
+}
+
+// rivals are the other runs of the line.
+func (p *plan) rivals() []*shipper.SequenceRun {
+	return slices.DeleteFunc(slices.Clone(p.Others), func(run *shipper.SequenceRun) bool {
+		return run.Name == p.Run.Name || run.Spec.Stage != p.Run.Spec.Stage || run.Spec.Service != p.Run.Spec.Service
+	})
+}
+
+// superseding is a newer run in line that ends this queued one; empty if there is none.
+func (p *plan) superseding(line []*shipper.SequenceRun) string {
+	for _, run := range line {
+		if run.Spec.Sequence != p.Run.Spec.Sequence || run.Status.StartTime != nil {
+			continue
+		}
+		of := SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
+		older := cmp.Or(p.Run.CreationTimestamp.Compare(run.CreationTimestamp.Time), cmp.Compare(p.Run.Name, run.Name)) < 0
+		if older && of != nil && of.WhenBusy == shipper.WhenBusySupersede {
+			return run.Name
+		}
+	}
+	return ""
+}
+
+// active counts the runs of the stage that are under way.
+func (p *plan) active() int {
+	n := 0
+	for _, run := range p.Others {
+		if run.Name != p.Run.Name && run.Spec.Stage == p.Run.Spec.Stage && run.Status.StartTime != nil && !isFinished(run) {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *plan) stage() shipper.Stage {
+	for _, stage := range p.Run.Spec.Snapshot.Stages {
+		if stage.Name == p.Run.Spec.Stage {
+			return stage
+		}
+	}
+	return shipper.Stage{}
+}
+
+// underWay names the task under way; empty if there is none.
+func (p *plan) underWay() string {
+	if n := len(p.status.Tasks); n > 0 && !p.isFinished() {
+		if task := &p.status.Tasks[n-1]; task.FinishTime == nil && task.State != shipper.TaskSkipped && task.State != shipper.TaskCarried {
+			return nameOf(task)
+		}
+	}
+	return ""
+}
+
+// preempted ends a run that another one breaks into.
+func (p *plan) preempted() bool {
+	line := Line(append(p.rivals(), p.Run))
+	first := line[0]
+	if first == p.Run || rank(first) != 0 || rank(p.Run) == 0 {
+		return false
+	}
+	p.finish(shipper.ResultFail, shipper.CompletionAborted, shipper.RunPreempted, "run "+first.Name+" broke in")
+	return true
+}
+
+// run does the tasks in order.
+func (p *plan) run() {
+	if p.Run.Spec.Hold != "" {
+		p.unfinished(shipper.RunPaused, p.Run.Spec.Hold)
+	} else {
+		p.unfinished(shipper.RunRunning, "")
+	}
+	for !p.current() {
+		if p.isFinished() {
+			return
+		}
+		p.clock(p.Run.Spec.Hold != "")
+		if p.Run.Spec.Hold != "" || !p.next() {
+			return
+		}
+	}
+}
+
+// current advances the task under way; false if there is none, or none any more.
+func (p *plan) current() bool {
+	if len(p.status.Tasks) == 0 {
+		return false
+	}
+	task := &p.status.Tasks[len(p.status.Tasks)-1]
+	of := p.task(len(p.status.Tasks) - 1)
+	switch task.State {
+	case shipper.TaskDelayed:
+		p.clock(p.Run.Spec.Hold != "")
+		left := of.TriggeredAfter.Value() - p.elapsed(task)
+		if left > 0 || p.Run.Spec.Hold != "" {
+			p.wakeAfter(left)
+			return true
+		}
+		task.State, task.TriggerTime, task.PausedBefore = shipper.TaskTriggered, &p.now, p.status.PausedSeconds
+		if of.Name == TaskApproval {
+			p.ask(task, of)
+		}
+		return p.current()
+	case shipper.TaskWaiting:
+		return p.consent(task, of)
+	case shipper.TaskTriggered:
+		return p.triggered(task, of)
+	}
+	return false
+}
+
+// triggered advances a task that is done by somebody else than this package.
+func (p *plan) triggered(task *shipper.TaskStatus, of *shipper.Task) bool {
+	out := p.Outcome
+	p.Outcome = nil // it is of one task
+	p.blocked(out)
+	if out != nil {
+		task.Release, task.Message = cmp.Or(out.Release, task.Release), shorten(out.Message)
+		if out.Result != "" {
+			p.ends(task, *out)
+			return false
+		}
+	}
+	switch {
+	case p.timedOut():
+		return false
+	case p.elapsed(task) >= timeout(of.Timeout, DefaultTaskTimeout):
+		p.ends(task, Outcome{Result: shipper.ResultFail, Completion: shipper.CompletionErrored,
+			Message: fmt.Sprintf("timed out after %s: %s", timeout(of.Timeout, DefaultTaskTimeout), task.Message)})
+		return false
+	}
+	p.wakeAfter(min(timeout(of.Timeout, DefaultTaskTimeout)-p.elapsed(task), p.left()))
+	p.do = task.DeepCopy()
+	return true
+}
+
+// blocked stops the clocks while the task cannot go on, and says so.
+func (p *plan) blocked(out *Outcome) {
+	why := ""
+	if out != nil {
+		why = out.Blocked
+	}
+	p.clock(p.Run.Spec.Hold != "" || why != "")
+	condition := shipper.Condition{Type: shipper.RunBlocked, Status: corev1.ConditionFalse}
+	if why != "" {
+		condition.Status, condition.Reason, condition.Message = corev1.ConditionTrue, shipper.RolloutsBlocked, shorten(why)
+	}
+	if why != "" || shipper.FindCondition(p.status.Conditions, shipper.RunBlocked) != nil {
+		p.status.Conditions = shipper.SetCondition(p.status.Conditions, condition, p.now)
+	}
+}
+
+// consent counts the Approvals of a task that waits for them.
+func (p *plan) consent(task *shipper.TaskStatus, of *shipper.Task) bool {
+	p.clock(true)
+	wanted, err := ConsentOf(of.Properties)
+	if err != nil {
+		p.ends(task, Outcome{Result: shipper.ResultFail, Completion: shipper.CompletionErrored, Message: err.Error()})
+		return false
+	}
+	task.Approvals = nil
+	approved := map[string]bool{}
+	for _, vote := range p.Approvals {
+		if vote.EventID != task.EventID || approved[vote.By] {
+			continue
+		}
+		task.Approvals = append(task.Approvals, shipper.CountedApproval{By: vote.By, Decision: vote.Decision, Time: metav1.NewTime(vote.Time)})
+		if vote.Decision == shipper.DecisionReject {
+			p.ends(task, Outcome{Result: shipper.ResultFail, Completion: shipper.CompletionSucceeded, Message: vote.By + " refused"})
+			return false
+		}
+		approved[vote.By] = true
+	}
+	left := wanted.Expires - p.now.Sub(task.TriggerTime.Time)
+	switch {
+	case len(approved) >= wanted.Approvals:
+		p.ends(task, Outcome{Result: p.soFar(), Completion: shipper.CompletionSucceeded})
+		return false
+	case left <= 0:
+		p.ends(task, Outcome{Result: shipper.ResultFail, Completion: shipper.CompletionErrored,
+			Message: fmt.Sprintf("expired after %s with %d of %d approvals", wanted.Expires, len(approved), wanted.Approvals)})
+		return false
+	}
+	task.Message = fmt.Sprintf("%d of %d approvals", len(approved), wanted.Approvals)
+	p.wakeAfter(left)
+	return true
+}
+
+// next begins or skips the next task, or ends the run; false if it ended.
+func (p *plan) next() bool {
+	if p.timedOut() {
+		return false
+	}
+	if len(p.status.Tasks) == len(p.sequence.Tasks) {
+		result := p.soFar()
+		reason := map[shipper.Result]string{
+			shipper.ResultPass: shipper.RunPassed, shipper.ResultWarning: shipper.RunWarned, shipper.ResultFail: shipper.RunFailed,
+		}[result]
+		p.finish(result, p.completion(), reason, p.firstFailure())
+		return false
+	}
+	of := p.task(len(p.status.Tasks))
+	task := shipper.TaskStatus{Name: of.Name, Ordinal: p.ordinal(of.Name), State: shipper.TaskTriggered, TriggerTime: &p.now,
+		PausedBefore: p.status.PausedSeconds}
+	task.EventID = eventID(p.Run, &task)
+	if !isFor(of, p.soFar() == shipper.ResultFail) {
+		task.State, task.TriggerTime, task.EventID, task.PausedBefore = shipper.TaskSkipped, nil, "", 0
+		p.status.Tasks = append(p.status.Tasks, task)
+		return true
+	}
+	p.status.Data = Begin(p.data(), of)
+	switch {
+	case of.TriggeredAfter.Value() > 0:
+		task.State = shipper.TaskDelayed
+	case of.Name == TaskApproval:
+		p.ask(&task, of)
+	}
+	p.status.Tasks = append(p.status.Tasks, task)
+	return true
+}
+
+// ask lets a task approval wait, unless it decides itself (KS21).
+func (p *plan) ask(task *shipper.TaskStatus, of *shipper.Task) {
+	wanted, err := ConsentOf(of.Properties)
+	result := p.soFar()
+	switch {
+	case err != nil:
+		p.ends(task, Outcome{Result: shipper.ResultFail, Completion: shipper.CompletionErrored, Message: err.Error()})
+	case result == shipper.ResultFail:
+		p.ends(task, Outcome{Result: shipper.ResultFail, Completion: shipper.CompletionSucceeded, Message: "a task before it failed"})
+	case result == shipper.ResultPass && wanted.Pass == automatic, result == shipper.ResultWarning && wanted.Warning == automatic:
+		p.ends(task, Outcome{Result: result, Completion: shipper.CompletionSucceeded, Message: "approved automatically"})
+	default:
+		task.State = shipper.TaskWaiting
+	}
+}
+
+// ends finishes a task, and merges what it reported.
+func (p *plan) ends(task *shipper.TaskStatus, out Outcome) {
+	task.State, task.FinishTime = shipper.TaskFinished, &p.now
+	task.Result, task.Completion, task.Message = out.Result, out.Completion, shorten(out.Message)
+	if out.Completion != shipper.CompletionSucceeded && out.Result != shipper.ResultFail { // KS11
+		task.Result = shipper.ResultFail
+	}
+	var spaces []string
+	for i := range p.sequence.Tasks {
+		spaces = append(spaces, p.sequence.Tasks[i].Name)
+	}
+	data, err := Report(p.data(), task.Name, spaces, out.Data)
+	if err != nil {
+		task.Result, task.Completion, task.Message = shipper.ResultFail, shipper.CompletionErrored, shorten(err.Error())
+		return
+	}
+	p.status.Data = data
+}
+
+// data is what the tasks so far have come to.
+func (p *plan) data() shipper.FreeForm {
+	if p.status.Data != nil {
+		return p.status.Data
+	}
+	return p.Run.Spec.Data
+}
+
+// isFor reports whether a task is done, by whether one before it failed (K21).
+func isFor(of *shipper.Task, failed bool) bool {
+	switch of.When {
+	case shipper.TaskAlways:
+		return true
+	case shipper.TaskWhenFailed:
+		return failed
+	}
+	return !failed
+}
+
+// soFar is the result of the tasks so far: fail if one failed, else warning if one warned, else pass.
+func (p *plan) soFar() shipper.Result {
+	out := shipper.ResultPass
+	for _, task := range p.status.Tasks {
+		switch task.Result {
+		case shipper.ResultFail:
+			return shipper.ResultFail
+		case shipper.ResultWarning:
+			out = shipper.ResultWarning
+		}
+	}
+	return out
+}
+
+// completion is errored if a task was not done to its end; aborted are only runs that a user or another run ended.
+func (p *plan) completion() shipper.Completion {
+	for _, task := range p.status.Tasks {
+		if task.Completion != "" && task.Completion != shipper.CompletionSucceeded {
+			return shipper.CompletionErrored
+		}
+	}
+	return shipper.CompletionSucceeded
+}
+
+// firstFailure says which task failed first, and why; empty if none has.
+func (p *plan) firstFailure() string {
+	for _, task := range p.status.Tasks {
+		if task.Result == shipper.ResultFail {
+			return shorten("task " + nameOf(&task) + ": " + task.Message)
+		}
+	}
+	return ""
+}
+
+// finish ends the run, and lists the runs that follow from it.
+func (p *plan) finish(result shipper.Result, completion shipper.Completion, reason, message string) {
+	p.clock(false)
+	for i := range p.status.Tasks {
+		if task := &p.status.Tasks[i]; task.State != shipper.TaskFinished && task.State != shipper.TaskSkipped &&
+			task.State != shipper.TaskCarried {
+			task.State, task.FinishTime = shipper.TaskFinished, &p.now
+			task.Result, task.Completion = result, completion
+		}
+	}
+	p.status.Result, p.status.Completion, p.status.Message = result, completion, shorten(message)
+	p.status.FinishTime, p.status.Task, p.status.Behind = &p.now, "", ""
+	p.status.Conditions = shipper.SetCondition(p.status.Conditions, shipper.Condition{
+		Type: shipper.RunFinished, Status: corev1.ConditionTrue, Reason: reason, Message: shorten(message),
+	}, p.now)
+	failed := corev1.ConditionFalse
+	if result == shipper.ResultFail {
+		failed = corev1.ConditionTrue
+	}
+	p.status.Conditions = shipper.SetCondition(p.status.Conditions, shipper.Condition{
+		Type: shipper.RunHasFailed, Status: failed, Reason: reason,
+	}, p.now)
+	ended := p.Run.DeepCopy()
+	ended.Status = p.status
+	p.status.Triggered = FollowUps(ended)
+}
+
+// isFinished reports whether this decision ends the run.
+func (p *plan) isFinished() bool {
+	return shipper.ConditionTrue(p.status.Conditions, shipper.RunFinished)
+}
+
+// unfinished says what a run that is not finished does.
+func (p *plan) unfinished(reason, message string) {
+	p.status.Conditions = shipper.SetCondition(p.status.Conditions, shipper.Condition{
+		Type: shipper.RunFinished, Status: corev1.ConditionFalse, Reason: reason, Message: shorten(message),
+	}, p.now)
+}
+
+// timedOut ends a run that takes too long (KS13); a task under way ends with it.
+func (p *plan) timedOut() bool {
+	if p.left() > 0 {
+		return false
+	}
+	p.finish(shipper.ResultFail, shipper.CompletionErrored, shipper.RunTimedOut,
+		fmt.Sprintf("took longer than %s", timeout(p.sequence.Timeout, DefaultRunTimeout)))
+	return true
+}
+
+// left is what remains of the run's time-out.
+func (p *plan) left() time.Duration {
+	return timeout(p.sequence.Timeout, DefaultRunTimeout) - (p.now.Sub(p.status.StartTime.Time) - p.paused())
+}
+
+// clock stops or starts the clocks of the run.
+func (p *plan) clock(stop bool) {
+	switch {
+	case stop && p.status.PausedSince == nil && p.status.StartTime != nil:
+		p.status.PausedSince = &p.now
+	case !stop && p.status.PausedSince != nil:
+		p.status.PausedSeconds += int64(p.now.Sub(p.status.PausedSince.Time) / time.Second)
+		p.status.PausedSince = nil
+	}
+}
+
+// paused is how long the clocks have stood.
+func (p *plan) paused() time.Duration {
+	out := time.Duration(p.status.PausedSeconds) * time.Second
+	if p.status.PausedSince != nil {
+		out += p.now.Sub(p.status.PausedSince.Time)
+	}
+	return out
+}
+
+// elapsed is how long a task has been under way by the clocks of the run.
+func (p *plan) elapsed(task *shipper.TaskStatus) time.Duration {
+	return p.now.Sub(task.TriggerTime.Time) - (p.paused() - time.Duration(task.PausedBefore)*time.Second)
+}
+
+// wakeAfter asks for another decision.
+func (p *plan) wakeAfter(d time.Duration) {
+	if p.status.PausedSince != nil && p.do != nil {
+		return // its clock stands
+	}
+	if d = max(d, time.Second); p.recheck == 0 || d < p.recheck {
+		p.recheck = d
+	}
+}
+
+func (p *plan) task(i int) *shipper.Task { return &p.sequence.Tasks[i] }
+
+// ordinal is that of the next task of a name.
+func (p *plan) ordinal(name string) int32 {
+	n := int32(1)
+	for _, task := range p.status.Tasks {
+		if task.Name == name {
+			n++
+		}
+	}
+	return n
+}
+
+// nameOf names a task of a sequence: test#2 is the second test.
+func nameOf(task *shipper.TaskStatus) string {
+	if task.Ordinal <= 1 {
+		return task.Name
+	}
+	return fmt.Sprintf("%s#%d", task.Name, task.Ordinal)
+}
+
+// eventID identifies an attempt at a task: the same after a crash, another in a retry.
+func eventID(run *shipper.SequenceRun, task *shipper.TaskStatus) string {
+	sum := sha256.Sum256([]byte(string(run.UID) + "/" + nameOf(task)))
+	return hex.EncodeToString(sum[:16])
+}
+
+func timeout(given shipper.Duration, absent time.Duration) time.Duration {
+	return cmp.Or(given.Value(), absent)
+}
+
+// shorten bounds a message, as the schema does.
+func shorten(text string) string {
+	const most = 1024
+	if len(text) <= most {
+		return text
+	}
+	return text[:most-3] + "..."
+}

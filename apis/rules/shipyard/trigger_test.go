@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shipyard
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// listening is a run of staging.delivery that ended, in a Shipyard whose stage production listens.
+func listening(result shipper.Result, completion shipper.Completion, on ...shipper.Trigger) *shipper.SequenceRun {
+	run := &shipper.SequenceRun{Spec: shipper.SequenceRunSpec{Stage: "staging", Sequence: "delivery", Service: "web"}}
+	run.UID = types.UID("1")
+	run.Spec.Snapshot = &shipper.ShipyardSnapshot{Stages: []shipper.Stage{
+		{Name: "staging", Sequences: []shipper.Sequence{
+			{Name: "delivery", Tasks: []shipper.Task{{Name: "deployment"}, {Name: "test"}}}, {Name: "smoke", Tasks: []shipper.Task{{Name: "test"}}},
+		}},
+		{Name: "production", Sequences: []shipper.Sequence{{Name: "next", TriggeredOn: on, Tasks: []shipper.Task{{Name: "deployment"}}}}},
+	}}
+	run.Status = shipper.SequenceRunStatus{Result: result, Completion: completion, Tasks: []shipper.TaskStatus{
+		{Name: "deployment", State: shipper.TaskFinished, Result: shipper.ResultFail, Completion: shipper.CompletionErrored},
+		{Name: "test", State: shipper.TaskFinished, Result: shipper.ResultPass, Completion: shipper.CompletionSucceeded},
+		{Name: "smoke", State: shipper.TaskFinished, Result: shipper.ResultPass, Completion: shipper.CompletionSucceeded},
+	}}
+	return run
+}
+
+func TestEndsTriggerRuns(t *testing.T) {
+	on := func(event string, match ...string) shipper.Trigger {
+		out := shipper.Trigger{Event: event}
+		if len(match) > 0 {
+			out.Selector = &shipper.TriggerSelector{Match: map[string]string{}}
+			for i := 0; i < len(match); i += 2 {
+				out.Selector.Match[match[i]] = match[i+1]
+			}
+		}
+		return out
+	}
+	const delivery = "staging.delivery.finished"
+	pass, warning, fail := shipper.ResultPass, shipper.ResultWarning, shipper.ResultFail
+	done, errored, aborted := shipper.CompletionSucceeded, shipper.CompletionErrored, shipper.CompletionAborted
+	empty := on(delivery)
+	empty.Selector = &shipper.TriggerSelector{}
+	for sentence, tc := range map[string]struct {
+		run  *shipper.SequenceRun
+		want bool
+	}{
+		"K9: a pass triggers":                                   {listening(pass, done, on(delivery)), true},
+		"KS1: a warning does not":                               {listening(warning, done, on(delivery)), false},
+		"a warning does if it is selected":                      {listening(warning, done, on(delivery, "result", "warning")), true},
+		"K12: a failure does if it is selected":                 {listening(fail, done, on(delivery, "result", "fail")), true},
+		"K12: a failure does not if a pass is selected":         {listening(fail, done, on(delivery, "result", "pass")), false},
+		"KS13: a time-out is a failure":                         {listening(fail, errored, on(delivery, "result", "fail")), true},
+		"KS13: an abort triggers nothing":                       {listening(fail, aborted, on(delivery, "result", "fail")), false},
+		"KS13: an abort does if it is selected":                 {listening(fail, aborted, on(delivery, "status", "aborted")), true},
+		"KS2: an empty selector never matches":                  {listening(pass, done, empty), false},
+		"KS2: an unknown key never matches":                     {listening(pass, done, on(delivery, "colour", "pass")), false},
+		"all of match has to be equal":                          {listening(pass, done, on(delivery, "result", "pass", "service", "api")), false},
+		"a service":                                             {listening(pass, done, on(delivery, "result", "pass", "service", "web")), true},
+		"the result of a task":                                  {listening(fail, errored, on(delivery, "deployment.result", "fail")), true},
+		"the status of a task":                                  {listening(fail, errored, on(delivery, "deployment.status", "errored")), true},
+		"a task that was not done":                              {listening(fail, errored, on(delivery, "release.result", "fail")), false},
+		"the end of a task, as in the specification's rollback": {listening(fail, done, on("staging.deployment.finished", "result", "fail")), true},
+		"the end of a task that passed":                         {listening(fail, done, on("staging.test.finished")), true},
+		"the end of a task whose name is that of a sequence":    {listening(pass, done, on("staging.smoke.finished")), false},
+		"the end of another stage":                              {listening(pass, done, on("dev.delivery.finished")), false},
+		"K8: an event of the users' own domain":                 {listening(pass, done, on("problem.open")), false},
+		"KS3: the same event twice triggers once":               {listening(pass, done, on(delivery), on(delivery)), true},
+		"one of several events":                                 {listening(pass, done, on("problem.open"), on(delivery)), true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := FollowUps(tc.run)
+			var want []shipper.TriggeredRun
+			if tc.want {
+				want = []shipper.TriggeredRun{{Name: "web-production-next-ce3b5", Stage: "production", Sequence: "next"}}
+			}
+			for i := range got {
+				got[i].Event = ""
+				if i < len(want) {
+					want[i].Name = got[i].Name
+				}
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestTheNameOfAFollowUpIsTheSameEachTime(t *testing.T) {
+	run := listening(shipper.ResultPass, shipper.CompletionSucceeded, shipper.Trigger{Event: "staging.delivery.finished"})
+	other := run.DeepCopy()
+	other.UID = "2"
+	first, again, another := FollowUps(run)[0].Name, FollowUps(run.DeepCopy())[0].Name, FollowUps(other)[0].Name
+	if first != again || first == another {
+		t.Errorf("%s, %s and of another run %s", first, again, another)
+	}
+}

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// SequenceRun is one sequence of one stage of a Shipyard, run for one service. Users create it; Shipper does its tasks, and creates the
+// runs that its end triggers. A finished run never runs again: a retry is a new one.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=sequenceruns,shortName=sr,categories={shipper}
+// +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.stage`
+// +kubebuilder:printcolumn:name="Sequence",type=string,JSONPath=`.spec.sequence`
+// +kubebuilder:printcolumn:name="Service",type=string,JSONPath=`.spec.service`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version.version`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Finished")].reason`
+// +kubebuilder:printcolumn:name="Task",type=string,JSONPath=`.status.task`
+// +kubebuilder:printcolumn:name="Result",type=string,JSONPath=`.status.result`
+// +kubebuilder:printcolumn:name="By",type=string,priority=1,JSONPath=`.spec.requestedBy.username`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type SequenceRun struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec says what is run. Only hold and abort can be changed.
+	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.abort) || has(self.abort) && self.abort == oldSelf.abort",message="a run that was aborted stays aborted: create another with retryOf",fieldPath=".abort"
+	Spec SequenceRunSpec `json:"spec"`
+
+	// status is written by Shipper.
+	// +optional
+	Status SequenceRunStatus `json:"status,omitempty"`
+}
+
+// SequenceRunSpec says what is run.
+type SequenceRunSpec struct {
+	// shipyard of this namespace.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	Shipyard string `json:"shipyard"`
+
+	// stage of the Shipyard. Absent: the first; stamped.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	Stage string `json:"stage,omitempty"`
+
+	// sequence of the stage. Absent: its only one; stamped.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	Sequence string `json:"sequence,omitempty"`
+
+	// service that is delivered. Absent: the Shipyard's only one; stamped.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	Service string `json:"service,omitempty"`
+
+	// data that the first task gets, at most 256 KiB. project, stage, service, status, result, message, labels and earlier are reserved.
+	// +optional
+	// +mapType=atomic
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	Data FreeForm `json:"data,omitempty"`
+
+	// labels of the run in its events, as in Keptn.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=50
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	Labels map[string]string `json:"labels,omitempty"`
+
+	// hold is the reason why no further task begins. The current one ends. Absent: not held.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Hold string `json:"hold,omitempty"`
+
+	// abort is the reason why the run ends now. It cannot be taken back. Releases stay at their step.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Abort string `json:"abort,omitempty"`
+
+	// retryOf is the finished run that this one repeats.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	RetryOf *RetryOf `json:"retryOf,omitempty"`
+
+	// requestedBy is the user who created the run, or the first run of its context. Written by Shipper: leave it out.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	RequestedBy ApprovalUser `json:"requestedBy,omitzero"`
+
+	// triggeredBy is what started the run, if no user did. Written by Shipper: leave it out.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	TriggeredBy *RunTrigger `json:"triggeredBy,omitempty"`
+
+	// context is the UID of the first run of a delivery; all runs that follow from it have the same. Written by Shipper: leave it out.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	Context string `json:"context,omitempty"`
+
+	// version is what is delivered, resolved at admission. Written by Shipper: leave it out.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	Version RunVersion `json:"version,omitzero"`
+
+	// snapshot is the Shipyard as it was when the first run of the context was created. Written by Shipper: leave it out.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	Snapshot *ShipyardSnapshot `json:"snapshot,omitempty"`
+}
+
+// RetryOf names a run that is repeated.
+type RetryOf struct {
+	// run is its name.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Run string `json:"run"`
+	// from is the task to begin with; test#2 is the second test. Absent: the first. The tasks before it keep their results.
+	// +optional
+	// +kubebuilder:validation:MaxLength=70
+	From string `json:"from,omitempty"`
+}
+
+// RunTrigger is what started a run.
+type RunTrigger struct {
+	// event, such as staging.delivery.finished.
+	// +kubebuilder:validation:MaxLength=200
+	Event string `json:"event"`
+	// run that finished.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Run string `json:"run,omitempty"`
+	// time of the event.
+	Time metav1.Time `json:"time"`
+}
+
+// RunVersion is a version of a chart.
+type RunVersion struct {
+	// name of the chart.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+	// version of the chart.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Version string `json:"version,omitempty"`
+	// digest of the archive, a sha256 in hexadecimal; empty if it was not known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Digest string `json:"digest,omitempty"`
+}
+
+// ShipyardSnapshot is a Shipyard as a run sees it.
+type ShipyardSnapshot struct {
+	// uid of the Shipyard.
+	// +kubebuilder:validation:MaxLength=64
+	UID string `json:"uid"`
+	// generation of it.
+	Generation int64 `json:"generation"`
+	// serviceAccountName with whose rights tasks write.
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName string `json:"serviceAccountName"`
+	// stages of it.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=30
+	Stages []Stage `json:"stages"`
+}
+
+// Result is how a task or a run ended.
+// +kubebuilder:validation:Enum=pass;warning;fail
+type Result string
+
+// The values of Result, Keptn's.
+const (
+	ResultPass    Result = "pass"
+	ResultWarning Result = "warning"
+	ResultFail    Result = "fail"
+)
+
+// Completion says whether a task or a run was done to its end.
+// +kubebuilder:validation:Enum=succeeded;errored;unknown;aborted
+type Completion string
+
+// The values of Completion, those of Keptn's status.
+const (
+	CompletionSucceeded Completion = "succeeded"
+	CompletionErrored   Completion = "errored"
+	CompletionUnknown   Completion = "unknown"
+	CompletionAborted   Completion = "aborted"
+)
+
+// SequenceRunStatus is how far a run is.
+type SequenceRunStatus struct {
+	// result of the run. Absent until it is finished.
+	// +optional
+	Result Result `json:"result,omitempty"`
+	// completion of the run. Absent until it is finished.
+	// +optional
+	Completion Completion `json:"completion,omitempty"`
+	// message explains both.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+	// task that is under way.
+	// +optional
+	Task string `json:"task,omitempty"`
+	// startTime is when the run became the first of its line.
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+	// finishTime is when it ended.
+	// +optional
+	FinishTime *metav1.Time `json:"finishTime,omitempty"`
+	// pausedSeconds is how long the clocks of the run have stood so far.
+	// +optional
+	PausedSeconds int64 `json:"pausedSeconds,omitempty"`
+	// pausedSince is when the clocks were stopped. Absent: they run.
+	// +optional
+	PausedSince *metav1.Time `json:"pausedSince,omitempty"`
+	// behind is the run directly ahead in the line. Absent: none.
+	// +optional
+	Behind string `json:"behind,omitempty"`
+	// data that the next task gets, at most 256 KiB.
+	// +optional
+	// +mapType=atomic
+	Data FreeForm `json:"data,omitempty"`
+	// tasks that were begun or skipped, in order.
+	// +optional
+	// +listType=atomic
+	Tasks []TaskStatus `json:"tasks,omitempty"`
+	// triggered are the runs that follow from the end of this one, written before they are created.
+	// +optional
+	// +listType=atomic
+	Triggered []TriggeredRun `json:"triggered,omitempty"`
+	// conditions: Finished, Failed, Blocked.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// TaskState is how far a task is.
+type TaskState string
+
+// The values of TaskState.
+const (
+	// TaskDelayed waits for triggeredAfter.
+	TaskDelayed TaskState = "Delayed"
+	// TaskTriggered is under way.
+	TaskTriggered TaskState = "Triggered"
+	// TaskWaiting waits for approvals.
+	TaskWaiting TaskState = "Waiting"
+	// TaskFinished has a result.
+	TaskFinished TaskState = "Finished"
+	// TaskSkipped was not for the results of the tasks before it.
+	TaskSkipped TaskState = "Skipped"
+	// TaskCarried has the result of the run that this one repeats.
+	TaskCarried TaskState = "Carried"
+)
+
+// TaskStatus is how far a task is.
+type TaskStatus struct {
+	// name of the task.
+	Name string `json:"name"`
+	// ordinal counts tasks of this name in the sequence, from 1.
+	Ordinal int32 `json:"ordinal"`
+	// state of the task.
+	State TaskState `json:"state"`
+	// result, once it is finished.
+	// +optional
+	Result Result `json:"result,omitempty"`
+	// completion, once it is finished.
+	// +optional
+	Completion Completion `json:"completion,omitempty"`
+	// message explains state and result.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
+	// eventID identifies this attempt at the task.
+	// +optional
+	EventID string `json:"eventID,omitempty"`
+	// triggerTime is when the task began, or was delayed.
+	// +optional
+	TriggerTime *metav1.Time `json:"triggerTime,omitempty"`
+	// finishTime is when it ended.
+	// +optional
+	FinishTime *metav1.Time `json:"finishTime,omitempty"`
+	// pausedBefore is how long the clocks of the run had stood when the task began, in seconds.
+	// +optional
+	PausedBefore int64 `json:"pausedBefore,omitempty"`
+	// release that the task made, or acts on.
+	// +optional
+	Release string `json:"release,omitempty"`
+	// approvals that were counted.
+	// +optional
+	// +listType=atomic
+	Approvals []CountedApproval `json:"approvals,omitempty"`
+}
+
+// CountedApproval is an Approval that counted.
+type CountedApproval struct {
+	// by is who gave it.
+	By string `json:"by"`
+	// decision of it.
+	Decision ApprovalDecision `json:"decision"`
+	// time of it.
+	Time metav1.Time `json:"time"`
+}
+
+// TriggeredRun is a run that follows from the end of another one.
+type TriggeredRun struct {
+	// name of the run.
+	Name string `json:"name"`
+	// stage of the run.
+	Stage string `json:"stage"`
+	// sequence of the run.
+	Sequence string `json:"sequence"`
+	// event that it follows from.
+	Event string `json:"event"`
+}
+
+// SequenceRunList is a list of SequenceRuns.
+//
+// +kubebuilder:object:root=true
+type SequenceRunList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []SequenceRun `json:"items"`
+}
