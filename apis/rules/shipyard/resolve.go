@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shipyard
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Bounds of runs.
+const (
+	// MaxOfSequence bounds the runs of one sequence of one stage in one context: circles of triggers end there.
+	MaxOfSequence = 20
+	// MaxUnfinished bounds the unfinished runs of a Shipyard.
+	MaxUnfinished = 200
+)
+
+// Default fills in what a run leaves out: the first stage, the only sequence of a stage, and the only service.
+func Default(run *shipper.SequenceRunSpec, of *shipper.ShipyardSpec) {
+	if run.Stage == "" && len(of.Stages) > 0 {
+		run.Stage = of.Stages[0].Name
+	}
+	if run.Service == "" && len(of.Services) == 1 {
+		run.Service = of.Services[0]
+	}
+	at := slices.IndexFunc(of.Stages, func(s shipper.Stage) bool { return s.Name == run.Stage })
+	if run.Sequence == "" && at >= 0 && len(of.Stages[at].Sequences) == 1 {
+		run.Sequence = of.Stages[at].Sequences[0].Name
+	}
+}
+
+// Snapshot is a Shipyard as a run sees it.
+func Snapshot(of *shipper.Shipyard) *shipper.ShipyardSnapshot {
+	const runner = "shipper-runner"
+	return &shipper.ShipyardSnapshot{
+		UID: string(of.UID), Generation: of.Generation, ServiceAccountName: cmp.Or(of.Spec.ServiceAccountName, runner),
+		Stages: of.DeepCopy().Spec.Stages,
+	}
+}
+
+// ValidateRun refuses a new run that names what a Shipyard does not have, with what it has.
+func ValidateRun(run *shipper.SequenceRunSpec, of *shipper.ShipyardSpec, path *field.Path) field.ErrorList {
+	var stages, sequences []string
+	var stage *shipper.Stage
+	for i := range of.Stages {
+		stages = append(stages, of.Stages[i].Name)
+		if of.Stages[i].Name == run.Stage {
+			stage = &of.Stages[i]
+		}
+	}
+	if stage == nil {
+		return field.ErrorList{named(path.Child("stage"), run.Stage, "stage", stages)}
+	}
+	var errs field.ErrorList
+	for i := range stage.Sequences {
+		sequences = append(sequences, stage.Sequences[i].Name)
+	}
+	if !slices.Contains(sequences, run.Sequence) && run.Sequence != TaskEvaluation { // KS19
+		errs = append(errs, named(path.Child("sequence"), run.Sequence, "sequence", sequences))
+	}
+	switch {
+	case len(of.Services) > 0 && !slices.Contains(of.Services, run.Service):
+		errs = append(errs, named(path.Child("service"), run.Service, "service", of.Services))
+	case run.Service == "":
+		errs = append(errs, field.Required(path.Child("service"), "name what is delivered"))
+	}
+	for _, key := range slices.Sorted(maps.Keys(run.Data)) {
+		if Reserved(key) {
+			errs = append(errs, field.Forbidden(path.Child("data").Key(key), "is written by Shipper: leave it out"))
+		}
+	}
+	return errs
+}
+
+// named refuses a name that is none of known.
+func named(path *field.Path, name, what string, known []string) *field.Error {
+	there := "there are: " + strings.Join(known, ", ")
+	if len(known) == 0 {
+		there = "there is none"
+	}
+	if name == "" {
+		return field.Required(path, "name a "+what+"; "+there)
+	}
+	return field.Invalid(path, name, "is no "+what+" of the shipyard; "+there)
+}
+
+// Deploys reports whether a run writes an Application.
+func Deploys(run *shipper.SequenceRunSpec) bool {
+	sequence := SequenceOf(run.Snapshot, run.Stage, run.Sequence)
+	return sequence != nil && slices.ContainsFunc(sequence.Tasks, func(t shipper.Task) bool { return t.Name == TaskDeployment })
+}
+
+// Unmet is what a run's stage requires of its version and known runs do not show; empty if nothing.
+func Unmet(run *shipper.SequenceRunSpec, known []*shipper.SequenceRun, now time.Time) []string {
+	stage := slices.IndexFunc(run.Snapshot.Stages, func(s shipper.Stage) bool { return s.Name == run.Stage })
+	if stage < 0 || !Deploys(run) {
+		return nil
+	}
+	var out []string
+	for _, required := range run.Snapshot.Stages[stage].Requires {
+		if why := unmet(run, required, known, now); why != "" {
+			out = append(out, why)
+		}
+	}
+	return out
+}
+
+func unmet(run *shipper.SequenceRunSpec, required shipper.StageRequirement, known []*shipper.SequenceRun, now time.Time) string {
+	const most = 3
+	verified := map[string]time.Time{} // when a version passed first
+	for _, other := range known {
+		passed := isFinished(other) && other.Status.Result == shipper.ResultPass && other.Status.FinishTime != nil
+		if !passed || other.Spec.Stage != required.Stage || other.Spec.Service != run.Service ||
+			required.Sequence != "" && other.Spec.Sequence != required.Sequence || required.Sequence == "" && !Deploys(&other.Spec) {
+			continue
+		}
+		if at, again := verified[identity(other.Spec.Version)]; !again || other.Status.FinishTime.Time.Before(at) {
+			verified[identity(other.Spec.Version)] = other.Status.FinishTime.Time
+		}
+	}
+	if at, passed := verified[identity(run.Version)]; passed {
+		ready := at.Add(required.Soak.Value())
+		if !now.Before(ready) {
+			return ""
+		}
+		return fmt.Sprintf("version %s passed in stage %s at %s and has to soak for %s: until %s", run.Version.Version, required.Stage,
+			at.UTC().Format(time.RFC3339), required.Soak, ready.UTC().Format(time.RFC3339))
+	}
+	var versions []string
+	for version, at := range verified {
+		if !now.Before(at.Add(required.Soak.Value())) {
+			versions = append(versions, version)
+		}
+	}
+	slices.SortFunc(versions, func(a, b string) int { return cmp.Or(verified[b].Compare(verified[a]), cmp.Compare(a, b)) })
+	there := "no version has"
+	if len(versions) > 0 {
+		for i := range versions {
+			versions[i], _, _ = strings.Cut(versions[i], "@")
+		}
+		there = strings.Join(versions[:min(most, len(versions))], ", ") + " have"
+		if len(versions) == 1 {
+			there = versions[0] + " has"
+		}
+	}
+	return fmt.Sprintf("version %s has not passed in stage %s; %s", run.Version.Version, required.Stage, there)
+}
+
+// identity is a version with what tells archives of one version apart.
+func identity(v shipper.RunVersion) string { return v.Version + "@" + v.Name + "@" + v.Digest }
+
+// TooMany says which bound a new run exceeds, among the runs of its Shipyard; empty for none.
+func TooMany(run *shipper.SequenceRunSpec, known []*shipper.SequenceRun) string {
+	same, unfinished := 0, 0
+	for _, other := range known {
+		if !isFinished(other) {
+			unfinished++
+		}
+		if run.Context != "" && other.Spec.Context == run.Context && other.Spec.Stage == run.Stage && other.Spec.Sequence == run.Sequence {
+			same++
+		}
+	}
+	switch {
+	case same >= MaxOfSequence:
+		return fmt.Sprintf("%d runs of sequence %s in stage %s follow from one another: the triggers are a circle", same, run.Sequence, run.Stage)
+	case unfinished >= MaxUnfinished:
+		return fmt.Sprintf("%d runs of shipyard %s are not finished: wait, or abort some", unfinished, run.Shipyard)
+	}
+	return ""
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shipyard
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+func TestRunsAreResolved(t *testing.T) {
+	of := spec(t, `
+services: [web]
+stages:
+- {name: staging, sequences: [{name: delivery, tasks: [{name: deployment}]}]}
+- {name: production, sequences: [{name: delivery, tasks: [{name: deployment}]}, {name: rollback, tasks: [{name: rollback}]}]}
+- {name: empty}
+`)
+	for sentence, tc := range map[string]struct {
+		run  shipper.SequenceRunSpec
+		want shipper.SequenceRunSpec
+		err  string
+	}{
+		"nothing is named": {want: shipper.SequenceRunSpec{Stage: "staging", Sequence: "delivery", Service: "web"}},
+		"KS19: each stage has evaluation": {
+			run:  shipper.SequenceRunSpec{Stage: "empty", Sequence: "evaluation"},
+			want: shipper.SequenceRunSpec{Stage: "empty", Sequence: "evaluation", Service: "web"},
+		},
+		"a stage of two sequences": {
+			run:  shipper.SequenceRunSpec{Stage: "production"},
+			want: shipper.SequenceRunSpec{Stage: "production", Service: "web"},
+			err:  "spec.sequence: Required value: name a sequence; there are: delivery, rollback",
+		},
+		"an unknown stage": {
+			run: shipper.SequenceRunSpec{Stage: "prod"}, want: shipper.SequenceRunSpec{Stage: "prod", Service: "web"},
+			err: `spec.stage: Invalid value: "prod": is no stage of the shipyard; there are: staging, production, empty`,
+		},
+		"an unknown service": {
+			run: shipper.SequenceRunSpec{Service: "api"}, want: shipper.SequenceRunSpec{Stage: "staging", Sequence: "delivery", Service: "api"},
+			err: `spec.service: Invalid value: "api": is no service of the shipyard; there are: web`,
+		},
+		"a stage without sequences": {
+			run: shipper.SequenceRunSpec{Stage: "empty", Sequence: "x"}, want: shipper.SequenceRunSpec{Stage: "empty", Sequence: "x", Service: "web"},
+			err: `spec.sequence: Invalid value: "x": is no sequence of the shipyard; there is none`,
+		},
+		"reserved data": {
+			run:  shipper.SequenceRunSpec{Data: shipper.FreeForm{"result": "pass"}},
+			want: shipper.SequenceRunSpec{Stage: "staging", Sequence: "delivery", Service: "web", Data: shipper.FreeForm{"result": "pass"}},
+			err:  "spec.data[result]: Forbidden: is written by Shipper: leave it out",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := tc.run
+			Default(&got, of)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			text := ""
+			if errs := ValidateRun(&got, of, field.NewPath("spec")); len(errs) > 0 {
+				text = errs.ToAggregate().Error()
+			}
+			if diff := cmp.Diff(tc.err, text); diff != "" {
+				t.Errorf("error (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Scenario 25.
+func TestVersionsHaveToHavePassed(t *testing.T) {
+	of := &shipper.Shipyard{Spec: *spec(t, `
+stages:
+- {name: staging, sequences: [{name: delivery, tasks: [{name: deployment}]}, {name: smoke, tasks: [{name: test}]}]}
+- {name: production, requires: [{stage: staging, soak: 1h}], sequences: [{name: delivery, tasks: [{name: deployment}]}, {name: rollback, tasks: [{name: rollback}]}]}
+`)}
+	run := func(stage, sequence, version string) *shipper.SequenceRun {
+		return &shipper.SequenceRun{Spec: shipper.SequenceRunSpec{
+			Stage: stage, Sequence: sequence, Service: "web", Version: shipper.RunVersion{Version: version}, Snapshot: Snapshot(of),
+		}}
+	}
+	ended := func(r *shipper.SequenceRun, result shipper.Result, ago time.Duration) *shipper.SequenceRun {
+		at := metav1.NewTime(start.Add(-ago))
+		r.Status.Result, r.Status.FinishTime = result, &at
+		r.Status.Conditions = []shipper.Condition{{Type: shipper.RunFinished, Status: "True"}}
+		return r
+	}
+	known := []*shipper.SequenceRun{
+		ended(run("staging", "delivery", "1.0.0"), shipper.ResultPass, 5*time.Hour),
+		ended(run("staging", "delivery", "1.1.0"), shipper.ResultPass, 3*time.Hour),
+		ended(run("staging", "delivery", "1.1.0"), shipper.ResultPass, time.Minute), // the first counts
+		ended(run("staging", "delivery", "1.2.0"), shipper.ResultPass, 20*time.Minute),
+		ended(run("staging", "delivery", "1.3.0"), shipper.ResultFail, 4*time.Hour),
+		ended(run("staging", "smoke", "1.3.0"), shipper.ResultPass, 4*time.Hour),
+		run("staging", "delivery", "1.4.0"),
+	}
+	for version, want := range map[string]string{
+		"1.1.0": "",
+		"1.2.0": "version 1.2.0 passed in stage staging at 2026-03-01T11:40:00Z and has to soak for 1h: until 2026-03-01T12:40:00Z",
+		"1.3.0": "version 1.3.0 has not passed in stage staging; 1.1.0, 1.0.0 have",
+		"1.4.0": "version 1.4.0 has not passed in stage staging; 1.1.0, 1.0.0 have",
+	} {
+		if got := strings.Join(Unmet(&run("production", "delivery", version).Spec, known, start), "; "); got != want {
+			t.Errorf("%s: %s, want %s", version, got, want)
+		}
+	}
+	if got := Unmet(&run("production", "rollback", "1.3.0").Spec, known, start); got != nil {
+		t.Errorf("a run that deploys nothing: %v", got)
+	}
+}
+
+func TestRunsAreBounded(t *testing.T) {
+	one := &shipper.SequenceRun{Spec: shipper.SequenceRunSpec{Shipyard: "shop", Stage: "a", Sequence: "d", Context: "1"}}
+	many := func(n int, edit func(*shipper.SequenceRun)) []*shipper.SequenceRun {
+		out := make([]*shipper.SequenceRun, n)
+		for i := range out {
+			out[i] = one.DeepCopy()
+			edit(out[i])
+		}
+		return out
+	}
+	done := func(r *shipper.SequenceRun) {
+		r.Status.Conditions = []shipper.Condition{{Type: shipper.RunFinished, Status: "True"}}
+	}
+	for want, known := range map[string][]*shipper.SequenceRun{
+		"": many(MaxOfSequence-1, done),
+		"20 runs of sequence d in stage a follow from one another: the triggers are a circle": many(MaxOfSequence, done),
+		"200 runs of shipyard shop are not finished: wait, or abort some":                     many(MaxUnfinished, func(r *shipper.SequenceRun) { r.Spec.Context = "2" }),
+	} {
+		if got := TooMany(&one.Spec, known); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

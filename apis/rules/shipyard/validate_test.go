@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shipyard
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+func spec(t *testing.T, text string) *shipper.ShipyardSpec {
+	t.Helper()
+	out := &shipper.ShipyardSpec{}
+	if err := yaml.UnmarshalStrict([]byte(text), out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// The bad inputs of §13 that are of a Shipyard.
+func TestShipyardsThatAreRefused(t *testing.T) {
+	sequence := func(text string) string { return "stages: [{name: a, sequences: [" + text + "]}, {name: b}]" }
+	const match = "spec.stages[0].sequences[0].triggeredOn[0].selector.match"
+	const remedy = "leave selector out for pass, or name result, status, service, TASK.result or TASK.status"
+	on := func(match string) string {
+		return sequence("{name: d, tasks: [{name: test}], triggeredOn: [{event: b.d.finished, selector: {match: " + match + "}}]}")
+	}
+	for text, want := range map[string]string{
+		sequence("{name: d, tasks: [{name: deployment}, {name: test}, {name: test}]}"): "",
+		sequence("{name: d, tasks: []}"):                                               "spec.stages[0].sequences[0].tasks: Required value: sequence d has no tasks",
+		on("{}"):                                                                       match + ": Required value: would never match: " + remedy,
+		on("{labels.x: y}"):                                                            match + `[labels.x]: Invalid value: "labels.x": cannot be matched: ` + remedy,
+		on("{result: passed}"):                                                         match + `[result]: Unsupported value: "passed": supported values: "pass", "warning", "fail"`,
+		on("{test.status: aborted}"):                                                   "",
+		sequence("{name: d, tasks: [{name: approval, properties: {approvals: 11}}]}"): "spec.stages[0].sequences[0].tasks[0].properties.approvals: " +
+			"Invalid value: 11: 11 is not a number from 1 to 10",
+		sequence("{name: d, tasks: [{name: approval, properties: {pass: sometimes}}]}"): "spec.stages[0].sequences[0].tasks[0].properties.pass: " +
+			`Invalid value: "sometimes": sometimes is not automatic or manual`,
+		sequence("{name: d, tasks: [{name: deployment, properties: {deploymentstrategy: bleu}}]}"): "spec.stages[0].sequences[0].tasks[0]." +
+			`properties.deploymentstrategy: Unsupported value: "bleu": supported values: "direct", "blue_green", "blue_green_service", "user_managed"`,
+		sequence("{name: d, tasks: [{name: labels}]}"): `spec.stages[0].sequences[0].tasks[0].name: Invalid value: "labels": is a key of all ` +
+			"events: the data of the task would have no place",
+		sequence("{name: d, timeout: 30s, tasks: [{name: test, triggeredAfter: 200h}]}"): "[spec.stages[0].sequences[0].tasks[0].triggeredAfter: " +
+			`Invalid value: "200h": from 0s to 168h, spec.stages[0].sequences[0].timeout: Invalid value: "30s": from 1m to 720h]`,
+		sequence("{name: d, tasks: [{name: test, properties: {a: " + strings.Repeat("x", MaxProperties) + "}}]}"): "spec.stages[0].sequences[0].tasks[0]." +
+			"properties: Too long: may not be more than 16384 bytes",
+		"stages: [{name: a, requires: [{stage: a}]}]":                         `spec.stages[0].requires[0].stage: Invalid value: "a": a stage cannot require itself`,
+		"stages: [{name: a, requires: [{stage: c}]}]":                         `spec.stages[0].requires[0].stage: Not found: "c"`,
+		"stages: [{name: a, requires: [{stage: b, sequence: x}]}, {name: b}]": `spec.stages[0].requires[0].sequence: Not found: "x"`,
+		"stages: [{name: a, requires: [{stage: b}]}, {name: b, requires: [{stage: a}]}]": `spec.stages[0].requires: Invalid value: "a": is required ` +
+			"by a stage that it requires",
+		"stages: [{name: a, application: '{svc}'}]": `spec.stages[0].application: Invalid value: "{svc}": {svc} is not {service}, {stage}, {shipyard}`,
+		"stages: [{name: a, application: web}]":     `spec.stages[0].application: Invalid value: "web": has no {service}: all services would be one Application`,
+		"stages: [{name: a, application: '{service}', sequences: [{name: d, tasks: [{name: deployment}]}]}, " +
+			"{name: b, application: '{service}', sequences: [{name: d, tasks: [{name: deployment}]}]}]": `spec.stages[1]: Invalid value: "b": deploys to ` +
+			"the Application of stage a: give it another namespace or application",
+	} {
+		got := ""
+		if errs := Validate(spec(t, text), field.NewPath("spec")); len(errs) > 0 {
+			got = errs.ToAggregate().Error()
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%.200s: -want +got:\n%s", text, diff)
+		}
+	}
+}
+
+func TestShipyardsThatAreWarnedOf(t *testing.T) {
+	got := Warnings(spec(t, `
+stages:
+- name: dev
+  sequences:
+  - {name: delivery, tasks: [{name: deployment}, {name: load-test}]}
+- name: production
+  sequences:
+  - name: delivery
+    tasks: [{name: deployment}]
+    triggeredOn:
+    - {event: hardening.delivery.finished}
+    - {event: dev.delivry.finished}
+    - {event: dev.delivery.finished}
+    - {event: dev.deployment.finished}
+    - {event: dev.evaluation.finished}
+    - {event: problem.open}
+`))
+	want := []string{
+		`stages[0].sequences[0].tasks[1]: Shipper does not do task "load-test": a run fails there`,
+		`stages[1].sequences[0].triggeredOn[0]: stage "hardening" is not in this shipyard (dev, production), and nothing in it triggers this`,
+		`stages[1].sequences[0].triggeredOn[1]: stage dev has no sequence and no task "delivry": nothing triggers this`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestNamesOfApplications(t *testing.T) {
+	for _, tc := range []struct {
+		stage shipper.Stage
+		want  string
+	}{
+		{shipper.Stage{Name: "staging"}, "web-staging"},
+		{shipper.Stage{Name: "production", Namespace: "shop-prod"}, "web"},
+		{shipper.Stage{Name: "production", Application: "{shipyard}-{service}-{stage}"}, "shop-web-production"},
+	} {
+		if got := ApplicationOf(&tc.stage, "shop", "web"); got != tc.want {
+			t.Errorf("%s, want %s", got, tc.want)
+		}
+	}
+}
