@@ -39,9 +39,8 @@ func Default(run *shipper.SequenceRunSpec, of *shipper.ShipyardSpec) {
 
 // Snapshot is a Shipyard as a run sees it.
 func Snapshot(of *shipper.Shipyard) *shipper.ShipyardSnapshot {
-	const runner = "shipper-runner"
 	return &shipper.ShipyardSnapshot{
-		UID: string(of.UID), Generation: of.Generation, ServiceAccountName: cmp.Or(of.Spec.ServiceAccountName, runner),
+		UID: string(of.UID), Generation: of.Generation, ServiceAccountName: cmp.Or(of.Spec.ServiceAccountName, shipper.DefaultRunner),
 		Stages: of.DeepCopy().Spec.Stages,
 	}
 }

@@ -4,13 +4,16 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Approval is one user's consent to a step of a Release whose gate asks for approvals, or the refusal of it. It counts until the Release is
-// moved or it is deleted. Shipper writes who gave it, and when; nothing of it can be changed.
+// Approval is one user's consent to a step of a Release whose gate asks for approvals, or to a task approval of a SequenceRun, or the refusal
+// of it. It counts until the Release is moved, the task has ended, or it is deleted. Shipper writes who gave it, and when; nothing of it can
+// be changed.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=approvals,shortName=appr,categories={shipper}
 // +kubebuilder:printcolumn:name="Release",type=string,JSONPath=`.spec.release`
 // +kubebuilder:printcolumn:name="Step",type=integer,JSONPath=`.spec.step`
+// +kubebuilder:printcolumn:name="Run",type=string,JSONPath=`.spec.run`
+// +kubebuilder:printcolumn:name="Task",type=string,JSONPath=`.spec.task`
 // +kubebuilder:printcolumn:name="Decision",type=string,JSONPath=`.spec.decision`
 // +kubebuilder:printcolumn:name="By",type=string,JSONPath=`.spec.by.username`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`
@@ -24,9 +27,9 @@ type Approval struct {
 	Spec ApprovalSpec `json:"spec"`
 }
 
-// ApprovalSpec names the step that a user approves or refuses.
+// ApprovalSpec names the step or the task that a user approves or refuses.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.release) && has(self.step)",message="set release and step"
+// +kubebuilder:validation:XValidation:rule="has(self.run) ? !has(self.release) && !has(self.step) : has(self.release) && has(self.step) && !has(self.task)",message="set exactly one of release with step, and run"
 type ApprovalSpec struct {
 	// release is the name of a Release of this namespace.
 	// +optional
@@ -39,7 +42,19 @@ type ApprovalSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	Step *int32 `json:"step,omitempty"`
 
-	// decision is Approve or Reject. One rejection keeps the step from being achieved until it is deleted or the Release is moved.
+	// run is the name of a SequenceRun of this namespace, in place of release and step.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Run string `json:"run,omitempty"`
+
+	// task of the run; approval#2 is the second approval. Absent: the one that waits; stamped.
+	// +optional
+	// +kubebuilder:validation:MaxLength=70
+	Task string `json:"task,omitempty"`
+
+	// decision is Approve or Reject. One rejection keeps the step from being achieved until it is deleted or the Release is moved; a task
+	// fails by it.
 	// +optional
 	// +kubebuilder:default=Approve
 	Decision ApprovalDecision `json:"decision,omitempty"`
@@ -60,6 +75,16 @@ type ApprovalSpec struct {
 	// move is how often the Release had been moved by then. Written by Shipper: leave it out.
 	// +optional
 	Move int64 `json:"move,omitempty"`
+
+	// eventID is the attempt at the task that waited. Written by Shipper: leave it out.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	EventID string `json:"eventID,omitempty"`
+
+	// subject is a digest of the version and the values that the run would deploy, a sha256 in hexadecimal. Written by Shipper: leave it out.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Subject string `json:"subject,omitempty"`
 }
 
 // ApprovalUser is a user as the API server knows them.

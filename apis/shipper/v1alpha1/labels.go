@@ -106,6 +106,8 @@ const (
 	AppFailedRetryAnnotation = "shipper.booking.com/app.failed.retry"
 	// AppRequestedByAnnotation names the user whose edit of the template was last admitted. Written by the webhook.
 	AppRequestedByAnnotation = "shipper.booking.com/app.requested-by"
+	// AppRunAnnotation is the RunClaim of the SequenceRun that wrote the template, as JSON.
+	AppRunAnnotation = "shipper.booking.com/app.run"
 )
 
 // NotificationTestAnnotation is set by users of a Notification. A new value makes the reconciler send a test message, once.
@@ -143,6 +145,8 @@ const (
 	ReleaseHeldByAnnotation = "shipper.booking.com/release.held-by"
 	// ReleaseRequestedByAnnotation names the user whose edit made this Release.
 	ReleaseRequestedByAnnotation = "shipper.booking.com/release.requested-by"
+	// ReleaseRunAnnotation is the RunClaim of the SequenceRun that the Release was made for, as JSON.
+	ReleaseRunAnnotation = "shipper.booking.com/release.run"
 	// RolloutBlockOverrideAnnotation on an Application or Release lists the blocks it overrides: `namespace/name`, comma-separated.
 	RolloutBlockOverrideAnnotation = "shipper.booking.com/rollout-block.override"
 	// RolloutBlockOverrideReasonAnnotation is the reason for the overrides. A block may require it.
@@ -244,3 +248,38 @@ const ConfirmDeletionAnnotation = "shipper.booking.com/confirm-deletion"
 
 // InstallationFinalizer keeps an InstallationTarget until its objects are gone from every cluster.
 const InstallationFinalizer = "shipper.booking.com/installation"
+
+// Labels of SequenceRuns, and of the Approvals of one.
+const (
+	// ShipyardLabel is the name of the Shipyard of a run.
+	ShipyardLabel = "shipper.booking.com/shipyard"
+	// StageLabel is the stage of a run.
+	StageLabel = "shipper.booking.com/stage"
+	// SequenceLabel is the sequence of a run.
+	SequenceLabel = "shipper.booking.com/sequence"
+	// ServiceLabel is the service of a run.
+	ServiceLabel = "shipper.booking.com/service"
+	// ContextLabel is the context of a run: the same for all runs of a delivery.
+	ContextLabel = "shipper.booking.com/context"
+	// RunLabel is the name of the run that an Approval is of.
+	RunLabel = "shipper.booking.com/run"
+)
+
+// Names that runs write with.
+const (
+	// DefaultRunner is the ServiceAccount with whose rights runs write, unless a Shipyard names another.
+	DefaultRunner = "shipper-runner"
+	// RunFieldManager is the field manager of what runs write into Applications.
+	RunFieldManager = "shipper-shipyard"
+)
+
+// RunClaim is what AppRunAnnotation and ReleaseRunAnnotation have: which SequenceRun a template and its Release are of.
+type RunClaim struct {
+	// Namespace and Run name the SequenceRun.
+	Namespace string `json:"namespace"`
+	Run       string `json:"run"`
+	// UID is that of the SequenceRun.
+	UID string `json:"uid"`
+	// Hold says that the Release is made with spec.hold: a task release of the run takes it away.
+	Hold bool `json:"hold,omitempty"`
+}

@@ -87,10 +87,24 @@ type SequenceRunSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
 	RetryOf *RetryOf `json:"retryOf,omitempty"`
 
+	// skipRequires runs a version that lacks what the stage requires. It needs the verb override on shipyards/STAGE, or on shipyards.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	SkipRequires *SkipRequires `json:"skipRequires,omitempty"`
+
 	// requestedBy is the user who created the run, or the first run of its context. Written by Shipper: leave it out.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
 	RequestedBy ApprovalUser `json:"requestedBy,omitzero"`
+
+	// earlierRequesters are the users who requested the runs that this one repeats, the newest first: they cannot approve it either.
+	// Written by Shipper: leave it out.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	EarlierRequesters []string `json:"earlierRequesters,omitempty"`
 
 	// triggeredBy is what started the run, if no user did. Written by Shipper: leave it out.
 	// +optional
@@ -124,6 +138,14 @@ type RetryOf struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=70
 	From string `json:"from,omitempty"`
+}
+
+// SkipRequires overrides what a stage requires.
+type SkipRequires struct {
+	// reason is for others to read.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	Reason string `json:"reason"`
 }
 
 // RunTrigger is what started a run.
@@ -292,9 +314,12 @@ type TaskStatus struct {
 	// pausedBefore is how long the clocks of the run had stood when the task began, in seconds.
 	// +optional
 	PausedBefore int64 `json:"pausedBefore,omitempty"`
-	// release that the task made, or acts on.
+	// release that the task made, or acts on, as NAMESPACE/NAME.
 	// +optional
 	Release string `json:"release,omitempty"`
+	// subject is the digest of what was approved, of a task approval that ended with approvals.
+	// +optional
+	Subject string `json:"subject,omitempty"`
 	// approvals that were counted.
 	// +optional
 	// +listType=atomic
@@ -321,6 +346,13 @@ type TriggeredRun struct {
 	Sequence string `json:"sequence"`
 	// event that it follows from.
 	Event string `json:"event"`
+	// createTime is when the run was created. Absent: it was not.
+	// +optional
+	CreateTime *metav1.Time `json:"createTime,omitempty"`
+	// message says why the run was not created: what its stage requires, or why it was refused.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message,omitempty"`
 }
 
 // SequenceRunList is a list of SequenceRuns.
