@@ -17,8 +17,14 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Current reports whether a run is the one of a Release's requested step; target may be nil.
+// ReleaseOf is the name of the Release that a target is of: its own name, unless a SequenceRun evaluates or tests a Release.
+func ReleaseOf(target *shipper.CheckTarget) string { return cmp.Or(target.Labels[shipper.ReleaseLabel], target.Name) }
+
+// Current reports whether a run is the one of a Release's requested step, or of a SequenceRun; target may be nil.
 func Current(target *shipper.CheckTarget, rel *shipper.Release) bool {
+	if target != nil && target.Name != ReleaseOf(target) {
+		return stamp.OwnedBy(target, rel)
+	}
 	return target != nil && stamp.OwnedBy(target, rel) && target.Spec.Step == rel.Spec.TargetStep &&
 		target.Spec.Move == stamp.Moved(rel).Count && slices.Equal(target.Spec.Clusters, stamp.Clusters(rel)) &&
 		target.Spec.Retry == rel.Annotations[shipper.ReleaseChecksRetryAnnotation]
