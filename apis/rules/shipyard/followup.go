@@ -3,10 +3,12 @@
 package shipyard
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -63,6 +65,14 @@ func StageOf(run *shipper.SequenceRunSpec) *shipper.Stage {
 		}
 	}
 	return &shipper.Stage{}
+}
+
+// ApplicationKey names the Application of a run.
+func ApplicationKey(run *shipper.SequenceRun) types.NamespacedName {
+	stage := StageOf(&run.Spec)
+	return types.NamespacedName{
+		Namespace: cmp.Or(stage.Namespace, run.Namespace), Name: ApplicationOf(stage, run.Spec.Shipyard, run.Spec.Service),
+	}
 }
 
 // HasUncreated reports whether a run that follows from a finished one was not created yet, and was not refused.

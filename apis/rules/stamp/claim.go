@@ -27,4 +27,6 @@ func Claim(c shipper.RunClaim) string {
 }
 
 // HoldOf is spec.hold of a Release whose run has a task release ahead.
-func HoldOf(c shipper.RunClaim) string { return "until the task release of run " + c.Namespace + "/" + c.Run }
+func HoldOf(c shipper.RunClaim) string {
+	return "until the task release of run " + c.Namespace + "/" + c.Run
+}
