@@ -37,12 +37,15 @@ func FollowUps(run *shipper.SequenceRun) []shipper.TriggeredRun {
 	return out
 }
 
+// MaxRunName bounds the names of runs: they are labels of their Approvals.
+const MaxRunName = 63
+
 // followUpName is the same each time it is asked for, so that a run that follows is created once.
 func followUpName(run *shipper.SequenceRun, stage, sequence string) string {
 	const hashed = 5
 	sum := sha256.Sum256([]byte(string(run.UID) + "/" + stage + "/" + sequence))
 	name := run.Spec.Service + "-" + stage + "-" + strings.ToLower(strings.ReplaceAll(sequence, "_", "-"))
-	return strings.Trim(name[:min(len(name), 200)], "-") + "-" + hex.EncodeToString(sum[:])[:hashed]
+	return strings.Trim(name[:min(len(name), MaxRunName-1-hashed)], "-") + "-" + hex.EncodeToString(sum[:])[:hashed]
 }
 
 // ended is how a run or a task of it ended.
