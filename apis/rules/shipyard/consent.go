@@ -3,9 +3,12 @@
 package shipyard
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -73,4 +76,9 @@ func OfStage(snapshot *shipper.ShipyardSnapshot, name string) *shipper.Stage {
 		return nil
 	}
 	return &snapshot.Stages[at]
+}
+
+// ApplicationKey is the namespace and name of the Application of a service in a stage of a Shipyard.
+func ApplicationKey(namespace string, stage *shipper.Stage, shipyard, service string) types.NamespacedName {
+	return types.NamespacedName{Namespace: cmp.Or(stage.Namespace, namespace), Name: ApplicationOf(stage, shipyard, service)}
 }
