@@ -66,6 +66,11 @@ var (
 		},
 		Labels: []string{shipper.AppLabel, shipper.ReleaseLabel, shipper.ReleaseHashLabel},
 	}
+	// SequenceRun is what runs are found by. Their spec has the same, and decides.
+	SequenceRun = Metadata{
+		Kind: "SequenceRun", Resource: "sequenceruns",
+		Labels: []string{shipper.ShipyardLabel, shipper.StageLabel, shipper.SequenceLabel, shipper.ServiceLabel, shipper.ContextLabel},
+	}
 	// Stamped is Release without what the mutating webhook writes: validation compares that with the request.
 	Stamped = Metadata{
 		Kind: Release.Kind, Resource: Release.Resource, Labels: Release.Labels,
