@@ -159,7 +159,7 @@ func serveTargets(serve register, webhook target.Webhook) {
 
 // serveShipyards serves the webhooks of Shipyards and their runs.
 func serveShipyards(serve register, o Options, blocks *blockcheck.Checker, guard *protected.Guard) {
-	yard := &shipyard.Webhook{State: o.State, Authz: o.Authz}
+	yard := &shipyard.Webhook{State: o.State, Authz: o.Authz, Reconciler: o.Reconciler}
 	serve("/validate-shipyard", response.Validate, "Shipyard", yard.Validate)
 
 	run := &sequencerun.Webhook{State: o.State, BlockCheck: blocks, Guard: guard, Charts: o.Charts, Authz: o.Authz, Clock: o.Clock}

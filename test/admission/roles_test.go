@@ -5,6 +5,7 @@ package admission
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -30,6 +31,8 @@ const (
 	sreRole   = "shipper:sre"
 
 	approverRole = "shipper:approver"
+	promoterRole = "shipper:promoter"
+	runnerRole   = "shipper:runner"
 )
 
 func person(name string) rbacv1.Subject {
@@ -74,6 +77,7 @@ func granted(t *testing.T, user, namespace string) map[string][]string {
 		"applications": namespace, "releases": namespace, "installationtargets": namespace, "capacitytargets": namespace,
 		"traffictargets": namespace, "clusters": "", "rolloutblocks": namespace, "chartsnapshots": namespace, "approvals": namespace,
 		"notifications": namespace, "checks": namespace, "checktargets": namespace, "envelopes": namespace, "resourcesnapshots": namespace,
+		"shipyards": namespace, "sequenceruns": namespace,
 	} {
 		for _, sub := range []string{"", "status"} {
 			key := resource
@@ -82,6 +86,7 @@ func granted(t *testing.T, user, namespace string) map[string][]string {
 			}
 			for _, verb := range []string{
 				"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "override", "stamp", "skip", "approve", "place",
+				"promote",
 			} {
 				allowed, err := permitted(t.Context(), user, verb, resource, sub, where)
 				if err != nil {
@@ -102,7 +107,7 @@ func aggregated(t *testing.T) {
 	ns := namespace(t)
 	bind(t, ns, person("everybody"), viewRole, adminRole)
 	env.Eventually(t, "Kubernetes to aggregate Shipper's roles", func(ctx context.Context) error {
-		for verb, resource := range map[string]string{"list": "rolloutblocks", "patch": "releases"} {
+		for verb, resource := range map[string]string{"list": "rolloutblocks", "patch": "releases", "promote": "shipyards"} {
 			if allowed, err := permitted(ctx, "everybody", verb, resource, "", ns); err != nil || !allowed {
 				return fmt.Errorf("%s %s: %w", verb, resource, err)
 			}
@@ -144,22 +149,27 @@ func TestRolesAllowThisAndNothingElse(t *testing.T) {
 	// Readers may read ChartSnapshots; no user may write snapshots. ResourceSnapshots have content that readers may not see.
 	views := map[string][]string{
 		"chartsnapshots": nil, "envelopes": nil, "approvals": nil, "notifications": nil, "checks": nil,
-		"checktargets": nil,
+		"checktargets": nil, "shipyards": nil, "sequenceruns": nil,
 	}
 	edits := map[string][]string{
 		"applications": {"create", "update", "patch", "delete", "deletecollection"}, "releases": {"update", "patch", "delete"},
-		"chartsnapshots": nil, "approvals": nil,
+		"chartsnapshots": nil, "approvals": {"create", "delete"}, "shipyards": nil,
+		"sequenceruns":  {"create", "update", "patch", "delete"},
 		"envelopes":     {"create", "update", "patch", "delete", "deletecollection"},
 		"notifications": {"create", "update", "patch", "delete", "deletecollection"},
 		"checks":        {"create", "update", "patch", "delete", "deletecollection"}, "checktargets": nil,
 	}
+	admins := maps.Clone(edits)
+	admins["shipyards"] = []string{"create", "update", "patch", "delete", "deletecollection", "promote"}
 	for role, more := range map[string]map[string][]string{
-		viewRole: views, editRole: edits, adminRole: edits,
+		viewRole: views, editRole: edits, adminRole: admins,
 		sreRole: {
 			"rolloutblocks": {"create", "update", "patch", "delete", "override"}, "releases": {"skip"}, "approvals": nil, "notifications": nil,
-			"checks": nil, "checktargets": nil, "envelopes": nil, "resourcesnapshots": nil,
+			"checks": nil, "checktargets": nil, "envelopes": nil, "resourcesnapshots": nil, "shipyards": {"override"},
+			"sequenceruns": nil,
 		},
-		approverRole: {"releases": {"approve"}, "approvals": {"create", "delete"}, "checks": nil, "checktargets": nil},
+		approverRole: {"releases": {"approve"}, "approvals": {"create", "delete"}, "checks": nil, "checktargets": nil,
+			"shipyards": {"approve"}, "sequenceruns": nil},
 	} {
 		t.Run(role, func(t *testing.T) {
 			local, global := "local-"+role, "global-"+role
@@ -190,9 +200,38 @@ func TestRolesAllowThisAndNothingElse(t *testing.T) {
 	}
 }
 
+// TestRolesOfDeliveries: promoters start runs, and the account of a Shipyard writes what runs write.
+func TestRolesOfDeliveries(t *testing.T) {
+	ns := namespace(t)
+	read := []string{"get", "list", "watch"}
+	for role, want := range map[string]map[string][]string{
+		promoterRole: {
+			"applications": read, "releases": read, "rolloutblocks": read, "approvals": read,
+			"shipyards":    slices.Concat(read, []string{"promote"}),
+			"sequenceruns": slices.Concat(read, []string{"create", "update", "patch", "delete"}),
+		},
+		runnerRole: {"applications": {"get", "patch"}, "releases": {"get", "patch", "delete"}},
+	} {
+		t.Run(role, func(t *testing.T) {
+			bind(t, ns, person("with-"+role), role)
+			env.Eventually(t, "RBAC to know the binding", func(ctx context.Context) error {
+				if allowed, err := permitted(ctx, "with-"+role, "get", "applications", "", ns); err != nil || !allowed {
+					return fmt.Errorf("it is not known: %w", err)
+				}
+				return nil
+			})
+			if diff := cmp.Diff(want, granted(t, "with-"+role, ns)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // Roles for people name no kinds but Shipper's: they must not extend what `view` and `edit` of Kubernetes grant elsewhere.
 func TestRolesSpeakOfShippersKindsOnly(t *testing.T) {
-	for _, name := range []string{"shipper:view", "shipper:view-clusters", "shipper:edit", sreRole} {
+	for _, name := range []string{
+		"shipper:view", "shipper:view-clusters", "shipper:edit", "shipper:shipyard-admin", sreRole, approverRole, promoterRole, runnerRole,
+	} {
 		role := &rbacv1.ClusterRole{}
 		if err := admin.Get(t.Context(), types.NamespacedName{Name: name}, role); err != nil {
 			t.Fatal(err)

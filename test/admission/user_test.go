@@ -73,7 +73,7 @@ func (u *user) warnings() []string {
 // grant grants a user a verb on a resource of Shipper's.
 func grant(t *testing.T, name, verb, resource string) {
 	t.Helper()
-	id := strings.NewReplacer(":", "-", " ", "-").Replace(fmt.Sprintf("test-%s-%s-%s", name, verb, resource))
+	id := strings.NewReplacer(":", "-", " ", "-", "/", "-").Replace(fmt.Sprintf("test-%s-%s-%s", name, verb, resource))
 	create(t, admin,
 		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: id}, Rules: []rbacv1.PolicyRule{{
 			APIGroups: []string{shipper.GroupName}, Resources: []string{resource}, Verbs: []string{verb},

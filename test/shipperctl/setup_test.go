@@ -51,9 +51,13 @@ Creating a RoleBinding called shipper:management-cluster... done
 Creating a ClusterRole called shipper:view... done
 Creating a ClusterRole called shipper:view-clusters... done
 Creating a ClusterRole called shipper:edit... done
+Creating a ClusterRole called shipper:shipyard-admin... done
 Creating a ClusterRole called shipper-namespace-reader... done
 Creating a ClusterRole called shipper-values-keeper... done
 Creating a ClusterRole called shipper-selector... done
+Creating a ClusterRole called shipper-runner-impersonator... done
+Creating a ClusterRole called shipper:runner... done
+Creating a ClusterRole called shipper:promoter... done
 Creating a ClusterRole called shipper:sre... done
 Creating a ClusterRole called shipper:approver... done
 Creating a Role called shipper:global-blocks... done
@@ -72,6 +76,8 @@ Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... don
 Creating a ValidatingAdmissionPolicyBinding called envelopes.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called secrets.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicy called sequenceruns.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicyBinding called sequenceruns.shipper.booking.com... done
 Creating a PriorityLevelConfiguration called shipper... done
 Creating a FlowSchema called shipper... done
 Creating a FlowSchema called shipper-access-reviews... done
@@ -110,9 +116,13 @@ Creating a RoleBinding called shipper:management-cluster... already exists. Skip
 Creating a ClusterRole called shipper:view... already exists. Skipping
 Creating a ClusterRole called shipper:view-clusters... already exists. Skipping
 Creating a ClusterRole called shipper:edit... already exists. Skipping
+Creating a ClusterRole called shipper:shipyard-admin... already exists. Skipping
 Creating a ClusterRole called shipper-namespace-reader... already exists. Skipping
 Creating a ClusterRole called shipper-values-keeper... already exists. Skipping
 Creating a ClusterRole called shipper-selector... already exists. Skipping
+Creating a ClusterRole called shipper-runner-impersonator... already exists. Skipping
+Creating a ClusterRole called shipper:runner... already exists. Skipping
+Creating a ClusterRole called shipper:promoter... already exists. Skipping
 Creating a ClusterRole called shipper:sre... already exists. Skipping
 Creating a ClusterRole called shipper:approver... already exists. Skipping
 Creating a Role called shipper:global-blocks... already exists. Skipping
@@ -131,6 +141,8 @@ Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... alr
 Creating a ValidatingAdmissionPolicyBinding called envelopes.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called secrets.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicy called sequenceruns.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called sequenceruns.shipper.booking.com... already exists. Skipping
 Creating a PriorityLevelConfiguration called shipper... already exists. Skipping
 Creating a FlowSchema called shipper... already exists. Skipping
 Creating a FlowSchema called shipper-access-reviews... already exists. Skipping
@@ -203,9 +215,13 @@ Creating a RoleBinding called shipper:management-cluster... already exists. Skip
 Creating a ClusterRole called shipper:view... already exists. Skipping
 Creating a ClusterRole called shipper:view-clusters... already exists. Skipping
 Creating a ClusterRole called shipper:edit... already exists. Skipping
+Creating a ClusterRole called shipper:shipyard-admin... already exists. Skipping
 Creating a ClusterRole called shipper-namespace-reader... already exists. Skipping
 Creating a ClusterRole called shipper-values-keeper... already exists. Skipping
 Creating a ClusterRole called shipper-selector... already exists. Skipping
+Creating a ClusterRole called shipper-runner-impersonator... already exists. Skipping
+Creating a ClusterRole called shipper:runner... already exists. Skipping
+Creating a ClusterRole called shipper:promoter... already exists. Skipping
 Creating a ClusterRole called shipper:sre... already exists. Skipping
 Creating a ClusterRole called shipper:approver... already exists. Skipping
 Creating a Role called shipper:global-blocks... already exists. Skipping
@@ -224,6 +240,8 @@ Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... alr
 Creating a ValidatingAdmissionPolicyBinding called envelopes.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called secrets.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicy called sequenceruns.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called sequenceruns.shipper.booking.com... already exists. Skipping
 Creating a PriorityLevelConfiguration called shipper... already exists. Skipping
 Creating a FlowSchema called shipper... already exists. Skipping
 Creating a FlowSchema called shipper-access-reviews... already exists. Skipping

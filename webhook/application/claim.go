@@ -22,8 +22,8 @@ import (
 
 var claimPath = field.NewPath("metadata", "annotations").Key(shipper.AppRunAnnotation)
 
-// claimant is the run that a write claims, if the ServiceAccount that writes for this run sends it; nil if another user does. A run that may
-// not write the Application now is refused.
+// claimant is the run that a write claims, if the ServiceAccount that writes for this run sends it; nil if another user does. A run that
+// may not write the Application now is refused.
 func (w *Webhook) claimant(ctx context.Context, req *admission.Request, app *shipper.Application) (*shipper.SequenceRun, error) {
 	text := app.Annotations[shipper.AppRunAnnotation]
 	var claim shipper.RunClaim
@@ -104,8 +104,8 @@ func (w *Webhook) dropClaim(ctx context.Context, req *admission.Request, app, ol
 	return nil
 }
 
-// validateClaim refuses a claim by another user than the runner of the run, and a template with another chart than that of the run: it is what
-// was approved.
+// validateClaim refuses a claim by another user than the runner of the run, and a template with another chart than that of the run, which
+// is what was approved.
 func (w *Webhook) validateClaim(
 	ctx context.Context, req *admission.Request, app, old *shipper.Application, specChanged bool,
 ) error {

@@ -110,8 +110,8 @@ func TestApprovalsOfRuns(t *testing.T) {
 		"a refusal by who has approved":         {"ann", delivery(), ofRun("web-1", "", refusing), "", ""},
 		"a refusal by who asked":                {"cay", delivery(), ofRun("web-1", "", refusing), "", ""},
 		"by a user with the right on another stage": {
-			"dev", delivery(), ofRun("web-1", ""), response.Forbidden, `user "dev" may not approve runs in stage production of shipyard shop: the verb ` +
-				"approve on shipyards/production or shipyards of shipper.booking.com, name shop, in namespace default is needed",
+			"dev", delivery(), ofRun("web-1", ""), response.Forbidden, `user "dev" may not approve runs in stage production of shipyard shop: ` +
+				"the verb approve on shipyards/production or shipyards of shipper.booking.com, name shop, in namespace default is needed",
 		},
 		"by who asked": {
 			"cay", delivery(), ofRun("web-1", ""), response.Forbidden, `user "cay" has asked for run web-1: another user has to approve it`,

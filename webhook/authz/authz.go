@@ -85,6 +85,14 @@ func StageRemedy(verb string, shipyard types.NamespacedName, stage string) strin
 		shipper.GroupName, shipyard.Name, shipyard.Namespace)
 }
 
+// ServiceAccount is a ServiceAccount as the API server knows it.
+func ServiceAccount(namespace, name string) authenticationv1.UserInfo {
+	return authenticationv1.UserInfo{
+		Username: "system:serviceaccount:" + namespace + ":" + name,
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+	}
+}
+
 // RetryAfter is the retry hint when the API server could not say what a user may do.
 const RetryAfter = time.Second
 

@@ -67,8 +67,8 @@ func validate(run *shipper.SequenceRun, of *shipper.ShipyardSpec) field.ErrorLis
 	return errs
 }
 
-// judge refuses a run beyond the bounds, or of a version that lacks what its stage requires. It returns what the run skips. before is the run
-// that it follows from, which the cache may not have as finished yet.
+// judge refuses a run beyond the bounds, or of a version that lacks what its stage requires. It returns what the run skips. before is the
+// run that it follows from, which the cache may not have as finished yet.
 func (w *Webhook) judge(
 	ctx context.Context, run *shipper.SequenceRun, yard *shipper.Shipyard, before *shipper.SequenceRun,
 ) (skipped []string, err error) {

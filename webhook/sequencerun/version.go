@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -23,8 +22,8 @@ import (
 // versionPath is the path of the version that a user asks for.
 var versionPath = specPath.Child("data").Key(shipyard.TaskDeployment).Child("version")
 
-// resolve writes the version that a run deploys: what data.deployment.version, or else the constraint of the stage's Application, stands for
-// now. The chart is that of the Application.
+// resolve writes the version that a run deploys: what data.deployment.version, or else the constraint of the stage's Application, stands
+// for now. The chart is that of the Application.
 func (w *Webhook) resolve(ctx context.Context, a *response.Response, run *shipper.SequenceRun, yard *shipper.Shipyard) error {
 	stage := shipyard.OfStage(run.Spec.Snapshot, run.Spec.Stage)
 	key := shipyard.ApplicationKey(run.Namespace, stage, yard.Name, run.Spec.Service)
@@ -76,7 +75,8 @@ func askedVersion(run *shipper.SequenceRun) (string, error) {
 	}
 	text, isText := value.(string)
 	if !isText || text == "" {
-		return "", response.Invalidate(kind, run.Name, field.ErrorList{field.Invalid(versionPath, value, `must be a text such as "1.4.2" or "~1.4"`)})
+		problem := field.Invalid(versionPath, value, `must be a text such as "1.4.2" or "~1.4"`)
+		return "", response.Invalidate(kind, run.Name, field.ErrorList{problem})
 	}
 	return text, nil
 }
@@ -96,13 +96,13 @@ func constraint(app *shipper.Application) string {
 // Shipyard, what Applications others have.
 func (w *Webhook) permitRunner(ctx context.Context, run *shipper.SequenceRun, key types.NamespacedName) error {
 	account := run.Spec.Snapshot.ServiceAccountName
-	allowed, err := w.Authz.Allowed(ctx, runner(run.Namespace, account), "patch", "applications", key)
+	allowed, err := w.Authz.Allowed(ctx, authz.ServiceAccount(run.Namespace, account), "patch", "applications", key)
 	switch {
 	case err != nil:
 		return response.Later(err.Error(), authz.RetryAfter)
 	case !allowed:
-		return response.Forbid(resource, run.Name, fmt.Sprintf("ServiceAccount %s/%s, with whose rights runs of shipyard %s write, may not patch "+
-			"applications/%s in %s: who owns that namespace allows it by: kubectl create rolebinding runner-%s --clusterrole=%s "+
+		return response.Forbid(resource, run.Name, fmt.Sprintf("ServiceAccount %s/%s, with whose rights runs of shipyard %s write, may not "+
+			"patch applications/%s in %s: who owns that namespace allows it by: kubectl create rolebinding runner-%s --clusterrole=%s "+
 			"--serviceaccount=%s:%s -n %s", run.Namespace, account, run.Spec.Shipyard, key.Name, key.Namespace, run.Namespace, runnerRole,
 			run.Namespace, account, key.Namespace))
 	}
@@ -111,14 +111,6 @@ func (w *Webhook) permitRunner(ctx context.Context, run *shipper.SequenceRun, ke
 
 // runnerRole is the ClusterRole with what runs write.
 const runnerRole = "shipper:runner"
-
-// runner is a ServiceAccount as the API server knows it.
-func runner(namespace, account string) authenticationv1.UserInfo {
-	return authenticationv1.UserInfo{
-		Username: "system:serviceaccount:" + namespace + ":" + account,
-		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
-	}
-}
 
 // unresolved admits an exact version that could not be looked up, and refuses constraints.
 func unresolved(a *response.Response, run string, want shipper.Chart, err error) error {

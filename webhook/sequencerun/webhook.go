@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sequencerun validates runs of Shipyards: it writes into a run who started it, what it delivers and the Shipyard as it is then, and
-// refuses users without the right, versions that lack what a stage requires, and changes but hold and abort.
+// Package sequencerun validates runs of Shipyards: it writes into a run who started it, what it delivers and the Shipyard as it is then,
+// and refuses users without the right, versions that lack what a stage requires, and changes but hold and abort.
 package sequencerun
 
 import (

@@ -242,7 +242,8 @@ func TestRunsByUsers(t *testing.T) {
 		"by a user with the right on the stage":    {user: "bob", run: run()},
 		"by a user with the right on another stage": {
 			user: "bob", run: run(in("production")), decision: response.Forbidden,
-			message: `user "bob" may not start runs in stage production of shipyard shop: the verb promote on shipyards/production or shipyards of ` +
+			message: `user "bob" may not start runs in stage production of shipyard shop: the verb promote on ` +
+				`shipyards/production or shipyards of ` +
 				"shipper.booking.com, name shop, in namespace shop is needed",
 		},
 		"of a Shipyard that is not there": {
@@ -259,13 +260,15 @@ func TestRunsByUsers(t *testing.T) {
 		},
 		"of an Application that is not there": {
 			user: "ann", run: run(in("production"), func(r *shipper.SequenceRun) { r.Spec.Service = "api" }), decision: response.Forbidden,
-			message: "ServiceAccount shop/shipper-runner, with whose rights runs of shipyard shop write, may not patch applications/api in shop-prod: " +
+			message: "ServiceAccount shop/shipper-runner, with whose rights runs of shipyard shop write, may not patch " +
+				"applications/api in shop-prod: " +
 				"who owns that namespace allows it by: kubectl create rolebinding runner-shop --clusterrole=shipper:runner " +
 				"--serviceaccount=shop:shipper-runner -n shop-prod",
 		},
 		"of an Application without a chart": {
 			user: "ann", run: run(func(r *shipper.SequenceRun) { r.Spec.Service = "api" }), decision: response.Invalid,
-			message: invalid + `spec.service: Invalid value: "api": Application shop/api-staging has no chart of a repository: a deployment has no ` +
+			message: invalid + `spec.service: Invalid value: "api": Application shop/api-staging has no chart of a ` +
+				`repository: a deployment has no ` +
 				"version to write into it",
 		},
 		"of a version that is not there": {
@@ -297,7 +300,8 @@ func TestRunsByUsers(t *testing.T) {
 		"of a version that has passed": {user: "cay", run: run(in("production"), asking("1.4.2")), known: []client.Object{passed}},
 		"of a version that has failed": {
 			user: "cay", run: run(in("production"), asking("1.4.2")), known: []client.Object{failed}, decision: response.Forbidden,
-			message: strings.Replace(requires, "1.4.1", "1.4.2", 1) + "no version has; to run it all the same, set spec.skipRequires with a reason " +
+			message: strings.Replace(requires, "1.4.1", "1.4.2", 1) + "no version has; to run it all the same, set " +
+				"spec.skipRequires with a reason " +
 				"(the verb override on shipyards/production or shipyards of shipper.booking.com, name shop, in namespace shop is needed)",
 		},
 		"that skips what is required": {user: "ann", run: run(in("production"), skipping)},
@@ -312,11 +316,13 @@ func TestRunsByUsers(t *testing.T) {
 		},
 		"that repeats one that passed": {
 			user: "bob", run: run(retrying("old", "")), known: []client.Object{passed}, decision: response.Invalid,
-			message: invalid + `spec.retryOf.run: Invalid value: "old": has passed: name in from the task to do again, or create a run without retryOf`,
+			message: invalid + `spec.retryOf.run: Invalid value: "old": has passed: name in from the task to do again, or ` +
+				`create a run without retryOf`,
 		},
 		"that repeats from a task that is not there": {
 			user: "bob", run: run(retrying("old", "test#3")), known: []client.Object{failed}, decision: response.Invalid,
-			message: invalid + `spec.retryOf.from: Invalid value: "test#3": is no task of sequence delivery in stage staging; the second of a name ` +
+			message: invalid + `spec.retryOf.from: Invalid value: "test#3": is no task of sequence delivery in stage ` +
+				`staging; the second of a name ` +
 				"is NAME#2",
 		},
 		"that repeats one under way": {
@@ -495,7 +501,8 @@ func TestFollowUpsFollow(t *testing.T) {
 		},
 		"one in another stage": {
 			edit: func(r *shipper.SequenceRun) { r.Spec.Stage = "staging" }, decision: response.Invalid,
-			message: `spec.triggeredBy: Invalid value: "staging.delivery.finished": run old does not trigger sequence delivery in stage staging by ` +
+			message: `spec.triggeredBy: Invalid value: "staging.delivery.finished": run old does not trigger sequence ` +
+				`delivery in stage staging by ` +
 				"this event as run " + name,
 		},
 		"one of another version": {
@@ -556,11 +563,13 @@ func TestOnlyHoldAndAbortChange(t *testing.T) {
 		decision response.Decision
 		message  string
 	}{
-		"held by any user":             {"dev", stored(held), stored(), "", ""},
-		"aborted by any user":          {"dev", stored(aborted), stored(), "", ""},
-		"held for another reason":      {"dev", stored(held, func(r *shipper.SequenceRun) { r.Spec.Hold = "x" }), stored(held), "", ""},
-		"let go on by one who may":     {"bob", stored(), stored(held), "", ""},
-		"let go on by one who may not": {"dev", stored(), stored(held), response.Forbidden, `user "dev" may not let held runs go on in stage staging of shipyard shop` + right},
+		"held by any user":         {"dev", stored(held), stored(), "", ""},
+		"aborted by any user":      {"dev", stored(aborted), stored(), "", ""},
+		"held for another reason":  {"dev", stored(held, func(r *shipper.SequenceRun) { r.Spec.Hold = "x" }), stored(held), "", ""},
+		"let go on by one who may": {"bob", stored(), stored(held), "", ""},
+		"let go on by one who may not": {
+			"dev", stored(), stored(held), response.Forbidden, `user "dev" may not let held runs go on in stage staging of shipyard shop` + right,
+		},
 		"of another version": {
 			"ann", stored(func(r *shipper.SequenceRun) { r.Spec.Version.Version = "2" }), stored(), response.Invalid,
 			only + "spec: Forbidden: only hold and abort can be changed: create another run, with retryOf to repeat this one",

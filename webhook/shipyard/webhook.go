@@ -45,6 +45,8 @@ type State interface {
 type Webhook struct {
 	State State
 	Authz authz.Authorizer
+	// Reconciler is the user name of Shipper's reconciler, which acts as the ServiceAccount of a Shipyard.
+	Reconciler string
 }
 
 // Validate validates a Shipyard before it is stored or deleted.
@@ -56,6 +58,7 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	if req.Operation == admissionv1.Delete {
 		return w.validateDelete(req, old)
 	}
+	now.Namespace = req.Namespace
 	if old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec) {
 		return nil
 	}
@@ -73,22 +76,42 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 		a.Warn("%s", warning)
 	}
 	w.warnOfShared(a, now)
+	return w.warnOfRunner(ctx, a, now)
+}
+
+// impersonate is the right to act as the ServiceAccount that runs write with.
+func impersonate(now *shipper.Shipyard) authz.Action {
+	return authz.Action{
+		Verb: "impersonate", Resource: "serviceaccounts", Namespace: now.Namespace, Name: shipyard.Snapshot(now).ServiceAccountName,
+	}
+}
+
+// warnOfRunner warns that Shipper may not act as the ServiceAccount that runs write with.
+func (w *Webhook) warnOfRunner(ctx context.Context, a *response.Response, now *shipper.Shipyard) error {
+	needs := impersonate(now)
+	namespace, name, _ := strings.Cut(strings.TrimPrefix(w.Reconciler, "system:serviceaccount:"), ":")
+	lent, err := w.Authz.May(ctx, authz.ServiceAccount(namespace, name), needs)
+	if err != nil {
+		return response.Later(err.Error(), authz.RetryAfter)
+	}
+	if !lent {
+		a.Warn("ServiceAccount %s is not lent to Shipper, and runs fail until it is: kubectl create rolebinding lend-to-shipper -n %s "+
+			"--clusterrole=shipper-runner-impersonator --serviceaccount=%s:%s", needs.Name, now.Namespace, namespace, name)
+	}
 	return nil
 }
 
 // permitRunner refuses an author who may not act as the ServiceAccount that runs write with: otherwise a Shipyard would lend its rights.
 func (w *Webhook) permitRunner(ctx context.Context, req *admission.Request, now *shipper.Shipyard) error {
 	account := shipyard.Snapshot(now).ServiceAccountName
-	allowed, err := w.Authz.May(ctx, req.UserInfo, authz.Action{
-		Verb: "impersonate", Resource: "serviceaccounts", Namespace: req.Namespace, Name: account,
-	})
+	allowed, err := w.Authz.May(ctx, req.UserInfo, impersonate(now))
 	switch {
 	case err != nil:
 		return response.Later(err.Error(), authz.RetryAfter)
 	case !allowed:
-		return response.Forbid(resource, now.Name, fmt.Sprintf("user %q may not impersonate serviceaccounts/%s in %s, as which runs of Shipyard %s "+
-			"write: ask who owns the namespace for: kubectl create role %s -n %s --verb=impersonate --resource=serviceaccounts --resource-name=%s, "+
-			"and a rolebinding to it", req.UserInfo.Username, account, req.Namespace, now.Name, account, req.Namespace, account))
+		return response.Forbid(resource, now.Name, fmt.Sprintf("user %q may not impersonate serviceaccounts/%s in %s, as which runs of "+
+			"Shipyard %s write: ask who owns the namespace for: kubectl create role %s -n %s --verb=impersonate --resource=serviceaccounts "+
+			"--resource-name=%s, and a rolebinding to it", req.UserInfo.Username, account, req.Namespace, now.Name, account, req.Namespace, account))
 	}
 	return nil
 }
@@ -112,7 +135,7 @@ func (w *Webhook) validateDelete(req *admission.Request, old *shipper.Shipyard) 
 		return nil
 	}
 	slices.Sort(names)
-	return response.Forbid(resource, old.Name, fmt.Sprintf("%s under way: abort them first, or keep the runs by --cascade=orphan", subject(names)))
+	return response.Forbid(resource, old.Name, subject(names)+" under way: abort them first, or keep the runs by --cascade=orphan")
 }
 
 // subject names runs in the sentence that they are under way.

@@ -49,7 +49,7 @@ func run(name string, finished bool) *shipper.SequenceRun {
 func webhook(t *testing.T, rights *ask.Rights, known ...client.Object) *shipyard.Webhook {
 	t.Helper()
 	w := ask.Know(t, rights, known...)
-	return &shipyard.Webhook{State: w.State, Authz: rights}
+	return &shipyard.Webhook{State: w.State, Authz: rights, Reconciler: ask.Reconciler}
 }
 
 func unused(yard *shipper.Shipyard) { yard.Spec.Stages[1].Sequences[0].TriggeredOn = nil }
@@ -63,7 +63,10 @@ func longName(yard *shipper.Shipyard) {
 }
 
 func TestShipyardsAreValidated(t *testing.T) {
-	const lent = "dev impersonate serviceaccounts shop/shipper-runner"
+	const (
+		author = "dev impersonate serviceaccounts shop/shipper-runner"
+		lent   = ask.Reconciler + " impersonate serviceaccounts shop/shipper-runner"
+	)
 	edited := func(yard *shipper.Shipyard) { yard.Labels = map[string]string{"a": "b"} }
 	elsewhere := shop(func(yard *shipper.Shipyard) { yard.Namespace, yard.Name = "other", "second" })
 	for sentence, tc := range map[string]struct {
@@ -73,15 +76,22 @@ func TestShipyardsAreValidated(t *testing.T) {
 		message  string
 		warnings []string
 	}{
-		"one that can be run": {rights: ask.Grant(lent), req: ask.Create("dev", shop())},
+		"one that can be run": {rights: ask.Grant(author, lent), req: ask.Create("dev", shop())},
+		"one whose runner is not lent": {
+			rights: ask.Grant(author), req: ask.Create("dev", shop()), warnings: []string{
+				"ServiceAccount shipper-runner is not lent to Shipper, and runs fail until it is: kubectl create rolebinding lend-to-shipper -n shop " +
+					"--clusterrole=shipper-runner-impersonator --serviceaccount=shipper-system:shipper-mgmt-cluster",
+			},
+		},
 		"by a user who may not act as the runner": {
 			rights: ask.Grant(), req: ask.Create("dev", shop()), decision: response.Forbidden,
-			message: `user "dev" may not impersonate serviceaccounts/shipper-runner in shop, as which runs of Shipyard shop write: ask who owns the ` +
+			message: `user "dev" may not impersonate serviceaccounts/shipper-runner in shop, as which runs of Shipyard shop ` +
+				`write: ask who owns the ` +
 				"namespace for: kubectl create role shipper-runner -n shop --verb=impersonate --resource=serviceaccounts " +
 				"--resource-name=shipper-runner, and a rolebinding to it",
 		},
 		"with a runner that the user may not act as": {
-			rights: ask.Grant(lent), req: ask.Update("dev", shop(otherRunner), shop()), decision: response.Forbidden,
+			rights: ask.Grant(author, lent), req: ask.Update("dev", shop(otherRunner), shop()), decision: response.Forbidden,
 			message: `user "dev" may not impersonate serviceaccounts/deployer in shop, as which runs of Shipyard shop write: ask who owns the ` +
 				"namespace for: kubectl create role deployer -n shop --verb=impersonate --resource=serviceaccounts " +
 				"--resource-name=deployer, and a rolebinding to it",
@@ -91,17 +101,18 @@ func TestShipyardsAreValidated(t *testing.T) {
 			rights: &ask.Rights{Err: errAway}, req: ask.Create("dev", shop()), decision: response.Unavailable, message: "away",
 		},
 		"with a sequence without tasks": {
-			rights: ask.Grant(lent), req: ask.Create("dev", shop(empty)), decision: response.Invalid,
-			message: `Shipyard.shipper.booking.com "shop" is invalid: spec.stages[0].sequences[0].tasks: Required value: sequence delivery has no tasks`,
+			rights: ask.Grant(author, lent), req: ask.Create("dev", shop(empty)), decision: response.Invalid,
+			message: `Shipyard.shipper.booking.com "shop" is invalid: spec.stages[0].sequences[0].tasks: Required value: ` +
+				`sequence delivery has no tasks`,
 		},
 		"with a name that is no label": {
-			rights: ask.Grant(lent), req: ask.Create("dev", shop(longName)), decision: response.Invalid,
+			rights: ask.Grant(author, lent), req: ask.Create("dev", shop(longName)), decision: response.Invalid,
 			message: `Shipyard.shipper.booking.com "a234567890123456789012345678901234567890123456789012345678901234" is invalid: metadata.name: ` +
 				`Invalid value: "a234567890123456789012345678901234567890123456789012345678901234": is a label of all its runs: must be no more ` +
 				"than 63 bytes",
 		},
 		"with a stage that nothing starts": {
-			rights: ask.Grant(lent), req: ask.Create("dev", shop(unused)),
+			rights: ask.Grant(author, lent), req: ask.Create("dev", shop(unused)),
 			warnings: []string{"stages[1]: no event starts a run in stage production: it is started by hand"},
 		},
 	} {
@@ -114,7 +125,7 @@ func TestShipyardsAreValidated(t *testing.T) {
 		})
 	}
 	a := &response.Response{}
-	if err := webhook(t, ask.Grant(lent), elsewhere).Validate(t.Context(), ask.Create("dev", shop()), a); err != nil {
+	if err := webhook(t, ask.Grant(author, lent), elsewhere).Validate(t.Context(), ask.Create("dev", shop()), a); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
@@ -138,12 +149,14 @@ func TestShipyardsWithRunsUnderWayAreKept(t *testing.T) {
 		options string
 		message string
 	}{
-		"without runs":                      {nil, "", ""},
-		"with finished runs":                {[]client.Object{run("a", true)}, "", ""},
-		"with one under way":                {[]client.Object{run("a", true), run("b", false)}, "", "run b is under way" + keep},
-		"with two under way":                {[]client.Object{run("c", false), run("b", false)}, `{}`, "runs b, c are under way" + keep},
-		"with one that is to stay":          {[]client.Object{run("b", false)}, `{"propagationPolicy":"Orphan"}`, ""},
-		"with one that is to be deleted":    {[]client.Object{run("b", false)}, `{"propagationPolicy":"Foreground"}`, "run b is under way" + keep},
+		"without runs":             {nil, "", ""},
+		"with finished runs":       {[]client.Object{run("a", true)}, "", ""},
+		"with one under way":       {[]client.Object{run("a", true), run("b", false)}, "", "run b is under way" + keep},
+		"with two under way":       {[]client.Object{run("c", false), run("b", false)}, `{}`, "runs b, c are under way" + keep},
+		"with one that is to stay": {[]client.Object{run("b", false)}, `{"propagationPolicy":"Orphan"}`, ""},
+		"with one that is to be deleted": {
+			[]client.Object{run("b", false)}, `{"propagationPolicy":"Foreground"}`, "run b is under way" + keep,
+		},
 		"in a namespace that is going away": {[]client.Object{run("b", false), going}, "", ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package state holds the objects that the webhook reads without a request to the API server: RolloutBlocks, Releases,
-// Clusters, Checks, Shipyards and their runs, and the metadata of Applications and namespaces, cached by watches and indexed so that no review scans them.
+// Clusters, Checks, Shipyards and their runs, and the metadata of Applications and namespaces, cached by watches and indexed so that no
+// review scans them.
 package state
 
 import (

@@ -58,7 +58,8 @@ type SequenceRunSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
 	Service string `json:"service,omitempty"`
 
-	// data that the first task gets, at most 256 KiB. project, stage, service, status, result, message, labels and earlier are reserved.
+	// data that the first task gets, at most 256 KiB. data.deployment.version is the version of the chart that is delivered, or a constraint.
+	// Absent: the constraint of the Application of the stage, which may be the version that it has. project, stage, service, status, result, message, labels and earlier are reserved.
 	// +optional
 	// +mapType=atomic
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
@@ -111,13 +112,14 @@ type SequenceRunSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
 	TriggeredBy *RunTrigger `json:"triggeredBy,omitempty"`
 
-	// context is the UID of the first run of a delivery; all runs that follow from it have the same. Written by Shipper: leave it out.
+	// context identifies a delivery: all runs that follow from one, or repeat one, have the same. Written by Shipper: leave it out.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
 	Context string `json:"context,omitempty"`
 
-	// version is what is delivered, resolved at admission. Written by Shipper: leave it out.
+	// version is what is delivered: that of data.deployment.version for the chart of the stage's Application, resolved at admission. Absent if
+	// the sequence has no task deployment. Written by Shipper: leave it out.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
 	Version RunVersion `json:"version,omitzero"`
@@ -128,7 +130,8 @@ type SequenceRunSpec struct {
 	Snapshot *ShipyardSnapshot `json:"snapshot,omitempty"`
 }
 
-// RetryOf names a run that is repeated.
+// RetryOf names a run that is repeated: it has finished, and not passed unless from is given. The new run has its stage, sequence, service,
+// data, labels, context, version and snapshot.
 type RetryOf struct {
 	// run is its name.
 	// +kubebuilder:validation:MinLength=1

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/test/env"
+)
+
+// delivery is a Shipyard in a namespace with the Application of its stage, and runs that ann has started: one waits for approval, one
+// deploys.
+type delivery struct {
+	ns                 string
+	yard               *shipper.Shipyard
+	app                *shipper.Application
+	waiting, deploying *shipper.SequenceRun
+}
+
+// deliver starts the runs. ann may start them, bob and ann may approve, and eve may do both, in another stage alone.
+func deliver(t *testing.T) delivery {
+	t.Helper()
+	d := delivery{ns: namespace(t)}
+	lend(t, d.ns)
+	d.app = application(d.ns, startRepository(t, "0.0.1", "0.0.2"), func(app *shipper.Application) { app.Name = "web-staging" })
+	create(t, as(t, "dev"), d.app)
+	tasks := []shipper.Task{{Name: "approval"}, {Name: "deployment"}}
+	d.yard = &shipper.Shipyard{ObjectMeta: metav1.ObjectMeta{Namespace: d.ns, Name: "shop"}, Spec: shipper.ShipyardSpec{
+		Stages: []shipper.Stage{
+			{Name: "staging", Sequences: []shipper.Sequence{{Name: "delivery", Tasks: tasks}}},
+			{Name: "checks", Sequences: []shipper.Sequence{{Name: "delivery", Tasks: tasks[:1]}}},
+		},
+	}}
+	create(t, admin, d.yard)
+	grant(t, "ann", "promote", "shipyards/staging")
+	grant(t, "ann", "approve", "shipyards/staging")
+	grant(t, "bob", "approve", "shipyards")
+	grant(t, "eve", "promote", "shipyards/checks")
+	grant(t, "eve", "approve", "shipyards/checks")
+	env.Eventually(t, "RBAC to grant these rights", func(ctx context.Context) error {
+		for user, resource := range map[string]string{"ann": "staging", "bob": "", "eve": "checks"} {
+			if allowed, err := permitted(ctx, user, "approve", "shipyards", resource, d.ns); err != nil || !allowed {
+				return fmt.Errorf("%s may not approve: %w", user, err)
+			}
+		}
+		if allowed, err := permitted(ctx, d.account(d.ns), "patch", "applications", "", d.ns); err != nil || !allowed {
+			return fmt.Errorf("the runner may not patch: %w", err)
+		}
+		return nil
+	})
+	d.waiting, d.deploying = d.run("waiting"), d.run("deploying")
+	create(t, as(t, "ann"), d.waiting, d.deploying)
+	d.report(t, d.waiting, shipper.TaskStatus{Name: "approval", Ordinal: 1, State: shipper.TaskWaiting, EventID: "e1"})
+	d.report(t, d.deploying, shipper.TaskStatus{Name: "approval", Ordinal: 1, State: shipper.TaskFinished},
+		shipper.TaskStatus{Name: "deployment", Ordinal: 1, State: shipper.TaskTriggered})
+	for _, run := range []*shipper.SequenceRun{d.waiting, d.deploying} {
+		t.Cleanup(func() { // else it could not be deleted
+			run.Status.Conditions = []shipper.Condition{{Type: shipper.RunFinished, Status: "True"}}
+			if err := reconcilerReports(context.Background(), t, run); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return d
+}
+
+// lend lets the runner of a namespace write Applications there.
+func lend(t *testing.T, ns string) {
+	t.Helper()
+	account := rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: ns, Name: shipper.DefaultRunner}
+	bind(t, ns, account, "shipper:runner")
+}
+
+// run is one of stage staging that a user sends.
+func (d delivery) run(name string, edits ...func(*shipper.SequenceRun)) *shipper.SequenceRun {
+	out := &shipper.SequenceRun{ObjectMeta: metav1.ObjectMeta{Namespace: d.ns, Name: name}, Spec: shipper.SequenceRunSpec{
+		Shipyard: "shop", Stage: "staging", Service: "web",
+		Data: shipper.FreeForm{"deployment": map[string]any{"version": "0.0.2"}},
+	}}
+	for _, edit := range edits {
+		edit(out)
+	}
+	return out
+}
+
+// approval is one of the run that waits.
+func (d delivery) approval(edits ...func(*shipper.Approval)) *shipper.Approval {
+	out := &shipper.Approval{
+		ObjectMeta: metav1.ObjectMeta{Namespace: d.ns, GenerateName: "a-"}, Spec: shipper.ApprovalSpec{Run: "waiting"},
+	}
+	for _, edit := range edits {
+		edit(out)
+	}
+	return out
+}
+
+func (d delivery) report(t *testing.T, run *shipper.SequenceRun, tasks ...shipper.TaskStatus) {
+	t.Helper()
+	now := metav1.Now()
+	for i := range tasks {
+		tasks[i].TriggerTime = &now
+	}
+	run.Status.Tasks = tasks
+	if err := reconcilerReports(t.Context(), t, run); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reconcilerReports writes the status of a run as the reconciler.
+func reconcilerReports(ctx context.Context, t *testing.T, run *shipper.SequenceRun) error {
+	text, err := json.Marshal(map[string]any{"status": run.Status})
+	if err != nil {
+		return err
+	}
+	return as(t, reconcilerUser).Status().Patch(ctx, run.DeepCopy(), client.RawPatch(types.MergePatchType, text))
+}
+
+// account is the user name of the account with which runs of a namespace write.
+func (delivery) account(namespace string) string {
+	return "system:serviceaccount:" + namespace + ":" + shipper.DefaultRunner
+}
+
+// runner is that account, with the right to write anything of Shipper's.
+func (d delivery) runner(t *testing.T, namespace string) *user {
+	t.Helper()
+	return inGroups(t, d.account(namespace), "system:serviceaccounts", editors)
+}
+
+// claims writes the template of the Application, and claims it for a run.
+func (d delivery) claims(run *shipper.SequenceRun) func(*user) error {
+	claim := fmt.Sprintf(`{"namespace":%q,"run":%q,"uid":%q}`, d.ns, run.Name, run.UID)
+	return func(u *user) error {
+		app := d.app.DeepCopy()
+		app.Annotations[shipper.AppRunAnnotation], app.Spec.Template.Chart.Version = claim, "0.0.2"
+		return u.Update(context.Background(), app, client.DryRunAll)
+	}
+}
+
+func TestRunsAndApprovalsAreNotForged(t *testing.T) {
+	d, other := deliver(t), namespace(t)
+	creates := func(o client.Object) func(*user) error {
+		return func(u *user) error {
+			return u.Create(t.Context(), o.DeepCopyObject().(client.Object), client.DryRunAll)
+		}
+	}
+	patches := func(o client.Object, text string) func(*user) error {
+		return func(u *user) error {
+			return u.Patch(t.Context(), copyOf(o), client.RawPatch(types.MergePatchType, []byte(text)), client.DryRunAll)
+		}
+	}
+	reports := func(o client.Object) func(*user) error {
+		return func(u *user) error {
+			text := []byte(`{"status":{"result":"pass","observedGeneration":7}}`)
+			return u.Status().Patch(t.Context(), copyOf(o), client.RawPatch(types.MergePatchType, text), client.DryRunAll)
+		}
+	}
+	forged := func(edit func(*shipper.SequenceRun)) func(*user) error { return creates(d.run("another", edit)) }
+	byShipper := refused{422, "Forbidden: is written by Shipper; leave it out"}
+	for sentence, tc := range map[string]struct {
+		user string
+		try  func(*user) error
+		want refused
+	}{
+		"a run by a user who may": {"ann", creates(d.run("another")), refused{}},
+		"a run by a user with the right on another stage": {
+			"eve", creates(d.run("another")), refused{403, `user "eve" may not start runs in stage staging of shipyard shop`},
+		},
+		"a run in the name of another": {
+			"ann", forged(func(r *shipper.SequenceRun) { r.Spec.RequestedBy.Username = "bob" }), byShipper,
+		},
+		"a run that nothing triggered": {
+			"ann", forged(func(r *shipper.SequenceRun) { r.Spec.TriggeredBy = &shipper.RunTrigger{Event: "x", Time: metav1.Now()} }), byShipper,
+		},
+		"a run of another snapshot": {
+			"ann", forged(func(r *shipper.SequenceRun) { r.Spec.Snapshot = d.waiting.Spec.Snapshot }), byShipper,
+		},
+		"a run of Shipper's that follows from none": {
+			reconcilerUser, creates(d.run("another")), refused{422, "spec.triggeredBy.run: Required value: name the run that this one follows from"},
+		},
+		"the result of a run":      {"dev", reports(d.waiting), refused{403, "the status of runs and Shipyards is written by Shipper alone"}},
+		"the status of a Shipyard": {"dev", reports(d.yard), refused{403, "the status of runs and Shipyards is written by Shipper alone"}},
+		"a Shipyard of the runner": {
+			"dev", creates(sibling(d.yard)), refused{403, "may not impersonate serviceaccounts/shipper-runner in " + d.ns},
+		},
+		"another Shipyard while a run is under way": {"dev", func(u *user) error {
+			return u.Delete(t.Context(), copyOf(d.yard), client.DryRunAll)
+		}, refused{403, "runs deploying, waiting are under way: abort them first"}},
+		"no run, while it is under way": {"dev", func(u *user) error {
+			return u.Delete(t.Context(), copyOf(d.waiting), client.DryRunAll)
+		}, refused{403, "run waiting is under way: abort it first"}},
+		"a run held by any user": {"dev", patches(d.waiting, `{"spec":{"hold":"x"}}`), refused{}},
+		"another requester": {
+			"dev", patches(d.waiting, `{"spec":{"requestedBy":{"username":"x"}}}`), refused{422, "only hold and abort can be changed"},
+		},
+		"an approval": {"bob", creates(d.approval()), refused{}},
+		"an approval by who asked": {
+			"ann", creates(d.approval()), refused{403, `user "ann" has asked for run waiting: another user has to approve it`},
+		},
+		"an approval by one who may elsewhere": {
+			"eve", creates(d.approval(func(a *shipper.Approval) {
+				a.Labels = map[string]string{shipper.ShipyardLabel: "shop", shipper.StageLabel: "checks", shipper.RunLabel: "waiting"}
+			})),
+			refused{403, `user "eve" may not approve runs in stage staging of shipyard shop`},
+		},
+		"an approval of a run that deploys": {
+			"bob", creates(d.approval(func(a *shipper.Approval) { a.Spec.Run = "deploying" })),
+			refused{422, "run deploying waits for no approval: task deployment is under way"},
+		},
+		"a claim by the runner": {"runner", d.claims(d.deploying), refused{}},
+		"a claim of a run that waits": {
+			"runner", d.claims(d.waiting), refused{422, "task deployment of run " + d.ns + "/waiting is not under way"},
+		},
+		"a claim by the runner of another namespace": {"other runner", d.claims(d.deploying), byShipper},
+		"a claim by a user":                          {"dev", d.claims(d.deploying), byShipper},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var u *user
+			switch tc.user {
+			case "runner":
+				u = d.runner(t, d.ns)
+			case "other runner":
+				u = d.runner(t, other)
+			default:
+				u = as(t, tc.user)
+			}
+			checkRefused(t, tc.try(u), tc.want)
+		})
+	}
+}
+
+// TestThePolicyAloneHoldsRuns forges them with both webhook configurations deleted.
+func TestThePolicyAloneHoldsRuns(t *testing.T) {
+	d, other := deliver(t), namespace(t)
+	held := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"hold":"x"}}`))
+	if err := as(t, "dev").Patch(t.Context(), d.waiting, held); err != nil {
+		t.Fatal(err)
+	}
+	withoutWebhooks(t)
+	stamped := func(by string, edits ...func(*shipper.SequenceRun)) *shipper.SequenceRun {
+		return d.run("another", append(edits, func(r *shipper.SequenceRun) { r.Spec.RequestedBy.Username = by })...)
+	}
+	approves := func(by, stage string) *shipper.Approval {
+		return d.approval(func(a *shipper.Approval) {
+			a.Spec.By.Username = by
+			a.Labels = map[string]string{shipper.ShipyardLabel: "shop", shipper.StageLabel: stage, shipper.RunLabel: "waiting"}
+		})
+	}
+	creates := func(o client.Object) func(*user) error {
+		return func(u *user) error { return u.Create(t.Context(), o, client.DryRunAll) }
+	}
+	updates := func(text, subresource string, o client.Object) func(*user) error {
+		return func(u *user) error {
+			patch := client.RawPatch(types.MergePatchType, []byte(text))
+			if subresource != "" {
+				return u.Status().Patch(t.Context(), copyOf(o), patch, client.DryRunAll)
+			}
+			return u.Patch(t.Context(), copyOf(o), patch, client.DryRunAll)
+		}
+	}
+	const mayNot = "may not start runs, or let held ones go on, in stage staging of shipyard shop"
+	skips := func(r *shipper.SequenceRun) { r.Spec.SkipRequires = &shipper.SkipRequires{Reason: "x"} }
+	triggered := func(r *shipper.SequenceRun) { r.Spec.TriggeredBy = &shipper.RunTrigger{Event: "x", Time: metav1.Now()} }
+	for sentence, tc := range map[string]struct {
+		user *user
+		try  func(*user) error
+		want refused
+	}{
+		"a run by a user who may":        {as(t, "ann"), creates(stamped("ann")), refused{}},
+		"a run by a user who may not":    {as(t, "dev"), creates(stamped("dev")), refused{403, mayNot}},
+		"a run by one who may elsewhere": {as(t, "eve"), creates(stamped("eve")), refused{403, mayNot}},
+		"a run in the name of another": {
+			as(t, "ann"), creates(stamped("bob")), refused{403, "spec.requestedBy must be the user who creates the run, ann"},
+		},
+		"a run in no name": {
+			as(t, "ann"), creates(stamped("")), refused{403, "spec.requestedBy must be the user who creates the run, ann"},
+		},
+		"a run that nothing triggered": {as(t, "ann"), creates(stamped("ann", triggered)), refused{403, "and spec.triggeredBy absent"}},
+		"a run that skips what is required": {
+			as(t, "ann"), creates(stamped("ann", skips)), refused{403, "the verb override on shipyards/STAGE"},
+		},
+		"the result of a run": {
+			as(t, "dev"), updates(`{"status":{"result":"pass"}}`, "status", d.waiting), refused{403, "written by Shipper alone"},
+		},
+		"the result of a run, by Shipper": {as(t, reconcilerUser), updates(`{"status":{"result":"pass"}}`, "status", d.waiting), refused{}},
+		"the status of a Shipyard": {
+			as(t, "dev"), updates(`{"status":{"observedGeneration":7}}`, "status", d.yard), refused{403, "written by Shipper alone"},
+		},
+		"a Shipyard that borrows an account": {
+			as(t, "dev"), updates(`{"spec":{"serviceAccountName":"root"}}`, "", d.yard), refused{403, "may not impersonate serviceaccounts/root"},
+		},
+		"a label of a Shipyard":              {as(t, "dev"), updates(`{"metadata":{"labels":{"a":"b"}}}`, "", d.yard), refused{}},
+		"a run that goes on":                 {as(t, "dev"), updates(`{"spec":{"hold":null}}`, "", d.waiting), refused{403, mayNot}},
+		"a run that goes on, by one who may": {as(t, "ann"), updates(`{"spec":{"hold":null}}`, "", d.waiting), refused{}},
+		"a run that is aborted by any user":  {as(t, "dev"), updates(`{"spec":{"abort":"x"}}`, "", d.waiting), refused{}},
+		"an approval":                        {as(t, "bob"), creates(approves("bob", "staging")), refused{}},
+		"an approval in the name of another": {
+			as(t, "bob"), creates(approves("ann", "staging")), refused{403, "spec.by must be the user who creates the Approval, bob"},
+		},
+		"an approval by one who may not": {
+			as(t, "dev"), creates(approves("dev", "staging")), refused{403, "may not approve runs in stage staging of shipyard shop"},
+		},
+		"an approval that names no stage": {as(t, "eve"), creates(approves("eve", "")), refused{403, "may not approve runs in stage"}},
+		"a claim by the runner":           {d.runner(t, d.ns), d.claims(d.deploying), refused{}},
+		"a claim by that of another": {
+			d.runner(t, other), d.claims(d.deploying), refused{403, "shipper.booking.com/app.run is written by Shipper"},
+		},
+		"a claim by a user": {
+			as(t, "dev"), d.claims(d.deploying), refused{403, "shipper.booking.com/app.run is written by Shipper"},
+		},
+		"an annotation besides the claim": {as(t, "dev"), updates(annotations(`"a":"b"`), "", d.app), refused{}},
+		"a template by a user without claims": {
+			as(t, "dev"), func(u *user) error {
+				return updating(ask.Version("0.0.3"))(&lineCase{T: t, r: rolledOut{app: d.app}}, u)
+			}, refused{},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) { checkRefused(t, tc.try(tc.user), tc.want) })
+	}
+}
