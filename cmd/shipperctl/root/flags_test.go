@@ -19,6 +19,7 @@ import (
 // reaching are all commands that reach a management cluster, each with what it needs besides the flags that all have. Words
 // in capitals stand for files.
 var reaching = map[string]string{
+	"audit":                         "",
 	"backup prepare":                "-f OUT",
 	"backup restore":                "-f EMPTY",
 	"block create":                  "freeze -m why",

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 
+	"shipper.dev/shipper/cmd/shipperctl/audit"
 	"shipper.dev/shipper/cmd/shipperctl/backup"
 	"shipper.dev/shipper/cmd/shipperctl/block"
 	"shipper.dev/shipper/cmd/shipperctl/check"
@@ -45,7 +46,7 @@ func NewCommand(out io.Writer) *cobra.Command {
 		rollout.NewCommand(clock.RealClock{}), block.NewCommand(clock.RealClock{}), block.NewOverrideCommand(clock.RealClock{}),
 		render.NewPlanCommand(), clusters.NewListCommand(), render.NewChartCommand(), health.NewCommand(clock.RealClock{}),
 		convert.NewCommand(), notification.NewCommand(), check.NewCommand(clock.RealClock{}),
-		placement.NewCommand(clock.RealClock{}), shipyard.NewCommand(clock.RealClock{}), newVersion(),
+		placement.NewCommand(clock.RealClock{}), shipyard.NewCommand(clock.RealClock{}), audit.NewCommand(clock.RealClock{}), newVersion(),
 	)
 	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -171,6 +172,7 @@ func kindOf(err error) string {
 
 // examples are shown by --help and in docs/cli.md, where a test runs them.
 var examples = map[string][]string{
+	"shipperctl audit":             {"shipperctl audit -A --app shop-prod/web --since 168h", "shipperctl audit --kind approval,override -o csv"},
 	"shipperctl backup prepare":    {"shipperctl backup prepare -v --include-rollout-blocks -f backup.yaml"},
 	"shipperctl block create":      {`shipperctl block create year-end -m "closing of the books" --ttl 48h`},
 	"shipperctl block lift":        {"shipperctl block lift year-end"},
