@@ -117,18 +117,19 @@ func loanOf(shipyards []shipper.Shipyard, account client.ObjectKey) []client.Obj
 			out = append(out, binding(runner.Namespace, impersonatorRole, impersonatorRole, account))
 		}
 		for _, namespace := range slices.Sorted(maps.Keys(accounts[runner])) {
-			out = append(out, binding(namespace, runner.Name+"-of-"+runner.Namespace, runnerRole, runner))
+			out = append(out, binding(namespace, bindingName(runner), runnerRole, runner))
 		}
 	}
 	return out
 }
 
-// writes reports whether runs of a stage write Applications or Releases.
+// bindingName is the name of a RoleBinding for an account, beside those for accounts of other namespaces.
+func bindingName(runner client.ObjectKey) string { return runner.Namespace + "-" + runner.Name }
+
+// writes reports whether runs of a stage need rights in the namespace of its Applications.
 func writes(stage *shipper.Stage) bool {
 	return slices.ContainsFunc(stage.Sequences, func(s shipper.Sequence) bool {
-		return slices.ContainsFunc(s.Tasks, func(t shipper.Task) bool {
-			return slices.Contains([]string{rules.TaskDeployment, rules.TaskRelease, rules.TaskRollback, rules.TaskTest}, t.Name)
-		})
+		return slices.ContainsFunc(s.Tasks, func(t shipper.Task) bool { return rules.IsNative(t.Name) && t.Name != rules.TaskApproval })
 	})
 }
 

@@ -170,10 +170,10 @@ func TestALoanIsPrintedOrMade(t *testing.T) {
 		"kubectl create serviceaccount deployer -n shop",
 		"kubectl create rolebinding shipper-runner-impersonator --clusterrole=shipper-runner-impersonator " +
 			"--serviceaccount=shipper-system:shipper-mgmt-cluster -n shop",
-		"kubectl create rolebinding deployer-of-shop --clusterrole=shipper:runner --serviceaccount=shop:deployer -n shop",
+		"kubectl create rolebinding shop-deployer --clusterrole=shipper:runner --serviceaccount=shop:deployer -n shop",
 		"kubectl create serviceaccount shipper-runner -n shop",
-		"kubectl create rolebinding shipper-runner-of-shop --clusterrole=shipper:runner --serviceaccount=shop:shipper-runner -n shop",
-		"kubectl create rolebinding shipper-runner-of-shop --clusterrole=shipper:runner --serviceaccount=shop:shipper-runner -n shop-prod",
+		"kubectl create rolebinding shop-shipper-runner --clusterrole=shipper:runner --serviceaccount=shop:shipper-runner -n shop",
+		"kubectl create rolebinding shop-shipper-runner --clusterrole=shipper:runner --serviceaccount=shop:shipper-runner -n shop-prod",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
@@ -197,11 +197,11 @@ func TestALoanIsPrintedOrMade(t *testing.T) {
 	if out, err := made(); err != nil || strings.Count(out, " is there already\n") != 4 {
 		t.Errorf("again: %v\n%s", err, out)
 	}
-	other := binding("shop-prod", "shipper-runner-of-shop", "cluster-admin", client.ObjectKey{Namespace: "shop", Name: "shipper-runner"})
+	other := binding("shop-prod", "shop-shipper-runner", "cluster-admin", client.ObjectKey{Namespace: "shop", Name: "shipper-runner"})
 	if err := c.Update(t.Context(), other); err != nil {
 		t.Fatal(err)
 	}
-	const refused = "rolebinding shop-prod/shipper-runner-of-shop of shipper:runner is there, and is for others: look at it, then delete it, " +
+	const refused = "rolebinding shop-prod/shop-shipper-runner of shipper:runner is there, and is for others: look at it, then delete it, " +
 		"and run this again"
 	if _, err := made(); err == nil || err.Error() != refused {
 		t.Errorf("a binding of another role: %v", err)
