@@ -40,6 +40,7 @@ import (
 	"shipper.dev/shipper/reconciler/rollout"
 	"shipper.dev/shipper/reconciler/rollout/history"
 	"shipper.dev/shipper/reconciler/rolloutblock"
+	"shipper.dev/shipper/reconciler/run"
 	"shipper.dev/shipper/reconciler/selection"
 	"shipper.dev/shipper/reconciler/valuessnapshot"
 )
@@ -150,6 +151,10 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		check.SetupWithManager(mgr, check.Options{
 			Fleet: clusters, Histories: histories, URLs: o.OutgoingURLs, SharedNamespace: o.SharedChecksNamespace, Namespace: o.Namespace,
 			Clock: o.Clock, Registry: o.Registry,
+		}),
+		run.SetupWithManager(ctx, mgr, run.Options{
+			Config: mgr.GetConfig(), Histories: histories, GlobalBlocksNamespace: o.GlobalBlocksNamespace,
+			SharedChecksNamespace: o.SharedChecksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queue.Objects(o.Workers, nil),
 		}),
 		notify.SetupWithManager(mgr, notify.Options{
 			URLs: o.OutgoingURLs, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers, Registry: o.Registry,

@@ -132,7 +132,7 @@ func (r *Reconciler) jobOf(ctx context.Context, c *one, member *fleet.Member) (*
 	maps.DeleteFunc(job.Spec.Template.Labels, func(key, _ string) bool { return shipper.ReservedLabel(key) })
 	maps.DeleteFunc(job.Spec.Template.Annotations, func(key, _ string) bool { return shipper.ReservedAnnotation(key) })
 	anchor := &corev1.ConfigMap{}
-	key := client.ObjectKey{Namespace: c.key.Namespace, Name: shipper.AnchorName(c.key.Name)}
+	key := client.ObjectKey{Namespace: c.key.Namespace, Name: shipper.AnchorName(check.ReleaseOf(c.target))}
 	if err := member.Client().Get(ctx, key, anchor); err != nil {
 		return nil, fmt.Errorf("reading the anchor of the Release: %w", err)
 	}

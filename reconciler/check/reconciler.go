@@ -146,7 +146,7 @@ func (r *Reconciler) observe(ctx context.Context, key Key) (*one, error) {
 		return nil, fmt.Errorf("reading CheckTarget %s: %w", key.target(), err)
 	}
 	newest, err := r.newest(ctx, c.target)
-	if err != nil || newest == nil || newest.Name != key.Name || !check.Current(c.target, newest) {
+	if err != nil || newest == nil || newest.Name != check.ReleaseOf(c.target) || !check.Current(c.target, newest) {
 		return nil, err
 	}
 	for i := range c.target.Spec.Checks {

@@ -3,6 +3,7 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -78,7 +79,7 @@ func foreign(key string) bool { return !strings.HasPrefix(key, shipper.GroupName
 // keepOwner refuses to change the reference to the Release, except to correct it.
 func (w *Webhook) keepOwner(ctx context.Context, now, old *object) error {
 	owner := protected.Owner{Kind: "Release", Now: func(ctx context.Context) (metav1.Object, error) {
-		rel, err := w.State.ReleaseNow(ctx, types.NamespacedName{Namespace: old.Namespace, Name: old.Name})
+		rel, err := w.State.ReleaseNow(ctx, w.releaseKey(old))
 		if err != nil || rel == nil {
 			return nil, err
 		}
@@ -129,7 +130,16 @@ func (w *Webhook) onlyReconciler(req *admission.Request, name string) error {
 
 // release is the Release of the target's name; nil when there is none.
 func (w *Webhook) release(ctx context.Context, o *object) (*shipper.Release, error) {
-	return w.State.Release(ctx, types.NamespacedName{Namespace: o.Namespace, Name: o.Name})
+	return w.State.Release(ctx, w.releaseKey(o))
+}
+
+// releaseKey names the Release of a target: it has its name, unless it has checks that a SequenceRun makes.
+func (w *Webhook) releaseKey(o *object) types.NamespacedName {
+	name := o.Name
+	if w.Kind.Name == Check.Name {
+		name = cmp.Or(o.Labels[shipper.ReleaseLabel], name)
+	}
+	return types.NamespacedName{Namespace: o.Namespace, Name: name}
 }
 
 // judge lets a target of rel change when no block is in effect for rel, or for the newest Release of the same

@@ -34,7 +34,7 @@ func Predefined() []string {
 func Arguments(target *shipper.CheckTarget, run *shipper.CheckRun, cluster *shipper.Cluster, now time.Time) map[string]string {
 	elapsed := max(1, int(now.Sub(target.Spec.StartTime.Time).Seconds()))
 	values := map[string]string{
-		"app": target.Labels[shipper.AppLabel], "namespace": target.Namespace, "release": target.Name, Incumbent: target.Spec.Incumbent,
+		"app": target.Labels[shipper.AppLabel], "namespace": target.Namespace, "release": ReleaseOf(target), Incumbent: target.Spec.Incumbent,
 		"cluster": cluster.Name, "region": cluster.Spec.Region, "step": strconv.Itoa(int(target.Spec.Step)),
 		"elapsed": strconv.Itoa(elapsed) + "s",
 	}

@@ -17,8 +17,16 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Current reports whether a run is the one of a Release's requested step; target may be nil.
+// ReleaseOf is the name of the Release that a target is of: its own name, unless a SequenceRun evaluates or tests a Release.
+func ReleaseOf(target *shipper.CheckTarget) string {
+	return cmp.Or(target.Labels[shipper.ReleaseLabel], target.Name)
+}
+
+// Current reports whether a run is the one of a Release's requested step, or of a SequenceRun; target may be nil.
 func Current(target *shipper.CheckTarget, rel *shipper.Release) bool {
+	if target != nil && target.Name != ReleaseOf(target) {
+		return stamp.OwnedBy(target, rel)
+	}
 	return target != nil && stamp.OwnedBy(target, rel) && target.Spec.Step == rel.Spec.TargetStep &&
 		target.Spec.Move == stamp.Moved(rel).Count && slices.Equal(target.Spec.Clusters, stamp.Clusters(rel)) &&
 		target.Spec.Retry == rel.Annotations[shipper.ReleaseChecksRetryAnnotation]
@@ -45,6 +53,8 @@ type Request struct {
 	Find func(types.NamespacedName) *shipper.Check
 	// Last is the run before; 0 when there was none.
 	Last int64
+	// Checks are those that a task of a SequenceRun names. Nil: those of the step.
+	Checks []shipper.StepCheck
 }
 
 // Plan is the run of the requested step's checks that begins now. An error means that it cannot begin.
@@ -55,7 +65,11 @@ func Plan(r Request, now time.Time) (*shipper.CheckTargetSpec, error) {
 		Retry: rel.Annotations[shipper.ReleaseChecksRetryAnnotation], Incumbent: r.Incumbent,
 		Clusters: stamp.Clusters(rel),
 	}
-	for _, c := range Of(rel) {
+	checks, after := r.Checks, time.Duration(0)
+	if checks == nil {
+		checks, after = Of(rel), s.Steps[spec.Step].After.Value()
+	}
+	for _, c := range checks {
 		key, err := KeyOf(c.Check, rel.Namespace, r.Shared)
 		if err != nil {
 			return nil, fmt.Errorf("check %s: %w", c.NameInStep(), err)
@@ -70,7 +84,7 @@ func Plan(r Request, now time.Time) (*shipper.CheckTargetSpec, error) {
 		}
 		spec.Checks = append(spec.Checks, shipper.CheckRun{
 			Name: c.NameInStep(), From: key.String(), Args: values, DryRun: c.DryRun, Check: *found.Spec.DeepCopy(),
-			Count: Count(&found.Spec, s.Steps[spec.Step].After.Value()),
+			Count: Count(&found.Spec, after),
 		})
 	}
 	results := 0

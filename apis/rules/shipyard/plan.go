@@ -25,7 +25,9 @@ type Observed struct {
 	Outcome *Outcome
 	// Approvals are those of the run.
 	Approvals []Vote
-	Now       time.Time
+	// RetryOf is the run that this one repeats from a task on; nil if there is none, or not any more.
+	RetryOf *shipper.SequenceRun
+	Now     time.Time
 }
 
 // Outcome is what a task has come to.
@@ -34,8 +36,12 @@ type Outcome struct {
 	Result     shipper.Result
 	Completion shipper.Completion
 	Message    string
-	// Blocked is why the task cannot go on now, such as a RolloutBlock; its clock stands.
+	// Blocked is the refusal of a RolloutBlock, for which the task waits; its clock stands.
 	Blocked string
+	// Stands is true while the task waits for users or for a time that its Release says: its clock stands.
+	Stands bool
+	// Generation of the Application that the task wrote; 0 if it wrote none.
+	Generation int64
 	// Release that the task made, or acts on.
 	Release string
 	// Data that the task reports.
@@ -44,9 +50,9 @@ type Outcome struct {
 
 // Vote is an Approval for a task.
 type Vote struct {
-	By, EventID string
-	Decision    shipper.ApprovalDecision
-	Time        time.Time
+	By, EventID, Subject string
+	Decision             shipper.ApprovalDecision
+	Time                 time.Time
 }
 
 // Decision is what is to be done about a run.
@@ -125,6 +131,29 @@ func (p *plan) begin() bool {
 		return false
 	}
 	p.status.Behind, p.status.StartTime = "", &p.now
+	return p.carry()
+}
+
+// carry takes over the tasks before the one that a retry begins with, and their data; false if that cannot be done.
+func (p *plan) carry() bool {
+	of := p.Run.Spec.RetryOf
+	if of == nil || of.From == "" {
+		return true
+	}
+	at := TaskIndex(p.sequence, of.From)
+	if p.RetryOf == nil || at < 0 || at > len(p.RetryOf.Status.Tasks) {
+		p.finish(shipper.ResultFail, shipper.CompletionErrored, shipper.RunFailed,
+			"run "+of.Run+" is gone, or did not come to task "+of.From+": repeat the whole run")
+		return false
+	}
+	old := p.RetryOf.DeepCopy().Status
+	for _, task := range old.Tasks[:at] {
+		if task.State == shipper.TaskFinished {
+			task.State = shipper.TaskCarried
+		}
+		p.status.Tasks = append(p.status.Tasks, task)
+	}
+	p.status.Data = old.Data
 	return true
 }
 
@@ -174,7 +203,7 @@ func (p *plan) stage() shipper.Stage {
 func (p *plan) underWay() string {
 	if n := len(p.status.Tasks); n > 0 && !p.isFinished() {
 		if task := &p.status.Tasks[n-1]; task.FinishTime == nil && task.State != shipper.TaskSkipped && task.State != shipper.TaskCarried {
-			return nameOf(task)
+			return NameOf(task)
 		}
 	}
 	return ""
@@ -243,7 +272,8 @@ func (p *plan) triggered(task *shipper.TaskStatus, of *shipper.Task) bool {
 	p.Outcome = nil // it is of one task
 	p.blocked(out)
 	if out != nil {
-		task.Release, task.Message = cmp.Or(out.Release, task.Release), shorten(out.Message)
+		task.Release, task.Message = cmp.Or(out.Release, task.Release), shorten(cmp.Or(out.Blocked, out.Message))
+		task.Generation = cmp.Or(out.Generation, task.Generation)
 		if out.Result != "" {
 			p.ends(task, *out)
 			return false
@@ -268,7 +298,7 @@ func (p *plan) blocked(out *Outcome) {
 	if out != nil {
 		why = out.Blocked
 	}
-	p.clock(p.Run.Spec.Hold != "" || why != "")
+	p.clock(p.Run.Spec.Hold != "" || why != "" || out != nil && out.Stands)
 	condition := shipper.Condition{Type: shipper.RunBlocked, Status: corev1.ConditionFalse}
 	if why != "" {
 		condition.Status, condition.Reason, condition.Message = corev1.ConditionTrue, shipper.RolloutsBlocked, shorten(why)
@@ -287,9 +317,10 @@ func (p *plan) consent(task *shipper.TaskStatus, of *shipper.Task) bool {
 		return false
 	}
 	task.Approvals = nil
-	approved := map[string]bool{}
+	approved, subject := map[string]bool{}, p.subject()
 	for _, vote := range p.Approvals {
-		if vote.EventID != task.EventID || approved[vote.By] {
+		if vote.EventID != task.EventID || approved[vote.By] ||
+			vote.Decision != shipper.DecisionReject && (vote.Subject != subject || !wanted.AllowRequester && p.requested(vote.By)) {
 			continue
 		}
 		task.Approvals = append(task.Approvals, shipper.CountedApproval{By: vote.By, Decision: vote.Decision, Time: metav1.NewTime(vote.Time)})
@@ -302,6 +333,7 @@ func (p *plan) consent(task *shipper.TaskStatus, of *shipper.Task) bool {
 	left := wanted.Expires - p.now.Sub(task.TriggerTime.Time)
 	switch {
 	case len(approved) >= wanted.Approvals:
+		task.Subject = subject
 		p.ends(task, Outcome{Result: p.soFar(), Completion: shipper.CompletionSucceeded})
 		return false
 	case left <= 0:
@@ -312,6 +344,34 @@ func (p *plan) consent(task *shipper.TaskStatus, of *shipper.Task) bool {
 	task.Message = fmt.Sprintf("%d of %d approvals", len(approved), wanted.Approvals)
 	p.wakeAfter(left)
 	return true
+}
+
+// subject is what a deployment would write now.
+func (p *plan) subject() string {
+	run := *p.Run
+	run.Status = p.status
+	return Subject(&run)
+}
+
+// requested reports whether a user asked for the run.
+func (p *plan) requested(user string) bool { return slices.Contains(Requesters(&p.Run.Spec), user) }
+
+// Requesters are the users who asked for a run, or for one that it repeats.
+func Requesters(run *shipper.SequenceRunSpec) []string {
+	return append([]string{run.RequestedBy.Username}, run.EarlierRequesters...)
+}
+
+// TaskIndex is the index of a task that is named as test, or as test#2 for the second test; -1 if there is none.
+func TaskIndex(of *shipper.Sequence, name string) int {
+	seen := map[string]int32{}
+	for i := range of.Tasks {
+		seen[of.Tasks[i].Name]++
+		is := shipper.TaskStatus{Name: of.Tasks[i].Name, Ordinal: seen[of.Tasks[i].Name]}
+		if NameOf(&is) == name {
+			return i
+		}
+	}
+	return -1
 }
 
 // next begins or skips the next task, or ends the run; false if it ended.
@@ -429,7 +489,7 @@ func (p *plan) completion() shipper.Completion {
 func (p *plan) firstFailure() string {
 	for _, task := range p.status.Tasks {
 		if task.Result == shipper.ResultFail {
-			return shorten("task " + nameOf(&task) + ": " + task.Message)
+			return shorten("task " + NameOf(&task) + ": " + task.Message)
 		}
 	}
 	return ""
@@ -537,8 +597,8 @@ func (p *plan) ordinal(name string) int32 {
 	return n
 }
 
-// nameOf names a task of a sequence: test#2 is the second test.
-func nameOf(task *shipper.TaskStatus) string {
+// NameOf names a task of a sequence: test#2 is the second test.
+func NameOf(task *shipper.TaskStatus) string {
 	if task.Ordinal <= 1 {
 		return task.Name
 	}
@@ -547,7 +607,7 @@ func nameOf(task *shipper.TaskStatus) string {
 
 // eventID identifies an attempt at a task: the same after a crash, another in a retry.
 func eventID(run *shipper.SequenceRun, task *shipper.TaskStatus) string {
-	sum := sha256.Sum256([]byte(string(run.UID) + "/" + nameOf(task)))
+	sum := sha256.Sum256([]byte(string(run.UID) + "/" + NameOf(task)))
 	return hex.EncodeToString(sum[:16])
 }
 

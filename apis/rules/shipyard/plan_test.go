@@ -71,7 +71,7 @@ func told(run *shipper.SequenceRun, d Decision) string {
 	c := shipper.FindCondition(run.Status.Conditions, shipper.RunFinished)
 	var parts []string
 	for _, task := range run.Status.Tasks {
-		text := nameOf(&task) + " " + string(task.State)
+		text := NameOf(&task) + " " + string(task.State)
 		if task.Result != "" {
 			text += " " + string(task.Result)
 		}
@@ -82,7 +82,7 @@ func told(run *shipper.SequenceRun, d Decision) string {
 		text += " (" + c.Message + ")"
 	}
 	if d.Do != nil {
-		text += " do " + nameOf(d.Do)
+		text += " do " + NameOf(d.Do)
 	}
 	for _, next := range run.Status.Triggered {
 		text += " triggers " + next.Stage + "." + next.Sequence
@@ -268,7 +268,7 @@ func TestATaskIsTriggeredAfterATime(t *testing.T) {
 func TestApprovals(t *testing.T) {
 	two := shipper.Task{Name: "approval", Properties: shipper.FreeForm{"approvals": float64(2)}}
 	vote := func(run *shipper.SequenceRun, by string, decision shipper.ApprovalDecision) Vote {
-		return Vote{By: by, Decision: decision, EventID: run.Status.Tasks[0].EventID, Time: start}
+		return Vote{By: by, Decision: decision, EventID: run.Status.Tasks[0].EventID, Subject: Subject(run), Time: start}
 	}
 	approve, reject := shipper.DecisionApprove, shipper.DecisionReject
 	for sentence, tc := range map[string]struct {
@@ -289,6 +289,19 @@ func TestApprovals(t *testing.T) {
 		"of an earlier attempt": {
 			func(run *shipper.SequenceRun) []Vote {
 				return []Vote{vote(run, "ann", approve), {By: "bob", EventID: "earlier", Decision: approve}}
+			}, 0, "Running [approval Waiting]",
+		},
+		"of what is not deployed any more": {
+			func(run *shipper.SequenceRun) []Vote {
+				other := vote(run, "bob", approve)
+				other.Subject = "other"
+				return []Vote{vote(run, "ann", approve), other}
+			}, 0, "Running [approval Waiting]",
+		},
+		"by who asked for the run, and for the one that it repeats": {
+			func(run *shipper.SequenceRun) []Vote {
+				run.Spec.RequestedBy.Username, run.Spec.EarlierRequesters = "ann", []string{"bob"}
+				return []Vote{vote(run, "ann", approve), vote(run, "bob", approve)}
 			}, 0, "Running [approval Waiting]",
 		},
 		"two users": {

@@ -55,10 +55,10 @@ func TestRunsEndAndDoNoTaskTwice(t *testing.T) {
 func check(t *testing.T, seed uint64, run *shipper.SequenceRun, d Decision, ended map[string]bool) {
 	t.Helper()
 	if d.Do != nil && ended[d.Do.EventID] {
-		t.Fatalf("seed %d: %s of %s is done again", seed, nameOf(d.Do), run.Name)
+		t.Fatalf("seed %d: %s of %s is done again", seed, NameOf(d.Do), run.Name)
 	}
 	if d.Do != nil && isFinished(run) {
-		t.Fatalf("seed %d: %s of %s is done after the end of the run", seed, nameOf(d.Do), run.Name)
+		t.Fatalf("seed %d: %s of %s is done after the end of the run", seed, NameOf(d.Do), run.Name)
 	}
 	for i, task := range run.Status.Tasks {
 		if task.FinishTime != nil {

@@ -10,11 +10,11 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// configurationChange is the space of data whose values a deployment writes into the Application, as Keptn has it.
+// configurationChange is the space of data with the values that a deployment writes, as Keptn has it.
 const configurationChange = "configurationChange"
 
-// Subject is a digest of what a deployment of the run would write now: the version of the chart with the digest of its archive, and values.
-// Approvals are bound to it: what is approved is what is deployed.
+// Subject is a digest of what the next deployment of the run would write: the version of the chart with the digest of its archive, and
+// values. Approvals are bound to it: what is approved is what is deployed.
 func Subject(run *shipper.SequenceRun) string {
 	raw, err := json.Marshal(struct {
 		Version shipper.RunVersion
@@ -27,20 +27,50 @@ func Subject(run *shipper.SequenceRun) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ValuesOf are the values that a deployment of the run writes: data.configurationChange.values, and over it data.deployment.values.
+// ValuesOf are the values that the deployment under way, or else the next one, writes: those of its properties, and over them
+// data.configurationChange.values.
 func ValuesOf(run *shipper.SequenceRun) shipper.FreeForm {
 	data := run.Status.Data
 	if data == nil {
 		data = run.Spec.Data
 	}
 	var out any
-	for _, space := range []string{configurationChange, TaskDeployment} {
-		if from, is := data[space].(map[string]any); is {
-			if values, has := from["values"].(map[string]any); has {
-				out = merged(out, map[string]any(shipper.FreeForm(values).DeepCopy()))
-			}
-		}
+	if task := deploymentOf(run); task != nil {
+		out = valuesIn(map[string]any(task.Properties))
+	}
+	if change, is := data[configurationChange].(map[string]any); is {
+		out = merged(out, any(valuesIn(change)))
 	}
 	values, _ := out.(map[string]any)
+	if len(values) == 0 {
+		return nil
+	}
 	return values
+}
+
+// valuesIn is a copy of the values of a space; an empty map if it has none.
+func valuesIn(space map[string]any) map[string]any {
+	values, _ := space["values"].(map[string]any)
+	if values == nil {
+		return map[string]any{}
+	}
+	return shipper.FreeForm(values).DeepCopy()
+}
+
+// deploymentOf is the deployment under way, or else the next one; nil if there is none.
+func deploymentOf(run *shipper.SequenceRun) *shipper.Task {
+	sequence := SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
+	if sequence == nil {
+		return nil
+	}
+	begin := len(run.Status.Tasks)
+	if begin > 0 && run.Status.Tasks[begin-1].State == shipper.TaskTriggered {
+		begin--
+	}
+	for i := begin; i < len(sequence.Tasks); i++ {
+		if sequence.Tasks[i].Name == TaskDeployment {
+			return &sequence.Tasks[i]
+		}
+	}
+	return nil
 }

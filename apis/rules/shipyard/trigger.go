@@ -28,8 +28,12 @@ func FollowUps(run *shipper.SequenceRun) []shipper.TriggeredRun {
 			if at < 0 {
 				continue
 			}
+			of := string(run.UID)
+			if len(stages[i].Requires) > 0 { // several runs may lead here: the last of them, once
+				of = run.Spec.Context
+			}
 			out = append(out, shipper.TriggeredRun{
-				Name:  followUpName(run, stages[i].Name, sequence.Name),
+				Name:  followUpName(run, of, stages[i].Name, sequence.Name),
 				Stage: stages[i].Name, Sequence: sequence.Name, Event: sequence.TriggeredOn[at].Event,
 			})
 		}
@@ -37,10 +41,11 @@ func FollowUps(run *shipper.SequenceRun) []shipper.TriggeredRun {
 	return out
 }
 
-// followUpName is the same each time it is asked for, so that a run that follows is created once.
-func followUpName(run *shipper.SequenceRun, stage, sequence string) string {
+// followUpName is the same each time it is asked for, so that a run that follows is created once. It is of the UID of the run, or of the
+// context, which all runs of a delivery share.
+func followUpName(run *shipper.SequenceRun, of, stage, sequence string) string {
 	const hashed = 5
-	sum := sha256.Sum256([]byte(string(run.UID) + "/" + stage + "/" + sequence))
+	sum := sha256.Sum256([]byte(of + "/" + stage + "/" + sequence))
 	name := run.Spec.Service + "-" + stage + "-" + strings.ToLower(strings.ReplaceAll(sequence, "_", "-"))
 	return strings.Trim(name[:min(len(name), 200)], "-") + "-" + hex.EncodeToString(sum[:])[:hashed]
 }

@@ -141,6 +141,11 @@ func validateTask(task *shipper.Task, path *field.Path) field.ErrorList {
 			name, why, _ := strings.Cut(err.Error(), ": ")
 			errs = append(errs, field.Invalid(at.Child(name), task.Properties[name], why))
 		}
+	case TaskEvaluation, TaskEvaluate:
+		if _, err := EvaluationOf(task.Properties); err != nil {
+			name, why, _ := strings.Cut(err.Error(), ": ")
+			errs = append(errs, field.Invalid(at.Child(name), task.Properties[name], why))
+		}
 	case TaskDeployment:
 		errs = append(errs, property(task, at, "deploymentstrategy", "direct", "blue_green", "blue_green_service", "user_managed")...)
 		errs = append(errs, property(task, at, "to", "first", "last")...)

@@ -72,6 +72,9 @@ func Release(app *shipper.Application, existing []*shipper.Release, taken ...str
 		Spec: shipper.ReleaseSpec{Environment: *app.Spec.Template.DeepCopy()},
 	}
 	rel.Spec.TargetStep = firstStep(app, existing)
+	if claim := ClaimOf(rel.Annotations[shipper.ReleaseRunAnnotation]); claim.Hold {
+		rel.Spec.Hold = HoldOf(claim)
+	}
 	return rel, nil
 }
 
@@ -129,6 +132,7 @@ func annotations(app *shipper.Application, generation, iteration int) map[string
 	copyAnnotation(out, shipper.RolloutBlockOverrideStampAnnotation, app, shipper.RolloutBlockOverrideStampAnnotation)
 	copyAnnotation(out, shipper.ReleaseRollbackOfAnnotation, app, shipper.AppRolledBackToAnnotation)
 	copyAnnotation(out, shipper.ReleaseRequestedByAnnotation, app, shipper.AppRequestedByAnnotation)
+	copyAnnotation(out, shipper.ReleaseRunAnnotation, app, shipper.AppRunAnnotation)
 	if pinned(app) {
 		copyAnnotation(out, shipper.ReleaseChartDigestAnnotation, app, shipper.AppChartDigestAnnotation)
 	}

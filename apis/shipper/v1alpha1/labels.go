@@ -280,6 +280,8 @@ type RunClaim struct {
 	Run       string `json:"run"`
 	// UID is that of the SequenceRun.
 	UID string `json:"uid"`
+	// EventID is that of the task that wrote it.
+	EventID string `json:"eventID,omitempty"`
 	// Hold says that the Release is made with spec.hold: a task release of the run takes it away.
 	Hold bool `json:"hold,omitempty"`
 }

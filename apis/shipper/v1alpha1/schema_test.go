@@ -133,7 +133,7 @@ func TestAChartHasStepsAndResourcesHaveNone(t *testing.T) {
 		steps:                     {"chart: Required value: " + oneOfTwo},
 		none:                      {"chart: Required value: " + oneOfTwo},
 		chart + none:              {"strategy.steps: Required value: a chart needs steps"},
-		resources + steps:         {"strategy.steps: Forbidden: resources have no capacity and traffic to step through: " +
+		resources + steps: {"strategy.steps: Forbidden: resources have no capacity and traffic to step through: " +
 			"rolling says how many clusters change at the same time"},
 	} {
 		t.Run(template, func(t *testing.T) {

@@ -317,6 +317,9 @@ type TaskStatus struct {
 	// release that the task made, or acts on, as NAMESPACE/NAME.
 	// +optional
 	Release string `json:"release,omitempty"`
+	// generation of the Application that the task wrote. Absent: it wrote none.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
 	// subject is the digest of what was approved, of a task approval that ended with approvals.
 	// +optional
 	Subject string `json:"subject,omitempty"`
@@ -349,6 +352,9 @@ type TriggeredRun struct {
 	// createTime is when the run was created. Absent: it was not.
 	// +optional
 	CreateTime *metav1.Time `json:"createTime,omitempty"`
+	// refused is true if the run was refused and is not tried again.
+	// +optional
+	Refused bool `json:"refused,omitempty"`
 	// message says why the run was not created: what its stage requires, or why it was refused.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shipyard
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// FollowUp is the run that a finished run triggers. All of its spec comes from that run.
+func FollowUp(run *shipper.SequenceRun, t *shipper.TriggeredRun) *shipper.SequenceRun {
+	spec, at := run.DeepCopy().Spec, metav1.Time{}
+	if run.Status.FinishTime != nil {
+		at = *run.Status.FinishTime
+	}
+	data := run.Status.Data.DeepCopy()
+	if data == nil {
+		data = spec.Data
+	}
+	for key := range data {
+		if Reserved(key) && key != earlierKey {
+			delete(data, key)
+		}
+	}
+	return &shipper.SequenceRun{
+		ObjectMeta: metav1.ObjectMeta{Namespace: run.Namespace, Name: t.Name},
+		Spec: shipper.SequenceRunSpec{
+			Shipyard: spec.Shipyard, Stage: t.Stage, Sequence: t.Sequence, Service: spec.Service,
+			Data: data, Labels: spec.Labels, RequestedBy: spec.RequestedBy, EarlierRequesters: spec.EarlierRequesters,
+			TriggeredBy: &shipper.RunTrigger{Event: t.Event, Run: run.Name, Time: at},
+			Context:     spec.Context, Version: spec.Version, Snapshot: spec.Snapshot,
+		},
+	}
+}
+
+// Awaits says why a run that was triggered cannot be created yet: what its stage requires. It is empty when it can. Known are the finished
+// runs of the Shipyard, and again is when the time alone may change that; 0 for never.
+func Awaits(run *shipper.SequenceRun, t *shipper.TriggeredRun, known []*shipper.SequenceRun, now time.Time) (why string, again time.Duration) {
+	next := FollowUp(run, t)
+	unmet := Unmet(&next.Spec, known, now)
+	for _, required := range StageOf(&next.Spec).Requires {
+		if soak := required.Soak.Value(); len(unmet) > 0 && soak > 0 && (again == 0 || soak < again) {
+			again = max(time.Second, soak/soakLooks)
+		}
+	}
+	return shorten(strings.Join(unmet, "; ")), again
+}
+
+// soakLooks is how often a soak is looked at.
+const soakLooks = 20
+
+// StageOf is the stage of a run in its snapshot; an empty one if it has none.
+func StageOf(run *shipper.SequenceRunSpec) *shipper.Stage {
+	if run.Snapshot != nil {
+		for i := range run.Snapshot.Stages {
+			if run.Snapshot.Stages[i].Name == run.Stage {
+				return &run.Snapshot.Stages[i]
+			}
+		}
+	}
+	return &shipper.Stage{}
+}
+
+// ApplicationKey names the Application of a run.
+func ApplicationKey(run *shipper.SequenceRun) types.NamespacedName {
+	stage := StageOf(&run.Spec)
+	return types.NamespacedName{
+		Namespace: cmp.Or(stage.Namespace, run.Namespace), Name: ApplicationOf(stage, run.Spec.Shipyard, run.Spec.Service),
+	}
+}
+
+// HasUncreated reports whether a run that follows from a finished one was not created yet, and was not refused.
+func HasUncreated(run *shipper.SequenceRun) bool {
+	for i := range run.Status.Triggered {
+		if run.Status.Triggered[i].CreateTime == nil && !run.Status.Triggered[i].Refused {
+			return true
+		}
+	}
+	return false
+}

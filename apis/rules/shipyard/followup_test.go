@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shipyard
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// endedRun is a finished run of stage staging.
+func endedRun(name string, result shipper.Result, at time.Time) *shipper.SequenceRun {
+	return &shipper.SequenceRun{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
+		Spec: shipper.SequenceRunSpec{
+			Shipyard: "shop", Stage: "staging", Sequence: "delivery", Service: "web", Context: "c",
+			RequestedBy: shipper.ApprovalUser{Username: "ann"}, EarlierRequesters: []string{"bob"},
+			Version: shipper.RunVersion{Name: "web", Version: "1.2.3"}, Data: shipper.FreeForm{"old": "x"},
+			Hold: "h", RetryOf: &shipper.RetryOf{Run: "x"},
+			Snapshot: &shipper.ShipyardSnapshot{UID: "u", Stages: []shipper.Stage{
+				{Name: "staging", Sequences: []shipper.Sequence{{Name: "delivery", Tasks: tasks("deployment")}}},
+				{
+					Name: "production", Requires: []shipper.StageRequirement{{Stage: "staging", Soak: "1h"}},
+					Sequences: []shipper.Sequence{{
+						Name: "delivery", Tasks: tasks("deployment"), TriggeredOn: []shipper.Trigger{{Event: "staging.delivery.finished"}},
+					}},
+				},
+			}},
+		},
+		Status: shipper.SequenceRunStatus{
+			Result: result, FinishTime: &metav1.Time{Time: at}, Data: shipper.FreeForm{"new": "y", "earlier": map[string]any{}, "result": "pass"},
+			Conditions: []shipper.Condition{{Type: shipper.RunFinished, Status: "True"}},
+		},
+	}
+}
+
+func TestAFollowUpIsMadeOfTheRunBefore(t *testing.T) {
+	run := endedRun("a", shipper.ResultPass, start)
+	got := FollowUp(run, &shipper.TriggeredRun{Name: "web-production", Stage: "production", Sequence: "delivery", Event: "e"})
+	want := &shipper.SequenceRun{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-production"},
+		Spec: shipper.SequenceRunSpec{
+			Shipyard: "shop", Stage: "production", Sequence: "delivery", Service: "web", Context: "c",
+			RequestedBy: shipper.ApprovalUser{Username: "ann"}, EarlierRequesters: []string{"bob"},
+			Version: shipper.RunVersion{Name: "web", Version: "1.2.3"}, Data: shipper.FreeForm{"new": "y", "earlier": map[string]any{}},
+			TriggeredBy: &shipper.RunTrigger{Event: "e", Run: "a", Time: metav1.NewTime(start)}, Snapshot: run.Spec.Snapshot,
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAFollowUpAwaitsWhatItsStageRequires(t *testing.T) {
+	run := endedRun("a", shipper.ResultPass, start)
+	triggered := FollowUps(run)
+	if len(triggered) != 1 {
+		t.Fatalf("it triggers %v", triggered)
+	}
+	for after, want := range map[time.Duration]string{
+		0:         "version 1.2.3 passed in stage staging at 2026-03-01T12:00:00Z and has to soak for 1h: until 2026-03-01T13:00:00Z; again in 3m0s",
+		time.Hour: "; again in 0s",
+	} {
+		why, again := Awaits(run, &triggered[0], []*shipper.SequenceRun{run}, start.Add(after))
+		if got := fmt.Sprintf("%s; again in %s", why, again); got != want {
+			t.Errorf("after %s: %s\nwant: %s", after, got, want)
+		}
+	}
+}
+
+// Two runs of a delivery that both lead to a stage with requires trigger one run, by its name.
+func TestAFanInIsOneRun(t *testing.T) {
+	a, b := FollowUps(endedRun("a", shipper.ResultPass, start)), FollowUps(endedRun("b", shipper.ResultPass, start))
+	if a[0].Name != b[0].Name {
+		t.Errorf("%s and %s", a[0].Name, b[0].Name)
+	}
+}
+
+func TestHistoryKeeps(t *testing.T) {
+	runs := func(results ...shipper.Result) []*shipper.SequenceRun {
+		var out []*shipper.SequenceRun
+		for i, result := range results {
+			out = append(out, endedRun(fmt.Sprint(i), result, start.Add(time.Duration(i)*time.Hour)))
+		}
+		return out
+	}
+	limit, day := int32(2), metav1.Duration{Duration: 24 * time.Hour}
+	uncreated := runs(shipper.ResultFail, shipper.ResultFail, shipper.ResultFail)
+	uncreated[0].Status.Triggered = []shipper.TriggeredRun{{Name: "x"}}
+	for sentence, tc := range map[string]struct {
+		runs    []*shipper.SequenceRun
+		history shipper.RunHistory
+		after   time.Duration
+		want    []string
+		again   time.Duration
+	}{
+		"the newest": {
+			runs: runs("fail", "fail", "fail"), history: shipper.RunHistory{Limit: &limit, MaxAge: &day}, after: 2 * time.Hour,
+			want: []string{"0"}, again: 23 * time.Hour,
+		},
+		"the newest that passed": {
+			runs: runs("pass", "pass", "fail", "fail", "fail"), history: shipper.RunHistory{Limit: &limit, MaxAge: &day}, after: 100 * time.Hour,
+			want: []string{"4", "3", "2", "0"},
+		},
+		"twenty for 30 days": {runs: runs("fail", "pass"), after: 700 * time.Hour, again: 20 * time.Hour},
+		"what has to be done yet": {
+			runs: uncreated, history: shipper.RunHistory{Limit: &limit, MaxAge: &day}, after: 100 * time.Hour, want: []string{"2", "1"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			surplus, again := Surplus(tc.runs, &tc.history, start.Add(tc.after))
+			var got []string
+			for _, run := range surplus {
+				got = append(got, run.Name)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" || again != tc.again {
+				t.Errorf("again in %s; -want +got:\n%s", again, diff)
+			}
+		})
+	}
+}
+
+func TestARetryCarriesTheTasksBefore(t *testing.T) {
+	s := begin(t, tasks("deployment", "test", "test", "release")...)
+	first := s.creates("a", "delivery")
+	s.decides(first, nil)
+	s.decides(first, &Outcome{Result: shipper.ResultPass, Completion: shipper.CompletionSucceeded, Release: "ns/web-1"})
+	s.decides(first, passed)
+	s.decides(first, broken)
+	s.lines = nil
+	again := s.creates("b", "delivery", func(run *shipper.SequenceRun) { run.Spec.RetryOf = &shipper.RetryOf{Run: "a", From: "test#2"} })
+	d := Plan(Observed{Run: again, RetryOf: first, Now: s.now})
+	again.Status = d.Status
+	s.lines = append(s.lines, told(again, d), again.Status.Tasks[0].Release)
+	lost := s.creates("c", "delivery", func(run *shipper.SequenceRun) { run.Spec.RetryOf = &shipper.RetryOf{Run: "a", From: "test#2"} })
+	d = Plan(Observed{Run: lost, Now: s.now})
+	lost.Status = d.Status
+	s.lines = append(s.lines, told(lost, d))
+	s.tells(
+		"Running [deployment Carried pass, test Carried pass, test#2 Triggered] do test#2", "ns/web-1",
+		"Failed [] (run a is gone, or did not come to task test#2: repeat the whole run) triggers staging.rollback",
+	)
+}
+
+func TestASubjectIsWhatADeploymentWouldWrite(t *testing.T) {
+	run := endedRun("a", "", start)
+	run.Status = shipper.SequenceRunStatus{}
+	run.Spec.Snapshot.Stages[0].Sequences[0].Tasks[0].Properties = shipper.FreeForm{
+		"values": map[string]any{"a": "1", "b": map[string]any{"c": "2"}},
+	}
+	run.Spec.Data = shipper.FreeForm{"configurationChange": map[string]any{"values": map[string]any{"b": map[string]any{"d": "3"}}}}
+	want := shipper.FreeForm{"a": "1", "b": map[string]any{"c": "2", "d": "3"}}
+	if diff := cmp.Diff(want, ValuesOf(run)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	before := Subject(run)
+	run.Status.Data = run.Spec.Data
+	if Subject(run) != before {
+		t.Error("it changes when the run begins")
+	}
+	other := run.DeepCopy()
+	other.Spec.Version.Digest = "ab"
+	if Subject(other) == before {
+		t.Error("it does not change with the digest of the archive")
+	}
+	run.Status.Data = shipper.FreeForm{"configurationChange": map[string]any{"values": map[string]any{"b": "x"}}}
+	if Subject(run) == before {
+		t.Error("it does not change with the values")
+	}
+}

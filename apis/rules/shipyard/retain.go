@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shipyard
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Defaults of history.
+const (
+	DefaultHistoryLimit  = 20
+	DefaultHistoryMaxAge = 720 * time.Hour
+)
+
+// Surplus are the finished runs of one stage and service that history does not keep. The newest that passed is kept in any case, or later
+// stages could not require it, and so are those with follow-ups that are still to be created. again is when the next one is too old; 0 for
+// never.
+func Surplus(runs []*shipper.SequenceRun, history *shipper.RunHistory, now time.Time) (surplus []*shipper.SequenceRun, again time.Duration) {
+	limit, maxAge := DefaultHistoryLimit, DefaultHistoryMaxAge
+	if history.Limit != nil {
+		limit = int(*history.Limit)
+	}
+	if history.MaxAge != nil {
+		maxAge = history.MaxAge.Duration
+	}
+	finished := slices.DeleteFunc(slices.Clone(runs), func(run *shipper.SequenceRun) bool {
+		return !isFinished(run) || run.Status.FinishTime == nil
+	})
+	slices.SortFunc(finished, func(a, b *shipper.SequenceRun) int {
+		return cmp.Or(b.Status.FinishTime.Compare(a.Status.FinishTime.Time), cmp.Compare(b.Name, a.Name))
+	})
+	passed := false
+	for i, run := range finished {
+		newestPass := run.Status.Result == shipper.ResultPass && !passed
+		passed = passed || newestPass
+		age := now.Sub(run.Status.FinishTime.Time)
+		switch {
+		case newestPass, HasUncreated(run):
+		case i >= limit, age >= maxAge:
+			surplus = append(surplus, run)
+		case again == 0 || maxAge-age < again:
+			again = maxAge - age
+		}
+	}
+	return surplus, again
+}

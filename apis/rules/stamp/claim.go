@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package stamp
+
+import (
+	"encoding/json"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// ClaimOf reads shipper.AppRunAnnotation or shipper.ReleaseRunAnnotation; an empty claim if it is none.
+func ClaimOf(annotation string) shipper.RunClaim {
+	var out shipper.RunClaim
+	if annotation == "" || json.Unmarshal([]byte(annotation), &out) != nil {
+		return shipper.RunClaim{}
+	}
+	return out
+}
+
+// Claim is the annotation of a claim.
+func Claim(c shipper.RunClaim) string {
+	raw, err := json.Marshal(c)
+	if err != nil {
+		return "" // texts and truth values have JSON
+	}
+	return string(raw)
+}
+
+// HoldOf is spec.hold of a Release whose run has a task release ahead.
+func HoldOf(c shipper.RunClaim) string {
+	return "until the task release of run " + c.Namespace + "/" + c.Run
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/shipyard"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/retry"
+)
+
+// finish creates the runs that follow from a finished one, and deletes those that history does not keep.
+func (r *Reconciler) finish(ctx context.Context, run *shipper.SequenceRun) (time.Duration, error) {
+	known, err := r.list(ctx, run.Namespace, client.MatchingFields{runsOf: run.Spec.Shipyard})
+	if err != nil {
+		return 0, err
+	}
+	again := time.Duration(0)
+	if shipyard.HasUncreated(run) {
+		if again, err = r.createFollowUps(ctx, run, known); err != nil {
+			return 0, err
+		}
+	}
+	prune, err := r.prune(ctx, run, known)
+	return report.Sooner(again, prune), err
+}
+
+// createFollowUps creates what was triggered and is due, and notes it.
+func (r *Reconciler) createFollowUps(ctx context.Context, run *shipper.SequenceRun, known []*shipper.SequenceRun) (time.Duration, error) {
+	d := shipyard.Decision{Status: *run.Status.DeepCopy()}
+	var again time.Duration
+	for i := range d.Status.Triggered {
+		t := &d.Status.Triggered[i]
+		if t.CreateTime != nil || t.Refused {
+			continue
+		}
+		why, later := shipyard.Awaits(run, t, known, r.clock.Now())
+		if t.Message = why; why != "" {
+			again = report.Sooner(again, later)
+			continue
+		}
+		err := r.client.Create(ctx, shipyard.FollowUp(run, t))
+		switch {
+		case err == nil, apierrors.IsAlreadyExists(err):
+			now := metav1.NewTime(r.clock.Now().Truncate(time.Second))
+			t.CreateTime = &now
+		case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+			t.Refused, t.Message = true, retry.Brief(err)
+		default:
+			return 0, fmt.Errorf("creating SequenceRun %s/%s, which follows from %s: %w", run.Namespace, t.Name, run.Name, err)
+		}
+	}
+	return again, r.write(ctx, run, d)
+}
+
+// prune deletes the finished runs of the stage and the service that history does not keep.
+func (r *Reconciler) prune(ctx context.Context, run *shipper.SequenceRun, known []*shipper.SequenceRun) (time.Duration, error) {
+	yard := &shipper.Shipyard{}
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.Shipyard}, yard)
+	if client.IgnoreNotFound(err) != nil {
+		return 0, fmt.Errorf("reading Shipyard %s/%s: %w", run.Namespace, run.Spec.Shipyard, err)
+	}
+	var alike []*shipper.SequenceRun
+	for _, one := range known {
+		if one.Spec.Stage == run.Spec.Stage && one.Spec.Service == run.Spec.Service {
+			alike = append(alike, one)
+		}
+	}
+	surplus, again := shipyard.Surplus(alike, &yard.Spec.History, r.clock.Now())
+	for _, one := range surplus {
+		if err := r.client.Delete(ctx, one, client.Preconditions{UID: &one.UID}); client.IgnoreNotFound(err) != nil {
+			return 0, fmt.Errorf("deleting SequenceRun %s/%s: %w", one.Namespace, one.Name, err)
+		}
+	}
+	return again, nil
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package native
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/shipyard"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// maxRunners bounds the clients that are kept for ServiceAccounts.
+const maxRunners = 256
+
+// runners are clients that write as ServiceAccounts which namespaces lend. They read nothing.
+type runners struct {
+	config *rest.Config
+	scheme *runtime.Scheme
+	kept   *lru.Cache
+}
+
+func newRunners(config *rest.Config, scheme *runtime.Scheme) *runners {
+	return &runners{config: config, scheme: scheme, kept: lru.New(maxRunners)}
+}
+
+// of is the client of the ServiceAccount of a run. The API server gives it the groups of one.
+func (r *runners) of(run *shipper.SequenceRun) (client.Client, error) {
+	user := RunnerOf(run)
+	if kept, there := r.kept.Get(user); there {
+		if c, is := kept.(client.Client); is {
+			return c, nil
+		}
+	}
+	config := rest.CopyConfig(r.config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user}
+	c, err := client.New(config, client.Options{Scheme: r.scheme})
+	if err != nil {
+		return nil, fmt.Errorf("building the client of %s: %w", user, err)
+	}
+	r.kept.Add(user, c)
+	return c, nil
+}
+
+// RunnerOf is the user name of the ServiceAccount that a run writes as.
+func RunnerOf(run *shipper.SequenceRun) string {
+	return serviceaccount.MakeUsername(run.Namespace, run.Spec.Snapshot.ServiceAccountName)
+}
+
+// write does what an action says, as the runner. What the API server refuses for good is the outcome of the task.
+func (t *Tasks) write(ctx context.Context, o *observed, a action) (shipyard.Outcome, error) {
+	if a.apply == nil && a.patch == nil && a.remove == nil && a.begin == nil {
+		return a.outcome, nil
+	}
+	c, err := t.runners.of(o.run)
+	if err != nil {
+		return a.outcome, err
+	}
+	switch {
+	case a.apply != nil:
+		a.outcome.Generation, err = apply(ctx, c, a.apply)
+	case a.patch != nil:
+		err = merge(ctx, c, a.patch)
+	case a.remove != nil:
+		err = c.Delete(ctx, a.remove, client.Preconditions{UID: &a.remove.UID})
+		err = client.IgnoreNotFound(err)
+	case a.begin != nil:
+		err = t.begin(ctx, c, o, a.begin)
+	}
+	return t.refused(o, a.outcome, err)
+}
+
+// apply sets fields of the Application and returns its generation. It takes fields over from those who edited them, but not from a manifest
+// that declares them: that would be applied again.
+func apply(ctx context.Context, c client.Client, is map[string]any) (int64, error) {
+	o := &unstructured.Unstructured{Object: is}
+	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(shipper.RunFieldManager))
+	if apierrors.IsConflict(err) && fieldConflict(err) && declared(err) == "" {
+		o = &unstructured.Unstructured{Object: is}
+		err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(shipper.RunFieldManager), client.ForceOwnership)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("writing application %s/%s: %w", o.GetNamespace(), o.GetName(), err)
+	}
+	return o.GetGeneration(), nil
+}
+
+// fieldConflict reports whether an error is about the owners of fields, and not about an object that has changed.
+func fieldConflict(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Details != nil && len(status.Status().Details.Causes) > 0 &&
+		status.Status().Details.Causes[0].Type == metav1.CauseTypeFieldManagerConflict
+}
+
+// declared says which manifest declares a field that a run sets too; empty if none does. The API server says "using" of those who edited.
+func declared(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return ""
+	}
+	for _, cause := range status.Status().Details.Causes {
+		_, manager, _ := strings.Cut(cause.Message, `conflict with "`)
+		manager, rest, _ := strings.Cut(manager, `"`)
+		if cause.Type == metav1.CauseTypeFieldManagerConflict && (manager == "kubectl-client-side-apply" || !strings.Contains(rest, "using")) {
+			return fmt.Sprintf("%s is declared by a manifest that %s applies: leave it out there, so that runs can set it",
+				strings.TrimPrefix(cause.Field, "."), manager)
+		}
+	}
+	return ""
+}
+
+// merge patches an object that is as it was observed.
+func merge(ctx context.Context, c client.Client, p *patch) error {
+	meta, _ := p.body["metadata"].(map[string]any)
+	if meta == nil {
+		meta = map[string]any{}
+		p.body["metadata"] = meta
+	}
+	meta["resourceVersion"] = p.version
+	raw, err := json.Marshal(p.body)
+	if err != nil {
+		return fmt.Errorf("encoding the change of %s %s: %w", p.kind, p.key, err)
+	}
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(shipper.GroupVersion.WithKind(p.kind))
+	o.Namespace, o.Name = p.key.Namespace, p.key.Name
+	if err := c.Patch(ctx, o, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(shipper.RunFieldManager)); err != nil {
+		return fmt.Errorf("changing %s %s: %w", p.kind, p.key, err)
+	}
+	return nil
+}
+
+// begin creates a CheckTarget as Shipper, for a runner that may change the Application: its chart could run the same.
+func (t *Tasks) begin(ctx context.Context, c client.Client, o *observed, target *shipper.CheckTarget) error {
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "patch", Group: shipper.GroupName, Resource: "applications", Namespace: o.key.Namespace, Name: o.key.Name,
+		},
+	}}
+	if err := c.Create(ctx, review); err != nil {
+		return fmt.Errorf("asking for the rights of %s: %w", RunnerOf(o.run), err)
+	}
+	if !review.Status.Allowed {
+		return apierrors.NewForbidden(shipper.GroupVersion.WithResource("applications").GroupResource(), o.key.Name,
+			fmt.Errorf("%s may not patch it", RunnerOf(o.run)))
+	}
+	if err := t.client.Create(ctx, target); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating CheckTarget %s/%s: %w", target.Namespace, target.Name, err)
+	}
+	return nil
+}
+
+// refused turns what the API server refuses for good into an outcome: a block is waited for, and all else ends the task.
+func (t *Tasks) refused(o *observed, out shipyard.Outcome, err error) (shipyard.Outcome, error) {
+	switch {
+	case err == nil:
+		return out, nil
+	case block.RefusedBy(err) != "":
+		out.Blocked = reason(err)
+		return out, nil
+	case apierrors.IsConflict(err) && fieldConflict(err):
+		return failed(out, declared(err)), nil
+	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "impersonate"):
+		return failed(out, fmt.Sprintf("ServiceAccount %s is not lent to Shipper: %s", o.run.Spec.Snapshot.ServiceAccountName,
+			shipper.BindCommand(impersonatorRole, o.run.Namespace))), nil
+	case apierrors.IsForbidden(err):
+		return failed(out, fmt.Sprintf("%s; if a right is missing: kubectl create rolebinding %s-%s --clusterrole=%s --serviceaccount=%s:%s -n %s",
+			reason(err), o.run.Namespace, o.run.Spec.Snapshot.ServiceAccountName, runnerRole, o.run.Namespace,
+			o.run.Spec.Snapshot.ServiceAccountName, o.key.Namespace)), nil
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
+		return failed(out, "refused: "+reason(err)), nil
+	}
+	return out, err
+}
+
+// The roles of runners.
+const (
+	runnerRole       = "shipper:runner"
+	impersonatorRole = "shipper-runner-impersonator"
+)
+
+func failed(out shipyard.Outcome, message string) shipyard.Outcome {
+	out.Result, out.Completion, out.Message = shipper.ResultFail, shipper.CompletionErrored, message
+	return out
+}
+
+// reason is the message of the API server, without what was done.
+func reason(err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Message != "" {
+		return status.Status().Message
+	}
+	return err.Error()
+}

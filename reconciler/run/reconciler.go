@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package run takes SequenceRuns through their tasks. What a run does next is decided by apis/rules/shipyard; each decision is written
+// before it is acted on, so that a crash repeats an act and loses none. Tasks write as the ServiceAccount that the namespace lends.
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/shipyard"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/queue"
+	"shipper.dev/shipper/reconciler/retry"
+	"shipper.dev/shipper/reconciler/rollout/history"
+	"shipper.dev/shipper/reconciler/run/native"
+)
+
+// Users create runs and Shipyards; this one writes the status of runs, creates those that follow and deletes those that history does not
+// keep. Everything else that a run writes is written as the ServiceAccount that its namespace lends.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=shipyards,verbs=get;list;watch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=shipyards/status,verbs=patch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=sequenceruns,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=sequenceruns/status,verbs=patch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=approvals;checks;rolloutblocks,verbs=get;list;watch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=applications;releases;installationtargets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=checktargets,verbs=get;list;watch;create
+
+// blockedAgain is how long after the refusal of a block the task is tried again if no event came.
+const blockedAgain = 15 * time.Second
+
+// Options for SetupWithManager.
+type Options struct {
+	// Config is how the manager connects: runners connect the same way, as other users.
+	Config *rest.Config
+	// Histories finds the Releases of an Application.
+	Histories *history.Reader
+	// GlobalBlocksNamespace is the one whose RolloutBlocks bear on every namespace.
+	GlobalBlocksNamespace string
+	// SharedChecksNamespace is the one with the Checks that all namespaces share.
+	SharedChecksNamespace string
+	// Clock is the time.
+	Clock clock.PassiveClock
+	// Workers is how many runs are worked on at the same time; 4 when it is 0.
+	Workers int
+	// Queue makes the queue of requests. Nil: first come, first served.
+	Queue queue.New[ctrl.Request]
+}
+
+// Reconciler takes runs through their tasks.
+type Reconciler struct {
+	client   client.Client
+	live     client.Reader
+	tasks    *native.Tasks
+	global   string
+	clock    clock.PassiveClock
+	recorder events.EventRecorder
+	retrier  *retry.Retrier[ctrl.Request]
+	// deciding has a lock for each Shipyard: two runs of a stage must not begin without knowing of each other.
+	deciding sync.Map
+	// begun has the start of each unfinished run, by UID, that this process has written.
+	begun sync.Map
+}
+
+// Reconcile takes a run as far as it goes now.
+func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	run := &shipper.SequenceRun{}
+	err := r.client.Get(ctx, req.NamespacedName, run)
+	if apierrors.IsNotFound(err) {
+		r.retrier.Forget(req)
+		return ctrl.Result{}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, fmt.Errorf("reading SequenceRun %s: %w", req, err)
+	}
+	var again time.Duration
+	switch {
+	case run.Spec.Snapshot == nil || !run.DeletionTimestamp.IsZero(): // it was written without the webhook, or goes
+	case shipper.ConditionTrue(run.Status.Conditions, shipper.RunFinished):
+		again, err = r.finish(ctx, run)
+	default:
+		again, err = r.goOn(ctx, run)
+	}
+	result, err := r.retrier.Result(req, err)
+	result.RequeueAfter = report.Sooner(result.RequeueAfter, again)
+	return result, err
+}
+
+// goOn decides and acts until nothing changes any more. It returns when the time alone may change something; 0 for never.
+func (r *Reconciler) goOn(ctx context.Context, run *shipper.SequenceRun) (time.Duration, error) {
+	for {
+		d, err := r.step(ctx, run, nil)
+		if err != nil {
+			return 0, err
+		}
+		again := d.Recheck
+		if d.Do != nil && isStored(run, d.Do) {
+			out, err := r.do(ctx, run, d.Do)
+			if err != nil {
+				return 0, err
+			}
+			doing := d.Do.EventID
+			if d, err = r.step(ctx, run, &out); err != nil {
+				return 0, err
+			}
+			if again = d.Recheck; out.Blocked != "" {
+				again = report.Sooner(again, blockedAgain)
+			}
+			if d.Do != nil && d.Do.EventID == doing {
+				return again, nil
+			}
+			continue
+		}
+		if shipper.ConditionTrue(run.Status.Conditions, shipper.RunFinished) {
+			return r.finish(ctx, run)
+		}
+		if d.Do == nil {
+			return again, nil
+		}
+	}
+}
+
+// step decides and writes the decision, unless a task is to be done first that is stored already. Runs of a Shipyard are decided about one
+// after another, so that each knows which others have begun.
+func (r *Reconciler) step(ctx context.Context, run *shipper.SequenceRun, out *shipyard.Outcome) (shipyard.Decision, error) {
+	lock, _ := r.deciding.LoadOrStore(run.Namespace+"/"+run.Spec.Shipyard, &sync.Mutex{})
+	if mutex, is := lock.(*sync.Mutex); is {
+		mutex.Lock()
+		defer mutex.Unlock()
+	}
+	d, err := r.decide(ctx, run, out)
+	if err != nil || out == nil && d.Do != nil && isStored(run, d.Do) {
+		return d, err
+	}
+	return d, r.write(ctx, run, d)
+}
+
+// isStored reports whether the status says that a task is under way: only then it is acted on.
+func isStored(run *shipper.SequenceRun, task *shipper.TaskStatus) bool {
+	n := len(run.Status.Tasks)
+	return n > 0 && run.Status.Tasks[n-1].EventID == task.EventID && run.Status.Tasks[n-1].State == shipper.TaskTriggered
+}
+
+// do goes on with a task. A run that follows from another one is given that one.
+func (r *Reconciler) do(ctx context.Context, run *shipper.SequenceRun, task *shipper.TaskStatus) (shipyard.Outcome, error) {
+	var before *shipper.SequenceRun
+	if by := run.Spec.TriggeredBy; by != nil && by.Run != "" {
+		var err error
+		if before, err = r.named(ctx, run.Namespace, by.Run); err != nil {
+			return shipyard.Outcome{}, err
+		}
+	}
+	return r.tasks.Do(ctx, run, before, task)
+}
+
+// decide computes the next status.
+func (r *Reconciler) decide(ctx context.Context, run *shipper.SequenceRun, out *shipyard.Outcome) (shipyard.Decision, error) {
+	o := shipyard.Observed{Run: run, Outcome: out, Now: r.clock.Now()}
+	var err error
+	if o.Others, err = r.others(ctx, run); err != nil {
+		return shipyard.Decision{}, err
+	}
+	if o.Approvals, err = r.approvals(ctx, run); err != nil {
+		return shipyard.Decision{}, err
+	}
+	if of := run.Spec.RetryOf; of != nil && run.Status.StartTime == nil {
+		if o.RetryOf, err = r.named(ctx, run.Namespace, of.Run); err != nil {
+			return shipyard.Decision{}, err
+		}
+	}
+	return shipyard.Plan(o), nil
+}
+
+// write writes a decision, unless the run has changed since it was read.
+func (r *Reconciler) write(ctx context.Context, run *shipper.SequenceRun, d shipyard.Decision) error {
+	was := run.DeepCopy()
+	run.Status = d.Status
+	changed, err := report.PatchStatus(ctx, r.client, run, was)
+	if err != nil {
+		return fmt.Errorf("writing the status of SequenceRun %s/%s: %w", run.Namespace, run.Name, err)
+	}
+	if shipper.ConditionTrue(run.Status.Conditions, shipper.RunFinished) {
+		r.begun.Delete(run.UID)
+	} else if run.Status.StartTime != nil {
+		r.begun.Store(run.UID, run.Status.StartTime)
+	}
+	if changed {
+		report.Emit(r.recorder, run, changes(was, run))
+	}
+	return nil
+}
+
+// others are the other unfinished runs of the Shipyard. Lists do not wait for what this process has written: that a run has begun is added.
+func (r *Reconciler) others(ctx context.Context, run *shipper.SequenceRun) ([]*shipper.SequenceRun, error) {
+	out, err := r.list(ctx, run.Namespace, client.MatchingFields{unfinishedOf: run.Spec.Shipyard})
+	for i, other := range out {
+		if begun, is := r.begun.Load(other.UID); is && other.Status.StartTime == nil {
+			known := *other
+			known.Status.StartTime, _ = begun.(*metav1.Time)
+			out[i] = &known
+		}
+	}
+	return out, err
+}
+
+func (r *Reconciler) list(ctx context.Context, namespace string, matching client.ListOption) ([]*shipper.SequenceRun, error) {
+	var all shipper.SequenceRunList
+	if err := r.client.List(ctx, &all, client.InNamespace(namespace), matching, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the runs of a Shipyard: %w", err)
+	}
+	out := make([]*shipper.SequenceRun, 0, len(all.Items))
+	for i := range all.Items {
+		if all.Items[i].Spec.Snapshot != nil {
+			out = append(out, &all.Items[i])
+		}
+	}
+	return out, nil
+}
+
+// approvals are those of the task that waits, by the users who gave them.
+func (r *Reconciler) approvals(ctx context.Context, run *shipper.SequenceRun) ([]shipyard.Vote, error) {
+	if n := len(run.Status.Tasks); n == 0 || run.Status.Tasks[n-1].State != shipper.TaskWaiting {
+		return nil, nil
+	}
+	var all shipper.ApprovalList
+	if err := r.client.List(ctx, &all, client.InNamespace(run.Namespace), client.MatchingFields{approvalsOf: run.Name}); err != nil {
+		return nil, fmt.Errorf("listing the Approvals of SequenceRun %s/%s: %w", run.Namespace, run.Name, err)
+	}
+	var out []shipyard.Vote
+	for i := range all.Items {
+		a := &all.Items[i]
+		if !authentic(a, run) {
+			continue
+		}
+		out = append(out, shipyard.Vote{
+			By: a.Spec.By.Username, EventID: a.Spec.EventID, Subject: a.Spec.Subject, Decision: a.Spec.Decision, Time: a.Spec.Time.Time,
+		})
+	}
+	slices.SortFunc(out, func(a, b shipyard.Vote) int { return a.Time.Compare(b.Time) })
+	return out, nil
+}
+
+// authentic reports whether an Approval is of a run and has what the webhooks and the policy hold: the labels say for which stage and
+// Shipyard the author's right was checked.
+func authentic(a *shipper.Approval, run *shipper.SequenceRun) bool {
+	return a.Spec.By.Username != "" && a.Spec.Time != nil && a.DeletionTimestamp.IsZero() &&
+		a.Labels[shipper.ShipyardLabel] == run.Spec.Shipyard && a.Labels[shipper.StageLabel] == run.Spec.Stage &&
+		a.Spec.By.Username != native.RunnerOf(run)
+}
+
+// named is another run of the namespace; nil if there is none.
+func (r *Reconciler) named(ctx context.Context, namespace, name string) (*shipper.SequenceRun, error) {
+	out := &shipper.SequenceRun{}
+	err := r.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, out)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading SequenceRun %s/%s: %w", namespace, name, err)
+	}
+	return out, nil
+}

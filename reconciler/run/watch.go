@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"shipper.dev/shipper/apis/rules/shipyard"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/index"
+	"shipper.dev/shipper/reconciler/retry"
+	"shipper.dev/shipper/reconciler/rollout/predicates"
+	"shipper.dev/shipper/reconciler/run/native"
+)
+
+// The indexes of runs: of a Shipyard, all and those that are not finished, and by the Application that an unfinished one is about; and of
+// Approvals, by their run.
+const (
+	runsOf        = "shipyard"
+	unfinishedOf  = "unfinished"
+	byApplication = "run.application"
+	byBlock       = "run.blocked"
+	approvalsOf   = "run"
+	yes           = "yes"
+)
+
+const defaultWorkers = 4
+
+// SetupWithManager makes the reconciler run with mgr. ctx is needed for the time of the call only.
+func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
+	if o.Workers == 0 {
+		o.Workers = defaultWorkers
+	}
+	if err := indexes(ctx, mgr); err != nil {
+		return fmt.Errorf("setting up runs: %w", err)
+	}
+	r := &Reconciler{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), global: o.GlobalBlocksNamespace, clock: o.Clock,
+		recorder: mgr.GetEventRecorder(fleet.UserAgent), retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()),
+		tasks: native.New(native.Options{
+			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Config: o.Config, Histories: o.Histories,
+			SharedChecks: o.SharedChecksNamespace, Clock: o.Clock,
+		}),
+	}
+	err := ctrl.NewControllerManagedBy(mgr).
+		Named("run").
+		For(&shipper.SequenceRun{}).
+		Watches(&shipper.SequenceRun{}, handler.EnqueueRequestsFromMapFunc(r.beside)).
+		Watches(&shipper.Approval{}, handler.EnqueueRequestsFromMapFunc(ofApproval)).
+		Watches(&shipper.Application{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+			return r.about(ctx, o.GetNamespace(), o.GetName())
+		})).
+		Watches(&shipper.Release{}, handler.EnqueueRequestsFromMapFunc(r.ofLabel)).
+		Watches(&shipper.InstallationTarget{}, handler.EnqueueRequestsFromMapFunc(r.ofLabel)).
+		Watches(&shipper.CheckTarget{}, handler.EnqueueRequestsFromMapFunc(r.ofLabel)).
+		Watches(&shipper.RolloutBlock{}, handler.EnqueueRequestsFromMapFunc(r.blocked), predicates.BlockActiveChanged()).
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.Limiter[ctrl.Request](), NewQueue: o.Queue}).
+		Complete(r)
+	if err != nil {
+		return fmt.Errorf("setting up runs: %w", err)
+	}
+	return nil
+}
+
+func indexes(ctx context.Context, mgr ctrl.Manager) error {
+	of := func(run func(*shipper.SequenceRun) string) client.IndexerFunc {
+		return func(o client.Object) []string {
+			if is, ok := o.(*shipper.SequenceRun); ok && is.Spec.Snapshot != nil {
+				if key := run(is); key != "" {
+					return []string{key}
+				}
+			}
+			return nil
+		}
+	}
+	unfinished := func(key func(*shipper.SequenceRun) string) client.IndexerFunc {
+		return of(func(run *shipper.SequenceRun) string {
+			if shipper.ConditionTrue(run.Status.Conditions, shipper.RunFinished) {
+				return ""
+			}
+			return key(run)
+		})
+	}
+	name := func(run *shipper.SequenceRun) string { return run.Spec.Shipyard }
+	for field, keys := range map[string]client.IndexerFunc{runsOf: of(name), unfinishedOf: unfinished(name)} {
+		if err := index.Within(ctx, mgr.GetCache(), &shipper.SequenceRun{}, field, keys); err != nil {
+			return err
+		}
+	}
+	app := func(run *shipper.SequenceRun) string { return shipyard.ApplicationKey(run).String() }
+	held := func(run *shipper.SequenceRun) string {
+		if shipper.ConditionTrue(run.Status.Conditions, shipper.RunBlocked) {
+			return yes
+		}
+		return ""
+	}
+	for field, keys := range map[string]client.IndexerFunc{byApplication: unfinished(app), byBlock: unfinished(held)} {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, &shipper.SequenceRun{}, field, keys); err != nil {
+			return fmt.Errorf("indexing runs by %s: %w", field, err)
+		}
+	}
+	return index.Within(ctx, mgr.GetCache(), &shipper.Approval{}, approvalsOf, func(o client.Object) []string {
+		if a, ok := o.(*shipper.Approval); ok && a.Spec.Run != "" {
+			return []string{a.Spec.Run}
+		}
+		return nil
+	})
+}
+
+// ofApproval makes a request for the run of an Approval.
+func ofApproval(_ context.Context, o client.Object) []reconcile.Request {
+	if a, ok := o.(*shipper.Approval); ok && a.Spec.Run != "" {
+		return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: a.Namespace, Name: a.Spec.Run}}}
+	}
+	return nil
+}
+
+// ofLabel makes requests for the unfinished runs about the Application that an object belongs to.
+func (r *Reconciler) ofLabel(ctx context.Context, o client.Object) []reconcile.Request {
+	return r.about(ctx, o.GetNamespace(), o.GetLabels()[shipper.AppLabel])
+}
+
+// about makes requests for the unfinished runs about an Application, which may be of other namespaces.
+func (r *Reconciler) about(ctx context.Context, namespace, app string) []reconcile.Request {
+	return r.requests(ctx, client.MatchingFields{byApplication: namespace + "/" + app})
+}
+
+// blocked makes requests for the runs that a block has refused.
+func (r *Reconciler) blocked(ctx context.Context, _ client.Object) []reconcile.Request {
+	return r.requests(ctx, client.MatchingFields{byBlock: yes})
+}
+
+// requests are for the runs that are found.
+func (r *Reconciler) requests(ctx context.Context, matching ...client.ListOption) []reconcile.Request {
+	var all shipper.SequenceRunList
+	if err := r.client.List(ctx, &all, append(matching, client.UnsafeDisableDeepCopy)...); err != nil {
+		log.FromContext(ctx).Error(err, "Cannot find the runs that an event bears on")
+	}
+	out := make([]reconcile.Request, len(all.Items))
+	for i := range all.Items {
+		out[i].NamespacedName = client.ObjectKeyFromObject(&all.Items[i])
+	}
+	return out
+}
+
+// beside makes requests for the runs that a change of a run bears on: those that wait for their turn in its stage, one under way that it may
+// preempt, and finished ones whose follow-ups wait for what it has passed.
+func (r *Reconciler) beside(ctx context.Context, o client.Object) []reconcile.Request {
+	run, ok := o.(*shipper.SequenceRun)
+	if !ok || run.Spec.Snapshot == nil {
+		return nil
+	}
+	var all shipper.SequenceRunList
+	err := r.client.List(ctx, &all, client.InNamespace(run.Namespace), client.MatchingFields{runsOf: run.Spec.Shipyard},
+		client.UnsafeDisableDeepCopy)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "Cannot find the runs beside another")
+	}
+	ended := shipper.ConditionTrue(run.Status.Conditions, shipper.RunFinished)
+	var out []reconcile.Request
+	for i := range all.Items {
+		other := &all.Items[i]
+		over := shipper.ConditionTrue(other.Status.Conditions, shipper.RunFinished)
+		switch {
+		case other.Name == run.Name:
+		case !over && other.Spec.Stage == run.Spec.Stage && (other.Status.StartTime == nil || run.Status.StartTime == nil),
+			over && ended && other.Spec.Service == run.Spec.Service && shipyard.HasUncreated(other):
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(other)})
+		}
+	}
+	return out
+}
