@@ -59,8 +59,8 @@ func newWait(o *options) *cobra.Command {
 		Use:   "wait RUN",
 		Short: "Wait until a run is finished",
 		Long: "Wait until a run is finished, and show it. The exit code is 0 for pass and warning, 1 for fail, and 4 after --timeout. With\n" +
-			"--follow-ups it waits for the whole delivery: all runs of the same context. It fails if one of them fails, or if one that\n" +
-			"was triggered is not created.",
+			"--follow-ups it waits for the whole delivery: all runs of the same context, also those whose stage still requires something.\n" +
+			"It fails if one of them fails or is refused.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("timeout") {
@@ -222,12 +222,12 @@ func awaited(o *observed, all bool) ([]string, error) {
 		}
 		for _, t := range run.Status.Triggered {
 			switch {
-			case names[t.Name] != nil || t.CreateTime != nil:
-			case t.Message == "":
-				pending = append(pending, "run "+t.Name+" is not created yet")
-			case !there[key{t.Stage, t.Sequence}]: // another run may have met what the stage requires
+			case names[t.Name] != nil || t.CreateTime != nil, there[key{t.Stage, t.Sequence}]: // of several that trigger it, one creates it
+			case t.Refused:
 				failed = append(failed, cli.WithCode(cli.Failed, fmt.Errorf("sequence %s of stage %s was not run: %s", t.Sequence, t.Stage,
 					inOneLine(t.Message))))
+			default:
+				pending = append(pending, notThere(&t))
 			}
 		}
 	}
@@ -235,6 +235,14 @@ func awaited(o *observed, all bool) ([]string, error) {
 		return pending, nil
 	}
 	return nil, errors.Join(failed...)
+}
+
+// notThere says why a run that was triggered is not there yet.
+func notThere(t *shipper.TriggeredRun) string {
+	if t.Message == "" {
+		return "run " + t.Name + " is not created yet"
+	}
+	return fmt.Sprintf("sequence %s of stage %s waits: %s", t.Sequence, t.Stage, inOneLine(t.Message))
 }
 
 // delivery are the runs of the context of a run, itself included.

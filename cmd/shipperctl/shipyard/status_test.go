@@ -48,8 +48,12 @@ func TestWaitEndsWithTheRunOrTheDelivery(t *testing.T) {
 		"a follow-up passed":            {triggers(passed("a", "staging", "delivery"), shipper.TriggeredRun{Name: "b"}), []*shipper.SequenceRun{passed("b", "production", "delivery")}, true, "0: "},
 		"a run of another context runs": {passed("a", "staging", "delivery"), []*shipper.SequenceRun{elsewhere}, true, "0: "},
 		"a follow-up was deleted":       {triggers(passed("a", "staging", "delivery"), shipper.TriggeredRun{Name: "b", CreateTime: ago(0)}), nil, true, "0: "},
+		"a follow-up has to soak": {
+			triggers(passed("a", "staging", "delivery"), shipper.TriggeredRun{Name: "b", Message: "until 13:00"}), nil, true,
+			"waits: sequence delivery of stage production waits: until 13:00",
+		},
 		"a follow-up was refused": {
-			triggers(passed("a", "staging", "delivery"), shipper.TriggeredRun{Name: "b", Message: "no"}), nil, true,
+			triggers(passed("a", "staging", "delivery"), shipper.TriggeredRun{Name: "b", Message: "no", Refused: true}), nil, true,
 			"1: sequence delivery of stage production was not run: no",
 		},
 		"another run has triggered it": {

@@ -81,7 +81,8 @@ type FollowUp struct {
 	Stage    string `json:"stage"`
 	Sequence string `json:"sequence"`
 	Event    string `json:"event"`
-	// State and Result are those of the run; a run that was not created is NotCreated, for the reason in Message.
+	// State and Result are those of the run. One that is not created is Pending or Refused, for the reason in Message; one that was deleted is
+	// Deleted.
 	State   string `json:"state"`
 	Result  string `json:"result,omitempty"`
 	Message string `json:"message,omitempty"`
@@ -89,9 +90,9 @@ type FollowUp struct {
 
 // States that no condition has.
 const (
-	pending    = "Pending"
-	notCreated = "NotCreated"
-	deleted    = "Deleted"
+	pending = "Pending"
+	refused = "Refused"
+	deleted = "Deleted"
 )
 
 // stateOf is what a run does, or how it ended.
@@ -217,10 +218,7 @@ func tasksOf(run *shipper.SequenceRun) []Task {
 
 // nameOf names a task: test#2 is the second test.
 func nameOf(name string, ordinal int) string {
-	if ordinal <= 1 {
-		return name
-	}
-	return fmt.Sprintf("%s#%d", name, ordinal)
+	return rules.NameOf(&shipper.TaskStatus{Name: name, Ordinal: int32(ordinal)})
 }
 
 func followUpsOf(run *shipper.SequenceRun, all map[string]*shipper.SequenceRun) []FollowUp {
@@ -232,8 +230,8 @@ func followUpsOf(run *shipper.SequenceRun, all map[string]*shipper.SequenceRun) 
 			one.State, one.Result, one.Message = stateOf(next), string(next.Status.Result), ""
 		case t.CreateTime != nil:
 			one.State = deleted
-		case t.Message != "":
-			one.State = notCreated
+		case t.Refused:
+			one.State = refused
 		default:
 			one.State = pending
 		}

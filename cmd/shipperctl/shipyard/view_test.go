@@ -77,6 +77,10 @@ func failed() *shipper.SequenceRun {
 			Name: "web-audit-report-9c8d7", Stage: "audit", Sequence: "report", Event: "production.delivery.finished",
 			Message: "version 1.4.2 has not passed in stage perf; no version has",
 		},
+		{
+			Name: "web-audit-bill-1b2c3", Stage: "audit", Sequence: "bill", Event: "production.delivery.finished", Refused: true,
+			Message: "sequencerun is forbidden: 20 runs follow from one another",
+		},
 		{Name: "web-audit-mail-5e6f7", Stage: "audit", Sequence: "mail", Event: "production.delivery.finished"},
 	}
 	return ends(run, shipper.ResultFail, shipper.CompletionErrored, shipper.RunFailed, "task deployment: timed out after 1h0m0s: 2 pods ImagePullBackOff")
