@@ -36,7 +36,7 @@ var kinds = []string{kindRun, kindApproval, kindOverride, kindBlock, kindMove}
 
 // kept says for how long objects with entries of a kind exist.
 var kept = map[string]string{
-	kindRun:      "finished runs are kept as spec.history of their Shipyard says; a hold and an abort have no user, and a hold that ended is gone",
+	kindRun:      "finished runs are kept as history of their Shipyard says; a hold and an abort have no user, and a hold that ended is gone",
 	kindApproval: "Approvals are deleted with their run or their Release",
 	kindOverride: "overrides are recorded on the Application until they are removed from it, and on each Release",
 	kindBlock:    "a block that was lifted is gone",
@@ -182,13 +182,15 @@ func approvals(s *state) []Entry {
 		}
 		text, app := "", ""
 		if a.Spec.Run != "" {
-			text, app = fmt.Sprintf("%s task %s of run %s", verb, cmp.Or(a.Spec.Task, "approval"), a.Spec.Run), apps["run/"+a.Namespace+"/"+a.Spec.Run]
+			text = fmt.Sprintf("%s task %s of run %s", verb, cmp.Or(a.Spec.Task, "approval"), a.Spec.Run)
+			app = apps["run/"+a.Namespace+"/"+a.Spec.Run]
 		} else {
 			step := int32(0)
 			if a.Spec.Step != nil {
 				step = *a.Spec.Step
 			}
-			text, app = fmt.Sprintf("%s step %d of release %s", verb, step, a.Spec.Release), apps["release/"+a.Namespace+"/"+a.Spec.Release]
+			text = fmt.Sprintf("%s step %d of release %s", verb, step, a.Spec.Release)
+			app = apps["release/"+a.Namespace+"/"+a.Spec.Release]
 		}
 		if a.Spec.Reason != "" {
 			text += ": " + a.Spec.Reason
@@ -233,7 +235,8 @@ func overrides(s *state) []Entry {
 				text += ": " + r.Reason
 			}
 			out = append(out, Entry{
-				Time: r.Time.Time, Kind: kindOverride, User: r.User, Namespace: o.GetNamespace(), Object: object, Application: app, Text: inOneLine(text),
+				Time: r.Time.Time, Kind: kindOverride, User: r.User, Namespace: o.GetNamespace(), Object: object, Application: app,
+				Text: inOneLine(text),
 			})
 		}
 	}
@@ -252,7 +255,8 @@ func blocks(s *state) []Entry {
 	for i := range s.blocks {
 		b := &s.blocks[i]
 		out = append(out, Entry{
-			Time: b.CreationTimestamp.Time, Kind: kindBlock, User: cmp.Or(b.Annotations[shipper.RolloutBlockCreatedByAnnotation], b.Spec.Author.Name),
+			Time: b.CreationTimestamp.Time, Kind: kindBlock,
+			User:      cmp.Or(b.Annotations[shipper.RolloutBlockCreatedByAnnotation], b.Spec.Author.Name),
 			Namespace: b.Namespace, Object: "RolloutBlock/" + b.Name, Text: inOneLine("blocked: " + b.Spec.Message),
 		})
 	}

@@ -66,7 +66,8 @@ func delivered() *state {
 		return shipper.Approval{ObjectMeta: meta("shop", name, time, nil), Spec: of}
 	}
 	ofStep := approval("web-6f19-0-1", shipper.ApprovalSpec{
-		Release: "web-6f19-0", Step: ptr.To(int32(1)), Decision: shipper.DecisionReject, By: shipper.ApprovalUser{Username: "ben"}, Reason: "p95 is up",
+		Release: "web-6f19-0", Step: ptr.To(int32(1)), Decision: shipper.DecisionReject, By: shipper.ApprovalUser{Username: "ben"},
+		Reason: "p95 is up",
 	}, 210*time.Minute)
 	ofStep.Namespace = "shop-prod"
 	return &state{
@@ -121,10 +122,14 @@ func TestEntriesAreFiltered(t *testing.T) {
 		"kinds": {filter{kinds: []string{"approval", "block"}}, []string{
 			"approved task approval of run web-2", "blocked: year end", "refused step 1 of release web-6f19-0: p95 is up",
 		}},
-		"an application":             {filter{app: "shop/web-staging", kinds: []string{"run"}}, []string{"started sequence delivery of stage staging of shipyard shop for web 1.4.2", "ended with pass"}},
-		"an application by its name": {filter{app: "web", kinds: []string{"override"}}, []string{"overrode block shop-prod/freeze: the fix", "overrode what stage production requires: the fix for the outage"}},
-		"a time":                     {filter{from: at(5*time.Hour + time.Minute).Time}, []string{"was held: DNS"}},
-		"nothing":                    {filter{user: "joe"}, nil},
+		"an application": {filter{app: "shop/web-staging", kinds: []string{"run"}}, []string{
+			"started sequence delivery of stage staging of shipyard shop for web 1.4.2", "ended with pass",
+		}},
+		"an application by its name": {filter{app: "web", kinds: []string{"override"}}, []string{
+			"overrode block shop-prod/freeze: the fix", "overrode what stage production requires: the fix for the outage",
+		}},
+		"a time":  {filter{from: at(5*time.Hour + time.Minute).Time}, []string{"was held: DNS"}},
+		"nothing": {filter{user: "joe"}, nil},
 	} {
 		var got []string
 		for _, e := range timeLine(delivered(), tc.of).Entries {
@@ -146,12 +151,13 @@ func TestWhatMayNotBeReadIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	allowed := map[string]bool{}
-	refuses := interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+	list := func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 		if _, are := list.(*shipper.RolloutBlockList); are || len(allowed) == 0 {
 			return apierrors.NewForbidden(schema.GroupResource{Resource: "any"}, "", errors.New("no"))
 		}
 		return c.List(ctx, list, options...)
-	}}
+	}
+	refuses := interceptor.Funcs{List: list}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(&delivered().runs[0]).WithInterceptorFuncs(refuses).Build()
 	if _, err := read(t.Context(), c, "shop"); cli.ExitCode(err) != cli.Refused {
 		t.Errorf("nothing can be read: %v", err)
@@ -174,8 +180,8 @@ func TestWhatMayNotBeReadIsSaid(t *testing.T) {
 	}
 	out.Reset()
 	var line Line
-	if err := (&options{output: "json"}).print(&out, &errs, timeLine(found, filter{})); err != nil || json.Unmarshal(out.Bytes(), &line) != nil ||
-		len(line.Unread) != 2 {
+	err = (&options{output: "json"}).print(&out, &errs, timeLine(found, filter{}))
+	if err != nil || json.Unmarshal(out.Bytes(), &line) != nil || len(line.Unread) != 2 {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 }

@@ -22,8 +22,6 @@ import (
 
 const (
 	kindOfShipyards = "Shipyard"
-	// keptn begins the apiVersion of Keptn's files.
-	keptn = "spec.keptn.sh/"
 	// maxShipyard bounds a file of Keptn, in bytes. A Shipyard has 64 KiB of stages at most.
 	maxShipyard = 1 << 20
 	// placeholderShipyard is the name of a Shipyard whose file has none.

@@ -22,7 +22,8 @@ func TestShipyardsThatAreRefused(t *testing.T) {
 		},
 		"an unknown key of 0.1 at its line": {"version: 0.1.0\nstages:\n- {name: a, deploy: b}\n", `document 1: line 3: unknown key "deploy"`},
 		"a version that is not known": {
-			"{apiVersion: spec.keptn.sh/0.3.0, kind: Shipyard, spec: {stages: [{name: a}]}}", "document 1: version 0.3.0 is not known: 0.1.x and 0.2.x are",
+			"{apiVersion: spec.keptn.sh/0.3.0, kind: Shipyard, spec: {stages: [{name: a}]}}",
+			"document 1: version 0.3.0 is not known: 0.1.x and 0.2.x are",
 		},
 		"no stages": {"stages: []", "document 1: stages: a shipyard has at least one stage"},
 		"two files of one project": {

@@ -172,7 +172,9 @@ func kindOf(err error) string {
 
 // examples are shown by --help and in docs/cli.md, where a test runs them.
 var examples = map[string][]string{
-	"shipperctl audit":             {"shipperctl audit -A --app shop-prod/web --since 168h", "shipperctl audit --kind approval,override -o csv"},
+	"shipperctl audit": {
+		"shipperctl audit -A --app shop-prod/web --since 168h", "shipperctl audit --kind approval,override -o csv",
+	},
 	"shipperctl backup prepare":    {"shipperctl backup prepare -v --include-rollout-blocks -f backup.yaml"},
 	"shipperctl block create":      {`shipperctl block create year-end -m "closing of the books" --ttl 48h`},
 	"shipperctl block lift":        {"shipperctl block lift year-end"},
@@ -194,16 +196,18 @@ var examples = map[string][]string{
 	"shipperctl rollout retreat":   {"shipperctl rollout retreat super-server"},
 	"shipperctl rollout status":    {"shipperctl rollout status super-server", "shipperctl rollout status super-server -o json"},
 	"shipperctl shipyard abort":    {`shipperctl shipyard abort web-x7k2p --reason "wrong version"`},
-	"shipperctl shipyard approve":  {"shipperctl shipyard approve web-x7k2p", `shipperctl shipyard approve web-x7k2p --reject --reason "p95 is up"`},
-	"shipperctl shipyard lend":     {"shipperctl shipyard lend shop"},
-	"shipperctl shipyard list":     {"shipperctl shipyard list --stage production"},
-	"shipperctl shipyard pause":    {`shipperctl shipyard pause web-x7k2p --reason "DNS"`},
-	"shipperctl shipyard resume":   {"shipperctl shipyard resume web-x7k2p"},
-	"shipperctl shipyard retry":    {"shipperctl shipyard retry web-x7k2p --from test"},
-	"shipperctl shipyard run":      {"shipperctl shipyard run shop --service web --version 1.4.2 --values image.tag=v7 --wait"},
-	"shipperctl shipyard show":     {"shipperctl shipyard show shop"},
-	"shipperctl shipyard status":   {"shipperctl shipyard status web-x7k2p -w"},
-	"shipperctl shipyard wait":     {"shipperctl shipyard wait web-x7k2p --follow-ups --timeout 1h"},
-	"shipperctl version":           {"shipperctl version --server"},
-	"shipperctl doctor":            {"shipperctl doctor"},
+	"shipperctl shipyard approve": {
+		"shipperctl shipyard approve web-x7k2p", `shipperctl shipyard approve web-x7k2p --reject --reason "p95 is up"`,
+	},
+	"shipperctl shipyard lend":   {"shipperctl shipyard lend shop"},
+	"shipperctl shipyard list":   {"shipperctl shipyard list --stage production"},
+	"shipperctl shipyard pause":  {`shipperctl shipyard pause web-x7k2p --reason "DNS"`},
+	"shipperctl shipyard resume": {"shipperctl shipyard resume web-x7k2p"},
+	"shipperctl shipyard retry":  {"shipperctl shipyard retry web-x7k2p --from test"},
+	"shipperctl shipyard run":    {"shipperctl shipyard run shop --service web --version 1.4.2 --values image.tag=v7 --wait"},
+	"shipperctl shipyard show":   {"shipperctl shipyard show shop"},
+	"shipperctl shipyard status": {"shipperctl shipyard status web-x7k2p -w"},
+	"shipperctl shipyard wait":   {"shipperctl shipyard wait web-x7k2p --follow-ups --timeout 1h"},
+	"shipperctl version":         {"shipperctl version --server"},
+	"shipperctl doctor":          {"shipperctl doctor"},
 }

@@ -35,7 +35,7 @@ func newLend(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lend SHIPYARD|NAMESPACE",
 		Short: "Print the commands that lend Shipper the ServiceAccount of a Shipyard, and that account its rights",
-		Long: "Print the commands that lend Shipper the ServiceAccount that runs of a Shipyard, or of all Shipyards of a namespace, write with:\n" +
+		Long: "Print the commands that lend Shipper the ServiceAccount that runs of a Shipyard, or of all of a namespace, write with:\n" +
 			"the account, the right of Shipper to use it, and its rights in the namespace of each stage. The owner of each namespace runs the\n" +
 			"commands for it, and takes the rights back by deleting the RoleBinding. With --apply they are done; what is there already stays.",
 		Args: cobra.ExactArgs(1),

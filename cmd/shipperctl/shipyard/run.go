@@ -60,8 +60,8 @@ func newRun(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run SHIPYARD",
 		Short: "Start a sequence of a stage for a service",
-		Long: "Start a sequence of a stage for a service: a SequenceRun is created, and its name printed. What is left out is the first stage,\n" +
-			"the only sequence of the stage, and the only service of the Shipyard. It takes the verb promote on shipyards/STAGE, or on\n" +
+		Long: "Start a sequence of a stage for a service: a SequenceRun is created, and its name printed. What is left out is the first\n" +
+			"stage, the only sequence of the stage, and the only service of the Shipyard. It takes the verb promote on shipyards/STAGE, or on\n" +
 			"shipyards. With --retry-of it repeats a finished run, of which everything else is taken.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -85,8 +85,8 @@ func newRun(o *options) *cobra.Command {
 	flags.StringVar(&s.sequence, "sequence", "", "sequence of the stage (default the only one)")
 	flags.StringVar(&s.service, "service", "", "service that is delivered (default the only one)")
 	flags.StringVar(&s.version, "version", "", "version of its chart, or a constraint; it becomes data.deployment.version")
-	flags.StringArrayVar(&s.values, "values", nil, "a value of the chart, as image.tag=v7, in data.configurationChange.values; give it again for "+
-		"more. Whole numbers, true, false and null are what they say, all else is text")
+	flags.StringArrayVar(&s.values, "values", nil, "a value of the chart, as image.tag=v7, in data.configurationChange.values; give it again "+
+		"for more. Whole numbers, true, false and null are what they say, all else is text")
 	flags.StringVarP(&s.file, "data", "f", "", "file with the data of the run, YAML or JSON; - is standard input. --version and --values win")
 	flags.StringToStringVar(&s.labels, "label", nil, "a label of the run, as key=value, in spec.labels; give it again for more")
 	flags.StringVar(&s.retryOf, "retry-of", "", "finished run to repeat")

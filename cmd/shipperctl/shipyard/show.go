@@ -70,7 +70,9 @@ func describe(of *shipper.Shipyard, width int, now time.Time) string {
 			for _, t := range sequence.TriggeredOn {
 				on = append(on, trigger(t))
 			}
-			rows = append(rows, []string{name, apps, sequence.Name, strings.Join(tasks, ", "), cmp.Or(strings.Join(on, "; "), "users"), requires(stage)})
+			rows = append(rows, []string{
+				name, apps, sequence.Name, strings.Join(tasks, ", "), cmp.Or(strings.Join(on, "; "), "users"), requires(stage),
+			})
 			name, apps = "", ""
 		}
 	}

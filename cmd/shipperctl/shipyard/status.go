@@ -144,14 +144,14 @@ func (s *show) print(v *View) error {
 }
 
 func (s *show) text(v *View) (string, error) {
-	switch {
-	case s.format == cli.JSON: // one line for each view, as programs read a stream
+	switch s.format {
+	case cli.JSON: // one line for each view, as programs read a stream
 		raw, err := json.Marshal(v)
 		if err != nil {
 			return "", fmt.Errorf("writing JSON: %w", err)
 		}
 		return string(raw) + "\n", nil
-	case s.format == cli.YAML:
+	case cli.YAML:
 		raw, err := yaml.Marshal(v)
 		if err != nil {
 			return "", fmt.Errorf("writing YAML: %w", err)

@@ -28,6 +28,11 @@ func TestWaitEndsWithTheRunOrTheDelivery(t *testing.T) {
 		run.Status.Triggered = append(run.Status.Triggered, next)
 		return run
 	}
+	first := func(next shipper.TriggeredRun) *shipper.SequenceRun {
+		return triggers(passed("a", "staging", "delivery"), next)
+	}
+	second := []*shipper.SequenceRun{passed("b", "production", "delivery")}
+	follows := shipper.TriggeredRun{Name: "b"}
 	warned := ends(running("a", "staging", "delivery", time.Hour), shipper.ResultWarning, shipper.CompletionSucceeded, shipper.RunWarned, "")
 	aborted := ends(running("a", "staging", "delivery", time.Hour), shipper.ResultFail, shipper.CompletionAborted, shipper.RunAborted, "no")
 	elsewhere := running("z", "production", "delivery", time.Hour)
@@ -38,30 +43,32 @@ func TestWaitEndsWithTheRunOrTheDelivery(t *testing.T) {
 		all    bool
 		want   string
 	}{
-		"it runs":                       {running("a", "staging", "delivery", 0), nil, false, "waits: run a is Running"},
-		"it passed":                     {passed("a", "staging", "delivery"), nil, false, "0: "},
-		"it warned":                     {warned, nil, false, "0: "},
-		"it failed":                     {aborted, nil, false, "1: run a has failed (aborted): no"},
-		"a follow-up runs":              {triggers(passed("a", "staging", "delivery"), shipper.TriggeredRun{Name: "b"}), []*shipper.SequenceRun{running("b", "production", "delivery", 0)}, true, "waits: run b is Running"},
-		"a follow-up is not awaited":    {triggers(passed("a", "staging", "delivery"), shipper.TriggeredRun{Name: "b"}), nil, false, "0: "},
-		"a follow-up is not there yet":  {triggers(passed("a", "staging", "delivery"), shipper.TriggeredRun{Name: "b"}), nil, true, "waits: run b is not created yet"},
-		"a follow-up passed":            {triggers(passed("a", "staging", "delivery"), shipper.TriggeredRun{Name: "b"}), []*shipper.SequenceRun{passed("b", "production", "delivery")}, true, "0: "},
+		"it runs":   {running("a", "staging", "delivery", 0), nil, false, "waits: run a is Running"},
+		"it passed": {passed("a", "staging", "delivery"), nil, false, "0: "},
+		"it warned": {warned, nil, false, "0: "},
+		"it failed": {aborted, nil, false, "1: run a has failed (aborted): no"},
+		"a follow-up runs": {
+			first(follows), []*shipper.SequenceRun{running("b", "production", "delivery", 0)}, true, "waits: run b is Running",
+		},
+		"a follow-up is not awaited":    {first(follows), nil, false, "0: "},
+		"a follow-up is not there yet":  {first(follows), nil, true, "waits: run b is not created yet"},
+		"a follow-up passed":            {first(follows), second, true, "0: "},
 		"a run of another context runs": {passed("a", "staging", "delivery"), []*shipper.SequenceRun{elsewhere}, true, "0: "},
-		"a follow-up was deleted":       {triggers(passed("a", "staging", "delivery"), shipper.TriggeredRun{Name: "b", CreateTime: ago(0)}), nil, true, "0: "},
+		"a follow-up was deleted":       {first(shipper.TriggeredRun{Name: "b", CreateTime: ago(0)}), nil, true, "0: "},
 		"a follow-up has to soak": {
-			triggers(passed("a", "staging", "delivery"), shipper.TriggeredRun{Name: "b", Message: "until 13:00"}), nil, true,
+			first(shipper.TriggeredRun{Name: "b", Message: "until 13:00"}), nil, true,
 			"waits: sequence delivery of stage production waits: until 13:00",
 		},
 		"a follow-up was refused": {
-			triggers(passed("a", "staging", "delivery"), shipper.TriggeredRun{Name: "b", Message: "no", Refused: true}), nil, true,
+			first(shipper.TriggeredRun{Name: "b", Message: "no", Refused: true}), nil, true,
 			"1: sequence delivery of stage production was not run: no",
 		},
 		"another run has triggered it": {
-			triggers(passed("a", "staging", "delivery"), shipper.TriggeredRun{Name: "b", Message: "not yet"}),
+			first(shipper.TriggeredRun{Name: "b", Message: "not yet"}),
 			[]*shipper.SequenceRun{passed("c", "production", "delivery")}, true, "0: ",
 		},
 		"a follow-up failed, and was taken back": {
-			triggers(passed("a", "staging", "delivery"), shipper.TriggeredRun{Name: "web-q8w1z"}),
+			first(shipper.TriggeredRun{Name: "web-q8w1z"}),
 			[]*shipper.SequenceRun{ends(running("web-q8w1z", "production", "delivery", 0), shipper.ResultFail, shipper.CompletionSucceeded,
 				shipper.RunFailed, "task test: 2 failed"), passed("d", "production", "rollback")}, true,
 			"1: run web-q8w1z has failed: task test: 2 failed",
@@ -108,7 +115,8 @@ func TestWaitingSeesTheEnd(t *testing.T) {
 	if err := c.Get(t.Context(), s.key, run); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Update(t.Context(), ends(run, shipper.ResultFail, shipper.CompletionErrored, shipper.RunTimedOut, "took longer than 24h0m0s")); err != nil {
+	ends(run, shipper.ResultFail, shipper.CompletionErrored, shipper.RunTimedOut, "took longer than 24h0m0s")
+	if err := c.Update(t.Context(), run); err != nil {
 		t.Fatal(err)
 	}
 	const want = "run web-x7k2p has failed (errored): took longer than 24h0m0s"

@@ -286,7 +286,7 @@ func (v *View) Text(width int, now time.Time) string {
 	for _, next := range v.FollowUps {
 		line("triggers", next.text())
 	}
-	line("to do", v.toDo())
+	line("to do", v.remedy())
 	return out.String()
 }
 
@@ -351,8 +351,8 @@ func (f *FollowUp) text() string {
 	return text
 }
 
-// toDo is the command that helps a run on that waits for a person; empty if none does.
-func (v *View) toDo() string {
+// remedy is the command that helps a run on that waits for a person; empty if none does.
+func (v *View) remedy() string {
 	if v.Finished {
 		return ""
 	}

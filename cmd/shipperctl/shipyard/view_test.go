@@ -72,7 +72,10 @@ func failed() *shipper.SequenceRun {
 		{Name: "release", Ordinal: 1, State: shipper.TaskSkipped},
 	}
 	run.Status.Triggered = []shipper.TriggeredRun{
-		{Name: "web-production-rollback-1a2b3", Stage: "production", Sequence: "rollback", Event: "production.delivery.finished", CreateTime: ago(time.Hour)},
+		{
+			Name: "web-production-rollback-1a2b3", Stage: "production", Sequence: "rollback", Event: "production.delivery.finished",
+			CreateTime: ago(time.Hour),
+		},
 		{
 			Name: "web-audit-report-9c8d7", Stage: "audit", Sequence: "report", Event: "production.delivery.finished",
 			Message: "version 1.4.2 has not passed in stage perf; no version has",
@@ -83,7 +86,8 @@ func failed() *shipper.SequenceRun {
 		},
 		{Name: "web-audit-mail-5e6f7", Stage: "audit", Sequence: "mail", Event: "production.delivery.finished"},
 	}
-	return ends(run, shipper.ResultFail, shipper.CompletionErrored, shipper.RunFailed, "task deployment: timed out after 1h0m0s: 2 pods ImagePullBackOff")
+	return ends(run, shipper.ResultFail, shipper.CompletionErrored, shipper.RunFailed,
+		"task deployment: timed out after 1h0m0s: 2 pods ImagePullBackOff")
 }
 
 func TestRunsAreShown(t *testing.T) {
