@@ -33,6 +33,8 @@ import (
 	"shipper.dev/shipper/webhook/resources"
 	"shipper.dev/shipper/webhook/response"
 	"shipper.dev/shipper/webhook/rolloutblock"
+	"shipper.dev/shipper/webhook/sequencerun"
+	"shipper.dev/shipper/webhook/shipyard"
 	"shipper.dev/shipper/webhook/snapshot"
 	"shipper.dev/shipper/webhook/state"
 	"shipper.dev/shipper/webhook/target"
@@ -112,9 +114,11 @@ func Setup(server Server, o Options) error {
 
 	serveTargets(serve, target.Webhook{BlockCheck: blocks, State: o.State, Guard: guard})
 
-	ap := &approval.Webhook{State: o.State, Authz: o.Authz, Clock: o.Clock}
+	ap := &approval.Webhook{State: o.State, Authz: o.Authz, Clock: o.Clock, Reconciler: o.Reconciler}
 	serve("/mutate-approval", response.Mutate, "Approval", ap.Default)
 	serve("/validate-approval", response.Validate, "Approval", ap.Validate)
+
+	serveShipyards(serve, o, blocks, guard)
 
 	cl := &cluster.Webhook{State: o.State, Outgoing: o.Outgoing}
 	serve("/validate-cluster", response.Validate, "Cluster", cl.Validate)
@@ -151,6 +155,16 @@ func serveTargets(serve register, webhook target.Webhook) {
 		t.Kind = kind
 		serve(path, response.Validate, kind.Name, t.Validate)
 	}
+}
+
+// serveShipyards serves the webhooks of Shipyards and their runs.
+func serveShipyards(serve register, o Options, blocks *blockcheck.Checker, guard *protected.Guard) {
+	yard := &shipyard.Webhook{State: o.State, Authz: o.Authz}
+	serve("/validate-shipyard", response.Validate, "Shipyard", yard.Validate)
+
+	run := &sequencerun.Webhook{State: o.State, BlockCheck: blocks, Guard: guard, Charts: o.Charts, Authz: o.Authz, Clock: o.Clock}
+	serve("/mutate-sequencerun", response.Mutate, "SequenceRun", run.Default)
+	serve("/validate-sequencerun", response.Validate, "SequenceRun", run.Validate)
 }
 
 // serveResources serves the webhooks of what Applications with resources have beside them. They need no other objects.

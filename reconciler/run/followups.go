@@ -48,8 +48,14 @@ func (r *Reconciler) createFollowUps(ctx context.Context, run *shipper.SequenceR
 			continue
 		}
 		err := r.client.Create(ctx, shipyard.FollowUp(run, t))
+		if apierrors.IsAlreadyExists(err) {
+			if t.Message, err = r.another(ctx, run, t); t.Message != "" {
+				t.Refused = true
+				continue
+			}
+		}
 		switch {
-		case err == nil, apierrors.IsAlreadyExists(err):
+		case err == nil:
 			now := metav1.NewTime(r.clock.Now().Truncate(time.Second))
 			t.CreateTime = &now
 		case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
@@ -59,6 +65,23 @@ func (r *Reconciler) createFollowUps(ctx context.Context, run *shipper.SequenceR
 		}
 	}
 	return again, r.write(ctx, run, d)
+}
+
+// another says why a run that exists is not the one that is to follow: an earlier one of the delivery has the name, and has ended. It is empty
+// if the run is the one, which this run, or another one that leads there, has created.
+func (r *Reconciler) another(ctx context.Context, run *shipper.SequenceRun, t *shipper.TriggeredRun) (string, error) {
+	there := &shipper.SequenceRun{}
+	if err := r.live.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: t.Name}, there); err != nil {
+		return "", fmt.Errorf("reading SequenceRun %s/%s, which follows from %s: %w", run.Namespace, t.Name, run.Name, err)
+	}
+	by := there.Spec.TriggeredBy
+	switch same := by != nil && there.Spec.Context == run.Spec.Context && there.Spec.Stage == t.Stage; {
+	case !same:
+		return "another run has its name: delete it, or start this one by hand", nil
+	case by.Run != run.Name && shipyard.IsFinished(there):
+		return "it has run already in this delivery: retry it", nil
+	}
+	return "", nil
 }
 
 // prune deletes the finished runs of the stage and the service that history does not keep.

@@ -96,7 +96,7 @@ func indexes(ctx context.Context, mgr ctrl.Manager) error {
 			return err
 		}
 	}
-	app := func(run *shipper.SequenceRun) string { return shipyard.ApplicationKey(run).String() }
+	app := func(run *shipper.SequenceRun) string { return shipyard.ApplicationOfRun(run).String() }
 	held := func(run *shipper.SequenceRun) string {
 		if shipper.ConditionTrue(run.Status.Conditions, shipper.RunBlocked) {
 			return yes

@@ -98,6 +98,7 @@ func (w *Webhook) noteUsers(
 	}
 	if old == nil || !stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) {
 		w.noteRequester(req, app)
+		return w.dropClaim(ctx, req, app, old)
 	}
 	return nil
 }
@@ -142,7 +143,11 @@ func (w *Webhook) guard(
 	if old == nil {
 		return w.Guard.Ignore(ctx, req, a, protected.Application, &app.ObjectMeta)
 	}
-	return w.Guard.Keep(ctx, req, a, protected.Application, &old.ObjectMeta, &app.ObjectMeta)
+	guarded, err := w.guarded(ctx, req, app, old)
+	if err != nil {
+		return err
+	}
+	return w.Guard.Keep(ctx, req, a, guarded, &old.ObjectMeta, &app.ObjectMeta)
 }
 
 // validOnceResolved reports whether app would be valid if its chart had a version.

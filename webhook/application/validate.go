@@ -31,6 +31,9 @@ func (w *Webhook) validateWrite(
 	if err := w.Guard.Check(ctx, req, protected.Observed, metaOf(old), &app.ObjectMeta); err != nil {
 		return err
 	}
+	if err := w.validateClaim(ctx, req, app, old, specChanged); err != nil {
+		return err
+	}
 	var errs field.ErrorList
 	if specChanged {
 		errs = append(errs, validateName(app.Name)...)

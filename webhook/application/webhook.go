@@ -53,6 +53,8 @@ type State interface {
 	// Around is an Application with its own Releases, oldest first, which can choose clusters.
 	Around(app string, rels []*shipper.Release) block.App
 	NamespaceTerminating(namespace string) bool
+	// SequenceRunNow is a run, read from the API server; nil when there is none.
+	SequenceRunNow(ctx context.Context, key types.NamespacedName) (*shipper.SequenceRun, error)
 }
 
 // Webhook validates Applications.

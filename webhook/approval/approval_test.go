@@ -22,6 +22,10 @@ import (
 // releases are those that the API server has.
 type releases map[string]*shipper.Release
 
+func (releases) SequenceRunNow(context.Context, types.NamespacedName) (*shipper.SequenceRun, error) {
+	return nil, nil
+}
+
 func (r releases) ReleaseNow(_ context.Context, key types.NamespacedName) (*shipper.Release, error) {
 	if key.Name == "away" {
 		return nil, errors.New("no answer")
@@ -170,6 +174,7 @@ func TestApprovalsAreNotForged(t *testing.T) {
 		"of another uid":           func(a *shipper.Approval) { a.Spec.By.UID = "7" },
 		"for another position":     func(a *shipper.Approval) { a.Spec.Move = 3 },
 		"of another Application":   func(a *shipper.Approval) { a.Labels[shipper.AppLabel] = "x" },
+		"for an attempt at a task": func(a *shipper.Approval) { a.Spec.EventID = "e" },
 		"owned by none":            func(a *shipper.Approval) { a.OwnerReferences = nil },
 		"found by another Release": func(a *shipper.Approval) { a.Labels[shipper.ReleaseLabel] = "x" },
 	} {

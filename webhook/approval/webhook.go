@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package approval validates Approvals: who gives one has the verb approve on the Release and did not ask for it, the step waits for
-// approval, and it has the name of its author.
+// Package approval validates Approvals: who gives one has the verb approve on the Release, or on the stage of the run, and did not ask for
+// it, the step or task waits for approval, and it has the name of its author.
 package approval
 
 import (
@@ -35,8 +35,9 @@ var (
 	ownersPath = field.NewPath("metadata", "ownerReferences")
 )
 
-// State has Releases, read from the API server: an Approval counts for the position that the Release has now.
+// State has Releases and runs, read from the API server: an Approval counts for the position that they have now.
 type State interface {
+	SequenceRunNow(ctx context.Context, key types.NamespacedName) (*shipper.SequenceRun, error)
 	ReleaseNow(ctx context.Context, key types.NamespacedName) (*shipper.Release, error)
 }
 
@@ -45,23 +46,30 @@ type Webhook struct {
 	State State
 	Authz authz.Authorizer
 	Clock clock.PassiveClock
+	// Reconciler is the user name of Shipper's reconciler, which approves nothing.
+	Reconciler string
 }
 
 // Default writes who gives the Approval, when, and for which position of the Release.
 func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *response.Response) error {
 	is, old, err := response.Decode[shipper.Approval](req)
-	if err != nil || is == nil || old != nil || is.Spec.Release == "" || is.Spec.Step == nil {
+	byRun := is != nil && is.Spec.Run != ""
+	if err != nil || is == nil || old != nil || !byRun && (is.Spec.Release == "" || is.Spec.Step == nil) || byRun && is.Spec.Release != "" {
 		return nil // the schema refuses it with a better message, and nothing changes
 	}
 	if err := a.Complete(req.Object.Raw, is); err != nil {
 		return err
 	}
+	is.Spec.By = shipper.ApprovalUser{Username: req.UserInfo.Username, UID: req.UserInfo.UID}
+	is.Spec.Time = &metav1.Time{Time: w.Clock.Now().UTC().Truncate(time.Second)}
+	if byRun {
+		return w.stampRun(ctx, req, is)
+	}
 	rel, err := w.release(ctx, req.Namespace, is)
 	if err != nil {
 		return err
 	}
-	is.Spec.By = shipper.ApprovalUser{Username: req.UserInfo.Username, UID: req.UserInfo.UID}
-	is.Spec.Time = &metav1.Time{Time: w.Clock.Now().UTC().Truncate(time.Second)}
+	is.Spec.EventID, is.Spec.Subject = "", ""
 	is.Spec.Move = stamp.Moved(rel).Count
 	response.Label(&is.ObjectMeta, shipper.AppLabel, rel.Labels[shipper.AppLabel])
 	response.Label(&is.ObjectMeta, shipper.ReleaseLabel, rel.Name)
@@ -83,6 +91,9 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, _ *respo
 	if old != nil {
 		return validateUpdate(is, old)
 	}
+	if is.Spec.Run != "" {
+		return w.validateRun(ctx, req, is)
+	}
 	rel, err := w.release(ctx, req.Namespace, is)
 	if err != nil {
 		return err
@@ -94,6 +105,9 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, _ *respo
 	}
 	if is.Spec.Move != stamp.Moved(rel).Count {
 		errs = append(errs, field.Invalid(specPath.Child("move"), is.Spec.Move, "is written by Shipper; leave it out"))
+	}
+	if is.Spec.EventID != "" || is.Spec.Subject != "" {
+		errs = append(errs, field.Forbidden(specPath.Child("eventID"), "and subject are for Approvals of runs; leave them out"))
 	}
 	if is.Labels[shipper.AppLabel] != rel.Labels[shipper.AppLabel] || is.Labels[shipper.ReleaseLabel] != rel.Name {
 		errs = append(errs, field.Forbidden(field.NewPath("metadata", "labels"), "those of Shipper are written by it; leave them out"))
@@ -113,7 +127,7 @@ func validateUpdate(is, old *shipper.Approval) error {
 	if !equality.Semantic.DeepEqual(is.OwnerReferences, old.OwnerReferences) {
 		errs = append(errs, field.Forbidden(ownersPath, "are written by Shipper; leave them as they are"))
 	}
-	for _, key := range []string{shipper.AppLabel, shipper.ReleaseLabel} {
+	for _, key := range []string{shipper.AppLabel, shipper.ReleaseLabel, shipper.RunLabel, shipper.ShipyardLabel, shipper.StageLabel} {
 		if is.Labels[key] != old.Labels[key] {
 			errs = append(errs, field.Forbidden(field.NewPath("metadata", "labels").Key(key), "is written by Shipper; leave it as it is"))
 		}

@@ -7,6 +7,7 @@ package authz
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -33,6 +34,9 @@ const (
 	Approve = "approve"
 	// Place on any resource permits placing its objects on clusters. On namespaces it covers all content.
 	Place = "place"
+	// Promote on shipyards permits starting runs. Approve and Override on shipyards permit giving Approvals of runs, and starting runs of
+	// versions that lack what a stage requires.
+	Promote = "promote"
 )
 
 // Action is what a user wants to do to objects of any kind.
@@ -60,6 +64,27 @@ func SecretRefused(ctx context.Context, a Authorizer, who authenticationv1.UserI
 		who.Username, secret.Name, secret.Namespace, SecretRemedy(secret)), nil
 }
 
+// OnStage reports whether a user has a verb on a stage of a Shipyard: on the subresource of the stage's name, or on the Shipyard, which
+// covers all its stages.
+func OnStage(
+	ctx context.Context, a Authorizer, who authenticationv1.UserInfo, verb string, shipyard types.NamespacedName, stage string,
+) (bool, error) {
+	allowed, err := a.Allowed(ctx, who, verb, shipyards, shipyard)
+	if err != nil || allowed {
+		return allowed, err
+	}
+	return a.Allowed(ctx, who, verb, shipyards+"/"+stage, shipyard)
+}
+
+// shipyards is the resource of Shipyards.
+const shipyards = "shipyards"
+
+// StageRemedy says which right a user lacks on a stage of a Shipyard.
+func StageRemedy(verb string, shipyard types.NamespacedName, stage string) string {
+	return fmt.Sprintf("the verb %s on %s/%s or %s of %s, name %s, in namespace %s is needed", verb, shipyards, stage, shipyards,
+		shipper.GroupName, shipyard.Name, shipyard.Namespace)
+}
+
 // RetryAfter is the retry hint when the API server could not say what a user may do.
 const RetryAfter = time.Second
 
@@ -69,7 +94,7 @@ const (
 	denyTTL  = 2 * time.Second
 )
 
-// Authorizer reports whether a user may do verb to the object of resource (a plural of Shipper's group) and key.
+// Authorizer reports whether a user may do verb to the object of resource (a plural of Shipper's group, or plural/subresource) and key.
 type Authorizer interface {
 	Allowed(
 		ctx context.Context, who authenticationv1.UserInfo, verb, resource string, key types.NamespacedName,
@@ -105,8 +130,9 @@ type delegated struct{ authorizer authorizer.Authorizer }
 func (d delegated) Allowed(
 	ctx context.Context, who authenticationv1.UserInfo, verb, resource string, key types.NamespacedName,
 ) (bool, error) {
+	resource, subresource, _ := strings.Cut(resource, "/")
 	return d.ask(ctx, who, authorizer.AttributesRecord{
-		Verb: verb, APIGroup: shipper.GroupName, APIVersion: shipper.GroupVersion.Version, Resource: resource,
+		Verb: verb, APIGroup: shipper.GroupName, APIVersion: shipper.GroupVersion.Version, Resource: resource, Subresource: subresource,
 		Namespace: key.Namespace, Name: key.Name,
 	})
 }

@@ -53,7 +53,7 @@ var (
 			shipper.AppChartNameAnnotation, shipper.AppChartRepoAnnotation, shipper.AppChartVersionResolvedAnnotation,
 			shipper.AppChartVersionRawAnnotation, shipper.AppChartDigestAnnotation, shipper.AppRequestedByAnnotation,
 			shipper.AppRolledBackToAnnotation, shipper.AppRollbackStrategyAnnotation, shipper.AppFailedAnnotation,
-			shipper.AppSelectedByAnnotation, shipper.AppResourcesTakenAnnotation,
+			shipper.AppSelectedByAnnotation, shipper.AppResourcesTakenAnnotation, shipper.AppRunAnnotation,
 		},
 	}
 	Release = Metadata{
@@ -62,9 +62,16 @@ var (
 			shipper.ReleaseGenerationAnnotation, shipper.ReleaseTemplateIterationAnnotation, shipper.ReleaseClustersAnnotation,
 			shipper.ReleaseChartDigestAnnotation, shipper.ReleaseRequestedByAnnotation, shipper.ReleaseReturnedAnnotation,
 			shipper.ReleaseRollbackOfAnnotation, shipper.ReleaseChartSignatureAnnotation, shipper.ReleaseMovedAnnotation,
-			shipper.ReleaseHeldByAnnotation,
+			shipper.ReleaseHeldByAnnotation, shipper.ReleaseRunAnnotation,
 		},
 		Labels: []string{shipper.AppLabel, shipper.ReleaseLabel, shipper.ReleaseHashLabel},
+	}
+	// Claim is the part of Application that only the runner of a run writes, and no user without the verb stamp.
+	Claim = Metadata{Kind: Application.Kind, Resource: Application.Resource, Annotations: []string{shipper.AppRunAnnotation}}
+	// SequenceRun is what runs are found by. Their spec has the same, and decides.
+	SequenceRun = Metadata{
+		Kind: "SequenceRun", Resource: "sequenceruns",
+		Labels: []string{shipper.ShipyardLabel, shipper.StageLabel, shipper.SequenceLabel, shipper.ServiceLabel, shipper.ContextLabel},
 	}
 	// Stamped is Release without what the mutating webhook writes: validation compares that with the request.
 	Stamped = Metadata{

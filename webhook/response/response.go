@@ -39,6 +39,10 @@ const (
 	AuditBlockLifted = "block-lifted"
 	// AuditBlockWeakened names the RolloutBlock that now stops less, and the changed fields.
 	AuditBlockWeakened = "block-weakened"
+	// AuditRunStarted names the stage, sequence, Shipyard, service and version of a run that a user started.
+	AuditRunStarted = "run-started"
+	// AuditRunOverridden is the reason for which a run skips what its stage requires, and what that is.
+	AuditRunOverridden = "run-overridden"
 )
 
 // Response collects the warnings, the audit annotations and the completed object of one request.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package state holds the objects that the webhook reads without a request to the API server: RolloutBlocks, Releases,
-// Clusters, Checks, and the metadata of Applications and namespaces, cached by watches and indexed so that no review scans them.
+// Clusters, Checks, Shipyards and their runs, and the metadata of Applications and namespaces, cached by watches and indexed so that no review scans them.
 package state
 
 import (
@@ -35,6 +35,8 @@ type Indexers struct {
 	Applications cache.Indexer // metadata
 	Clusters     cache.Indexer
 	Checks       cache.Indexer // by namespace
+	Shipyards    cache.Indexer
+	Runs         cache.Indexer // SequenceRuns as Strip leaves them, by Shipyard
 	Namespaces   cache.Indexer // metadata
 }
 
@@ -43,10 +45,14 @@ const (
 	byApplication = "application" // namespace/name of the Application, from the Release's label
 	byCluster     = "cluster"     // names of the clusters in the Release's annotation
 	byCheck       = "check"       // namespace/name of the Checks that the Release's strategy names
+	byShipyard    = "shipyard"    // namespace/name of the Shipyard of a run
 )
 
 // releaseIndices are the indices of Releases besides that by namespace.
 var releaseIndices = cache.Indexers{byApplication: applicationOf, byCluster: clustersOf, byCheck: checksOf}
+
+// runIndices are the indices of SequenceRuns besides that by namespace.
+var runIndices = cache.Indexers{byShipyard: shipyardOf}
 
 // NewIndexers returns empty indexers with the indices that Reader uses.
 func NewIndexers() Indexers {
@@ -56,10 +62,10 @@ func NewIndexers() Indexers {
 	}
 	i := Indexers{
 		Blocks: empty(), Releases: empty(), Applications: empty(), Clusters: empty(), Checks: empty(), Namespaces: empty(),
+		Shipyards: empty(), Runs: empty(),
 	}
-	for name, f := range releaseIndices {
-		_ = i.Releases.AddIndexers(cache.Indexers{name: f}) // fails only when the name is taken
-	}
+	_ = i.Releases.AddIndexers(releaseIndices) // these fail only when a name is taken
+	_ = i.Runs.AddIndexers(runIndices)
 	return i
 }
 

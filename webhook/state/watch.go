@@ -22,8 +22,8 @@ import (
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
 // Strip removes the parts of a cached object that the webhook never reads: managed fields, kubectl's copy of the object, and
-// the status of Releases and Clusters except the fields that show whether a rollout goes back, and those that placements read. It
-// is a transform for the cache that Watch gets.
+// the status of Releases and Clusters except the fields that show whether a rollout goes back, and those that placements read, and
+// of runs all but what other runs are judged by. It is a transform for the cache that Watch gets.
 func Strip(o any) (any, error) {
 	if meta, ok := o.(metav1.Object); ok {
 		meta.SetManagedFields(nil)
@@ -46,6 +46,8 @@ func Strip(o any) (any, error) {
 				c.Reason, c.Message = "", ""
 			}
 		}
+	case *shipper.SequenceRun:
+		stripRun(o)
 	}
 	return o, nil
 }
@@ -71,6 +73,8 @@ func Watch(
 		Applications: w.indexer(metadata(shipper.GroupVersion.String(), "Application"), nil),
 		Clusters:     w.indexer(&shipper.Cluster{}, nil),
 		Checks:       w.indexer(&shipper.Check{}, nil),
+		Shipyards:    w.indexer(&shipper.Shipyard{}, nil),
+		Runs:         w.indexer(&shipper.SequenceRun{}, runIndices),
 		Namespaces:   w.indexer(metadata(corev1.SchemeGroupVersion.String(), "Namespace"), nil),
 	}
 	if w.err != nil {

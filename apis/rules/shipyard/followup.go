@@ -3,7 +3,6 @@
 package shipyard
 
 import (
-	"cmp"
 	"strings"
 	"time"
 
@@ -67,12 +66,9 @@ func StageOf(run *shipper.SequenceRunSpec) *shipper.Stage {
 	return &shipper.Stage{}
 }
 
-// ApplicationKey names the Application of a run.
-func ApplicationKey(run *shipper.SequenceRun) types.NamespacedName {
-	stage := StageOf(&run.Spec)
-	return types.NamespacedName{
-		Namespace: cmp.Or(stage.Namespace, run.Namespace), Name: ApplicationOf(stage, run.Spec.Shipyard, run.Spec.Service),
-	}
+// ApplicationOfRun names the Application of a run.
+func ApplicationOfRun(run *shipper.SequenceRun) types.NamespacedName {
+	return ApplicationKey(run.Namespace, StageOf(&run.Spec), run.Spec.Shipyard, run.Spec.Service)
 }
 
 // HasUncreated reports whether a run that follows from a finished one was not created yet, and was not refused.

@@ -29,7 +29,7 @@ func FollowUps(run *shipper.SequenceRun) []shipper.TriggeredRun {
 				continue
 			}
 			of := string(run.UID)
-			if len(stages[i].Requires) > 0 { // several runs may lead here: the last of them, once
+			if len(stages[i].Requires) > 0 && run.Spec.RetryOf == nil { // several runs may lead here: the last of them, once
 				of = run.Spec.Context
 			}
 			out = append(out, shipper.TriggeredRun{
@@ -41,13 +41,16 @@ func FollowUps(run *shipper.SequenceRun) []shipper.TriggeredRun {
 	return out
 }
 
+// MaxRunName bounds the names of runs: they are labels of their Approvals.
+const MaxRunName = 63
+
 // followUpName is the same each time it is asked for, so that a run that follows is created once. It is of the UID of the run, or of the
 // context, which all runs of a delivery share.
 func followUpName(run *shipper.SequenceRun, of, stage, sequence string) string {
 	const hashed = 5
 	sum := sha256.Sum256([]byte(of + "/" + stage + "/" + sequence))
 	name := run.Spec.Service + "-" + stage + "-" + strings.ToLower(strings.ReplaceAll(sequence, "_", "-"))
-	return strings.Trim(name[:min(len(name), 200)], "-") + "-" + hex.EncodeToString(sum[:])[:hashed]
+	return strings.Trim(name[:min(len(name), MaxRunName-1-hashed)], "-") + "-" + hex.EncodeToString(sum[:])[:hashed]
 }
 
 // ended is how a run or a task of it ended.

@@ -263,6 +263,9 @@ func Warnings(spec *shipper.ShipyardSpec) []string {
 		names = append(names, spec.Stages[i].Name)
 	}
 	for i := range spec.Stages {
+		if i > 0 && byHand(&spec.Stages[i]) {
+			out = append(out, fmt.Sprintf("stages[%d]: no event starts a run in stage %s: it is started by hand", i, names[i]))
+		}
 		for j := range spec.Stages[i].Sequences {
 			sequence, at := &spec.Stages[i].Sequences[j], fmt.Sprintf("stages[%d].sequences[%d]", i, j)
 			for k, t := range sequence.TriggeredOn {
@@ -285,6 +288,12 @@ func Warnings(spec *shipper.ShipyardSpec) []string {
 		}
 	}
 	return out
+}
+
+// byHand reports whether a stage has sequences, and none that an event triggers.
+func byHand(stage *shipper.Stage) bool {
+	return len(stage.Sequences) > 0 &&
+		!slices.ContainsFunc(stage.Sequences, func(s shipper.Sequence) bool { return len(s.TriggeredOn) > 0 })
 }
 
 // ends reports whether a stage has a sequence or a task of a name.

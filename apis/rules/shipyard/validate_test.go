@@ -87,11 +87,15 @@ stages:
     - {event: dev.deployment.finished}
     - {event: dev.evaluation.finished}
     - {event: problem.open}
+- name: emergency
+  sequences: [{name: delivery, tasks: [{name: deployment}]}]
+- name: later
 `))
 	want := []string{
 		`stages[0].sequences[0].tasks[1]: Shipper does not do task "load-test": a run fails there`,
-		`stages[1].sequences[0].triggeredOn[0]: stage "hardening" is not in this shipyard (dev, production), and nothing in it triggers this`,
+		`stages[1].sequences[0].triggeredOn[0]: stage "hardening" is not in this shipyard (dev, production, emergency, later), and nothing in it triggers this`,
 		`stages[1].sequences[0].triggeredOn[1]: stage dev has no sequence and no task "delivry": nothing triggers this`,
+		`stages[2]: no event starts a run in stage emergency: it is started by hand`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

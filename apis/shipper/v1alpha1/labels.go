@@ -106,7 +106,8 @@ const (
 	AppFailedRetryAnnotation = "shipper.booking.com/app.failed.retry"
 	// AppRequestedByAnnotation names the user whose edit of the template was last admitted. Written by the webhook.
 	AppRequestedByAnnotation = "shipper.booking.com/app.requested-by"
-	// AppRunAnnotation is the RunClaim of the SequenceRun that wrote the template, as JSON.
+	// AppRunAnnotation is the RunClaim of the SequenceRun that wrote the template, as JSON. The ServiceAccount of the run writes it with the
+	// template while task deployment of the run is under way. The webhook removes it when another user changes the template.
 	AppRunAnnotation = "shipper.booking.com/app.run"
 )
 
@@ -145,7 +146,7 @@ const (
 	ReleaseHeldByAnnotation = "shipper.booking.com/release.held-by"
 	// ReleaseRequestedByAnnotation names the user whose edit made this Release.
 	ReleaseRequestedByAnnotation = "shipper.booking.com/release.requested-by"
-	// ReleaseRunAnnotation is the RunClaim of the SequenceRun that the Release was made for, as JSON.
+	// ReleaseRunAnnotation is the RunClaim of the SequenceRun that the Release was made for, as JSON. Copied from the Application.
 	ReleaseRunAnnotation = "shipper.booking.com/release.run"
 	// RolloutBlockOverrideAnnotation on an Application or Release lists the blocks it overrides: `namespace/name`, comma-separated.
 	RolloutBlockOverrideAnnotation = "shipper.booking.com/rollout-block.override"

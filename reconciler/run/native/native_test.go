@@ -214,7 +214,10 @@ func TestTasks(t *testing.T) {
 			"fail/errored: the repository has another archive of web 2 than when the run was created [shop/web-1]",
 		},
 		"deployment: its Release goes on to the last step": {
-			func() *observed { o := written(world("deployment", nil)); return with(o, 1, "2", ofRun(o), achieved(1)) }(),
+			func() *observed {
+				o := written(world("deployment", nil))
+				return with(o, 1, "2", ofRun(o), achieved(1))
+			}(),
 			`under way: Release web-1 is on its way [shop/web-1] patch Release web-1@9 {"spec":{"targetStep":2}}`,
 		},
 		"deployment: a task release follows": {
@@ -242,7 +245,10 @@ func TestTasks(t *testing.T) {
 			"fail/errored: Release web-2 replaced Release web-1 [shop/web-1]",
 		},
 		"deployment: a user holds the Release": {
-			func() *observed { o := written(world("deployment", nil)); return with(o, 1, "2", ofRun(o), achieved(0), held) }(),
+			func() *observed {
+				o := written(world("deployment", nil))
+				return with(o, 1, "2", ofRun(o), achieved(0), held)
+			}(),
 			"under way (its clock stands): Release web-1 is held: DNS [shop/web-1]",
 		},
 		"deployment: the Release waits for approvals": {

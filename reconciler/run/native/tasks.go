@@ -86,7 +86,7 @@ func (t *Tasks) Do(ctx context.Context, run, before *shipper.SequenceRun, task *
 func (t *Tasks) observe(ctx context.Context, run, before *shipper.SequenceRun, task *shipper.TaskStatus) (*observed, error) {
 	sequence := shipyard.SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
 	o := &observed{
-		run: run, before: before, task: task, key: shipyard.ApplicationKey(run), shared: t.sharedChecks, now: t.clock.Now(),
+		run: run, before: before, task: task, key: shipyard.ApplicationOfRun(run), shared: t.sharedChecks, now: t.clock.Now(),
 		of: &sequence.Tasks[shipyard.TaskIndex(sequence, shipyard.NameOf(task))],
 	}
 	var err error

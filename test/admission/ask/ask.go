@@ -158,6 +158,10 @@ func (w *World) Add(o client.Object) error {
 		return w.Indexers.Releases.Add(o)
 	case *shipper.Check:
 		return w.Indexers.Checks.Add(o)
+	case *shipper.Shipyard:
+		return w.Indexers.Shipyards.Add(o)
+	case *shipper.SequenceRun:
+		return w.Indexers.Runs.Add(o)
 	case *shipper.Cluster:
 		return w.Indexers.Clusters.Add(o)
 	case *shipper.Application:

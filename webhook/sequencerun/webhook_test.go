@@ -1,0 +1,619 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sequencerun_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	rules "shipper.dev/shipper/apis/rules/shipyard"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/response"
+	"shipper.dev/shipper/webhook/sequencerun"
+	"shipper.dev/shipper/webhook/state"
+)
+
+// applications are those that the API server has, besides what is cached.
+type applications struct {
+	*state.Reader
+	known map[string]*shipper.Application
+}
+
+func (a applications) WholeApplicationNow(_ context.Context, key types.NamespacedName) (*shipper.Application, error) {
+	return a.known[key.String()], nil
+}
+
+// charts resolves constraints to 1.4.2, and has no 9.9.9.
+type charts struct{ err error }
+
+func (c charts) Resolve(_ context.Context, _ string, want shipper.Chart) (repository.Resolution, error) {
+	switch {
+	case c.err != nil:
+		return repository.Resolution{}, c.err
+	case want.Version == "9.9.9":
+		return repository.Resolution{}, chart.ErrNoMatch
+	case strings.HasPrefix(want.Version, "~"):
+		return repository.Resolution{Version: "1.4.2", Digest: "d"}, nil
+	}
+	return repository.Resolution{Version: want.Version, Digest: "d"}, nil
+}
+
+// shop is a Shipyard: staging deploys, checks does not, and production requires that a version passed in staging.
+func shop(edits ...func(*shipper.Shipyard)) *shipper.Shipyard {
+	deploys := []shipper.Task{{Name: "approval"}, {Name: "deployment"}, {Name: "test"}, {Name: "test"}}
+	yard := &shipper.Shipyard{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "shop", UID: "yard", Generation: 3},
+		Spec: shipper.ShipyardSpec{Services: []string{"web", "api"}, Stages: []shipper.Stage{
+			{Name: "staging", Sequences: []shipper.Sequence{{Name: "delivery", Tasks: deploys}}},
+			{Name: "production", Namespace: "shop-prod", Requires: []shipper.StageRequirement{{Stage: "staging"}}, Sequences: []shipper.Sequence{
+				{Name: "delivery", Tasks: deploys, TriggeredOn: []shipper.Trigger{{Event: "staging.delivery.finished"}}},
+			}},
+			{Name: "checks", Sequences: []shipper.Sequence{{Name: "smoke", Tasks: []shipper.Task{{Name: "test"}}}, {Name: "other"}}},
+		}},
+	}
+	for _, edit := range edits {
+		edit(yard)
+	}
+	return yard
+}
+
+// run is a run that a user sends, changed by edits.
+func run(edits ...func(*shipper.SequenceRun)) *shipper.SequenceRun {
+	out := &shipper.SequenceRun{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1"}, Spec: shipper.SequenceRunSpec{Shipyard: "shop", Service: "web"},
+	}
+	for _, edit := range edits {
+		edit(out)
+	}
+	return out
+}
+
+func in(stage string) func(*shipper.SequenceRun) {
+	return func(r *shipper.SequenceRun) { r.Spec.Stage = stage }
+}
+
+func asking(version any) func(*shipper.SequenceRun) {
+	return func(r *shipper.SequenceRun) {
+		r.Spec.Data = shipper.FreeForm{"deployment": map[string]any{"version": version}}
+	}
+}
+
+func named(name string) func(*shipper.SequenceRun) {
+	return func(r *shipper.SequenceRun) { r.Name = name }
+}
+
+func retrying(name, from string) func(*shipper.SequenceRun) {
+	return func(r *shipper.SequenceRun) {
+		r.Spec.Service, r.Spec.RetryOf = "", &shipper.RetryOf{Run: name, From: from}
+	}
+}
+
+func skipping(r *shipper.SequenceRun) { r.Spec.SkipRequires = &shipper.SkipRequires{Reason: "hotfix"} }
+
+// stored is a run in staging that cay requested, as it is stored.
+func stored(edits ...func(*shipper.SequenceRun)) *shipper.SequenceRun {
+	out := run(named("old"))
+	out.UID = "old-uid"
+	out.Spec.Stage, out.Spec.Sequence, out.Spec.Context = "staging", "delivery", "delivery-1"
+	out.Spec.RequestedBy, out.Spec.EarlierRequesters = shipper.ApprovalUser{Username: "cay"}, []string{"eve", "ann"}
+	out.Spec.Version = shipper.RunVersion{Name: "nginx", Version: "1.4.2", Digest: "d"}
+	out.Spec.Snapshot = rules.Snapshot(shop())
+	out.OwnerReferences = []metav1.OwnerReference{{APIVersion: "shipper.booking.com/v1alpha1", Kind: "Shipyard", Name: "shop", UID: "yard"}}
+	out.Labels = map[string]string{
+		shipper.ShipyardLabel: "shop", shipper.StageLabel: "staging", shipper.SequenceLabel: "delivery", shipper.ServiceLabel: "web",
+		shipper.ContextLabel: "delivery-1",
+	}
+	for _, edit := range edits {
+		edit(out)
+	}
+	return out
+}
+
+// ended finishes a run with a result, and lists the runs that follow.
+func ended(result shipper.Result) func(*shipper.SequenceRun) {
+	return func(r *shipper.SequenceRun) {
+		r.Status.Result, r.Status.Completion, r.Status.FinishTime = result, shipper.CompletionSucceeded, &metav1.Time{Time: ask.Now}
+		r.Status.Conditions = []shipper.Condition{{Type: shipper.RunFinished, Status: "True"}}
+		r.Status.Triggered = rules.FollowUps(r)
+	}
+}
+
+var rights = []string{
+	"ann promote shipyards shop/shop", "bob promote shipyards/staging shop/shop", "cay promote shipyards/production shop/shop",
+	"ann override shipyards/production shop/shop",
+	"system:serviceaccount:shop:shipper-runner patch applications shop/web-staging",
+	"system:serviceaccount:shop:shipper-runner patch applications shop-prod/web",
+	"system:serviceaccount:shop:shipper-runner patch applications shop/api-staging",
+}
+
+// webhook knows the Shipyard and more objects.
+func webhook(t *testing.T, known ...client.Object) *sequencerun.Webhook {
+	t.Helper()
+	w := ask.Know(t, ask.Grant(rights...), append(known, shop())...)
+	staging := ask.Application(ask.Version("1.4.1"), ask.Pinned("~1.4"))
+	other := ask.Application(ask.Version("1.4.1"))
+	bare := ask.Application(func(app *shipper.Application) { app.Spec.Template.Chart = shipper.Chart{} })
+	return &sequencerun.Webhook{
+		State: applications{w.State, map[string]*shipper.Application{
+			"shop/web-staging": staging, "shop-prod/web": other, "shop/api-staging": bare,
+		}},
+		BlockCheck: w.BlockCheck, Guard: w.Guard, Charts: charts{}, Authz: w.Authz, Clock: ask.Clock(),
+	}
+}
+
+// admit sends a request through both webhooks, as the API server does, and returns what is stored.
+func admit(
+	t *testing.T, w *sequencerun.Webhook, req *admission.Request, a *response.Response,
+) (*shipper.SequenceRun, error) {
+	t.Helper()
+	if err := w.Default(t.Context(), req, a); err != nil {
+		return nil, err
+	}
+	out := ask.Patched[shipper.SequenceRun](t, req, a)
+	var err error
+	if req.Object.Raw, err = json.Marshal(out); err != nil {
+		t.Fatal(err)
+	}
+	return out, w.Validate(t.Context(), req, a)
+}
+
+func TestRunsAreStamped(t *testing.T) {
+	a := &response.Response{}
+	got, err := admit(t, webhook(t), ask.Create("bob", run(asking("~1.4"))), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := run(asking("~1.4"))
+	want.Labels = map[string]string{
+		shipper.ShipyardLabel: "shop", shipper.StageLabel: "staging", shipper.SequenceLabel: "delivery", shipper.ServiceLabel: "web",
+		shipper.ContextLabel: "request",
+	}
+	want.OwnerReferences = stored().OwnerReferences
+	want.Spec.Stage, want.Spec.Sequence, want.Spec.Context = "staging", "delivery", "request"
+	want.Spec.RequestedBy = shipper.ApprovalUser{Username: "bob"}
+	want.Spec.Version = shipper.RunVersion{Name: "nginx", Version: "1.4.2", Digest: "d"}
+	want.Spec.Snapshot = rules.Snapshot(shop())
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("run (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{`chart nginx "~1.4" was resolved to 1.4.2`}, a.Warnings()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	if got := a.AuditAnnotations()[response.AuditRunStarted]; got != "staging/delivery of shop for web 1.4.2" {
+		t.Errorf("the audit log says %q", got)
+	}
+}
+
+func TestVersionsAreThoseOfTheApplication(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		run  *shipper.SequenceRun
+		want shipper.RunVersion
+	}{
+		"the one that is asked for": {run(asking("1.3.0")), shipper.RunVersion{Name: "nginx", Version: "1.3.0", Digest: "d"}},
+		"without one, what the constraint of the Application stands for": {
+			run(), shipper.RunVersion{Name: "nginx", Version: "1.4.2", Digest: "d"},
+		},
+		"without a constraint, the version of the Application": {
+			run(in("production"), skipping), shipper.RunVersion{Name: "nginx", Version: "1.4.1", Digest: "d"},
+		},
+		"none, where nothing is deployed": {
+			run(in("checks"), func(r *shipper.SequenceRun) { r.Spec.Sequence = "smoke" }), shipper.RunVersion{},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got, err := admit(t, webhook(t), ask.Create("ann", tc.run), &response.Response{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.Spec.Version); diff != "" {
+				t.Errorf("version (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+const invalid = `SequenceRun.shipper.booking.com "web-1" is invalid: `
+
+func TestRunsByUsers(t *testing.T) {
+	const requires = "stage production of shipyard shop requires more: version 1.4.1 has not passed in stage staging; "
+	passed, failed := stored(ended(shipper.ResultPass)), stored(ended(shipper.ResultFail))
+	large := func(r *shipper.SequenceRun) { r.Spec.Data = shipper.FreeForm{"a": strings.Repeat("x", 260<<10)} }
+	reserved := func(r *shipper.SequenceRun) { r.Spec.Data = shipper.FreeForm{"result": "pass"} }
+	for sentence, tc := range map[string]struct {
+		user     string
+		run      *shipper.SequenceRun
+		known    []client.Object
+		decision response.Decision
+		message  string
+	}{
+		"by a user with the right on the Shipyard": {user: "ann", run: run()},
+		"by a user with the right on the stage":    {user: "bob", run: run()},
+		"by a user with the right on another stage": {
+			user: "bob", run: run(in("production")), decision: response.Forbidden,
+			message: `user "bob" may not start runs in stage production of shipyard shop: the verb promote on shipyards/production or shipyards of ` +
+				"shipper.booking.com, name shop, in namespace shop is needed",
+		},
+		"of a Shipyard that is not there": {
+			user: "ann", run: run(func(r *shipper.SequenceRun) { r.Spec.Shipyard = "shp" }), decision: response.Invalid,
+			message: invalid + `spec.shipyard: Not found: "shp": there are: shop`,
+		},
+		"of a stage that is not there": {
+			user: "ann", run: run(in("prod")), decision: response.Invalid,
+			message: invalid + `spec.stage: Invalid value: "prod": is no stage of the shipyard; there are: staging, production, checks`,
+		},
+		"of a service that is not there": {
+			user: "ann", run: run(func(r *shipper.SequenceRun) { r.Spec.Service = "wbe" }), decision: response.Invalid,
+			message: invalid + `spec.service: Invalid value: "wbe": is no service of the shipyard; there are: web, api`,
+		},
+		"of an Application that is not there": {
+			user: "ann", run: run(in("production"), func(r *shipper.SequenceRun) { r.Spec.Service = "api" }), decision: response.Forbidden,
+			message: "ServiceAccount shop/shipper-runner, with whose rights runs of shipyard shop write, may not patch applications/api in shop-prod: " +
+				"who owns that namespace allows it by: kubectl create rolebinding runner-shop --clusterrole=shipper:runner " +
+				"--serviceaccount=shop:shipper-runner -n shop-prod",
+		},
+		"of an Application without a chart": {
+			user: "ann", run: run(func(r *shipper.SequenceRun) { r.Spec.Service = "api" }), decision: response.Invalid,
+			message: invalid + `spec.service: Invalid value: "api": Application shop/api-staging has no chart of a repository: a deployment has no ` +
+				"version to write into it",
+		},
+		"of a version that is not there": {
+			user: "ann", run: run(asking("9.9.9")), decision: response.Invalid,
+			message: invalid + `spec.data[deployment].version: Invalid value: "9.9.9": ` + chart.ErrNoMatch.Error(),
+		},
+		"of a version that is no text": {
+			user: "ann", run: run(asking(int64(1))), decision: response.Invalid,
+			message: invalid + `spec.data[deployment].version: Invalid value: 1: must be a text such as "1.4.2" or "~1.4"`,
+		},
+		"with too much data": {
+			user: "ann", run: run(large), decision: response.Invalid,
+			message: invalid + "spec.data: Forbidden: 261 KiB of 256: put it into a store and pass its URL",
+		},
+		"with data that Shipper writes": {
+			user: "ann", run: run(reserved), decision: response.Invalid,
+			message: invalid + "spec.data[result]: Forbidden: is written by Shipper: leave it out",
+		},
+		"of a version that has not passed": {
+			user: "cay", run: run(in("production")), decision: response.Forbidden,
+			message: requires + "no version has; to run it all the same, set spec.skipRequires with a reason (the verb override on " +
+				"shipyards/production or shipyards of shipper.booking.com, name shop, in namespace shop is needed)",
+		},
+		"of a version that has not passed, while another has": {
+			user: "cay", run: run(in("production")), known: []client.Object{passed}, decision: response.Forbidden,
+			message: requires + "1.4.2 has; to run it all the same, set spec.skipRequires with a reason (the verb override on " +
+				"shipyards/production or shipyards of shipper.booking.com, name shop, in namespace shop is needed)",
+		},
+		"of a version that has passed": {user: "cay", run: run(in("production"), asking("1.4.2")), known: []client.Object{passed}},
+		"of a version that has failed": {
+			user: "cay", run: run(in("production"), asking("1.4.2")), known: []client.Object{failed}, decision: response.Forbidden,
+			message: strings.Replace(requires, "1.4.1", "1.4.2", 1) + "no version has; to run it all the same, set spec.skipRequires with a reason " +
+				"(the verb override on shipyards/production or shipyards of shipper.booking.com, name shop, in namespace shop is needed)",
+		},
+		"that skips what is required": {user: "ann", run: run(in("production"), skipping)},
+		"that skips what is required without the right": {
+			user: "cay", run: run(in("production"), skipping), decision: response.Forbidden,
+			message: `user "cay" may not skip what is required in stage production of shipyard shop: the verb override on shipyards/production or ` +
+				"shipyards of shipper.booking.com, name shop, in namespace shop is needed",
+		},
+		"that repeats a failed one": {user: "bob", run: run(retrying("old", "")), known: []client.Object{failed}},
+		"that repeats the second test of one that passed": {
+			user: "bob", run: run(retrying("old", "test#2")), known: []client.Object{passed},
+		},
+		"that repeats one that passed": {
+			user: "bob", run: run(retrying("old", "")), known: []client.Object{passed}, decision: response.Invalid,
+			message: invalid + `spec.retryOf.run: Invalid value: "old": has passed: name in from the task to do again, or create a run without retryOf`,
+		},
+		"that repeats from a task that is not there": {
+			user: "bob", run: run(retrying("old", "test#3")), known: []client.Object{failed}, decision: response.Invalid,
+			message: invalid + `spec.retryOf.from: Invalid value: "test#3": is no task of sequence delivery in stage staging; the second of a name ` +
+				"is NAME#2",
+		},
+		"that repeats one under way": {
+			user: "bob", run: run(retrying("old", "")), known: []client.Object{stored()}, decision: response.Invalid,
+			message: invalid + `spec.retryOf.run: Invalid value: "old": is under way: abort it, or wait until it has finished`,
+		},
+		"that repeats one that is gone": {
+			user: "bob", run: run(retrying("old", "")), decision: response.Invalid, message: invalid + `spec.retryOf.run: Not found: "old"`,
+		},
+		"that repeats one of a Shipyard that is gone": {
+			user: "bob", run: run(retrying("old", "")), decision: response.Invalid,
+			known: []client.Object{stored(ended(shipper.ResultFail), func(r *shipper.SequenceRun) { r.Spec.Snapshot.UID = "before" })},
+			message: invalid + `spec.retryOf.run: Invalid value: "old": is a run of a Shipyard shop that was deleted: create a run without ` +
+				"retryOf",
+		},
+		"that repeats one with other data": {
+			user: "bob", run: run(retrying("old", ""), asking("1.0.0")), known: []client.Object{failed}, decision: response.Invalid,
+			message: invalid + "spec.data: Forbidden: is copied from run old: leave it out",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			_, err := admit(t, webhook(t, tc.known...), ask.Create(tc.user, tc.run), &response.Response{})
+			ask.CheckRefusal(t, err, tc.decision, tc.message)
+		})
+	}
+}
+
+func TestRetriesAreCopies(t *testing.T) {
+	before := stored(ended(shipper.ResultFail), asking("~1"), func(r *shipper.SequenceRun) { r.Spec.Snapshot.Generation = 1 })
+	got, err := admit(t, webhook(t, before), ask.Create("bob", run(retrying("old", "deployment"))), &response.Response{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := before.DeepCopy().Spec
+	want.RetryOf = &shipper.RetryOf{Run: "old", From: "deployment"}
+	want.RequestedBy, want.EarlierRequesters = shipper.ApprovalUser{Username: "bob"}, []string{"cay", "eve", "ann"}
+	if diff := cmp.Diff(want, got.Spec); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+}
+
+func TestRunsOverTheBoundsAreRefused(t *testing.T) {
+	var known []client.Object
+	for range rules.MaxUnfinished {
+		known = append(known, stored(named("r"+string(rune(0x4e00+len(known))))))
+	}
+	_, err := admit(t, webhook(t, known...), ask.Create("ann", run()), &response.Response{})
+	ask.CheckRefusal(t, err, response.Forbidden, "200 runs of shipyard shop are not finished: wait, or abort some")
+}
+
+func TestRunsThatWaitAreWarnedOf(t *testing.T) {
+	frozen := ask.Block("shop/freeze")
+	a := &response.Response{}
+	if _, err := admit(t, webhook(t, frozen, stored()), ask.Create("ann", run(asking("1.4.2"))), a); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"rollouts blocked by: shop/freeze: the deployment to Application shop/web-staging waits until they end, or are overridden there",
+		"this run is behind 1 of service web in stage staging: old",
+	}
+	if diff := cmp.Diff(want, a.Warnings()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+func TestRepositoriesThatDoNotAnswer(t *testing.T) {
+	w := webhook(t)
+	w.Charts = charts{errors.New("no route")}
+	a := &response.Response{}
+	got, err := admit(t, w, ask.Create("ann", run(asking("1.4.2"))), a)
+	if err != nil || got.Spec.Version != (shipper.RunVersion{Name: "nginx", Version: "1.4.2"}) {
+		t.Errorf("an exact version: %v", err)
+	}
+	if diff := cmp.Diff([]string{`chart nginx "1.4.2" was admitted unseen: no route`}, a.Warnings()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	_, err = admit(t, w, ask.Create("ann", run(asking("~1"))), a)
+	ask.CheckRefusal(t, err, response.Unavailable,
+		`chart nginx "~1" cannot be resolved to a version now: no route; try again in a minute, or name an exact version`)
+}
+
+// TestStampsAreNotForged sends what Shipper writes, to one webhook and to the other alone.
+func TestStampsAreNotForged(t *testing.T) {
+	good, err := admit(t, webhook(t), ask.Create("bob", run()), &response.Response{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, forge := range map[string]func(*shipper.SequenceRun){
+		"spec.requestedBy":       func(r *shipper.SequenceRun) { r.Spec.RequestedBy.Username = "ann" },
+		"spec.earlierRequesters": func(r *shipper.SequenceRun) { r.Spec.EarlierRequesters = []string{"ann"} },
+		"spec.triggeredBy":       func(r *shipper.SequenceRun) { r.Spec.TriggeredBy = &shipper.RunTrigger{Event: "x"} },
+		"spec.context":           func(r *shipper.SequenceRun) { r.Spec.Context = "delivery-1" },
+		"spec.version":           func(r *shipper.SequenceRun) { r.Spec.Version.Version = "1.0.0" },
+		"spec.snapshot":          func(r *shipper.SequenceRun) { r.Spec.Snapshot = rules.Snapshot(shop(lax)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			forged := run()
+			forge(forged)
+			err := webhook(t).Default(t.Context(), ask.Create("bob", forged), &response.Response{})
+			ask.CheckRefusal(t, err, response.Invalid, invalid+name+": Forbidden: is written by Shipper; leave it out")
+			if name == "spec.version" {
+				return // only the mutating webhook resolves it
+			}
+			forged = good.DeepCopy()
+			forge(forged)
+			forged.Labels[shipper.ContextLabel] = forged.Spec.Context
+			err = webhook(t, stored()).Validate(t.Context(), ask.Create("bob", forged), &response.Response{})
+			ask.CheckRefusal(t, err, response.Invalid, invalid+name+": Forbidden: is written by Shipper; leave it out")
+		})
+	}
+	for sentence, forge := range map[string]func(*shipper.SequenceRun){
+		"metadata.labels[shipper.booking.com/stage]": func(r *shipper.SequenceRun) { r.Labels[shipper.StageLabel] = "production" },
+		"metadata.ownerReferences":                   func(r *shipper.SequenceRun) { r.OwnerReferences = nil },
+	} {
+		forged := good.DeepCopy()
+		forge(forged)
+		err := webhook(t).Validate(t.Context(), ask.Create("bob", forged), &response.Response{})
+		ask.CheckRefusal(t, err, response.Invalid, invalid+sentence+": Forbidden: is written by Shipper; leave it out")
+	}
+	err = webhook(t).Validate(t.Context(), ask.Create("bob", run(in("staging"))), &response.Response{})
+	if err == nil {
+		t.Error("a run without any stamp is admitted")
+	}
+}
+
+// lax is a Shipyard whose production requires nothing.
+func lax(yard *shipper.Shipyard) { yard.Spec.Stages[1].Requires = nil }
+
+// following is the run in production that follows from stored.
+func following(before *shipper.SequenceRun, edits ...func(*shipper.SequenceRun)) *shipper.SequenceRun {
+	next := before.Status.Triggered[0]
+	out := run(named(next.Name))
+	out.Spec = *before.Spec.DeepCopy()
+	out.Spec.Stage, out.Spec.Sequence = next.Stage, next.Sequence
+	out.Spec.TriggeredBy = &shipper.RunTrigger{Event: next.Event, Run: before.Name, Time: *before.Status.FinishTime}
+	for _, edit := range edits {
+		edit(out)
+	}
+	return out
+}
+
+func TestFollowUpsFollow(t *testing.T) {
+	before := stored(ended(shipper.ResultPass))
+	name := before.Status.Triggered[0].Name
+	const from = ": Forbidden: is not that of run old"
+	for sentence, tc := range map[string]struct {
+		user     string
+		edit     func(*shipper.SequenceRun)
+		before   *shipper.SequenceRun
+		decision response.Decision
+		message  string
+	}{
+		"one that does": {},
+		"one by a user": {
+			user: "ann", decision: response.Invalid,
+			message: strings.Join([]string{
+				"[spec.requestedBy", "spec.earlierRequesters", "spec.triggeredBy", "spec.context", "spec.version", "spec.snapshot",
+			}, ": Forbidden: is written by Shipper; leave it out, ") + ": Forbidden: is written by Shipper; leave it out]",
+		},
+		"one that nothing triggers": {
+			edit: func(r *shipper.SequenceRun) { r.Spec.TriggeredBy = nil }, decision: response.Invalid,
+			message: "spec.triggeredBy.run: Required value: name the run that this one follows from",
+		},
+		"one of a run that is not there": {
+			edit: func(r *shipper.SequenceRun) { r.Spec.TriggeredBy.Run = "x" }, decision: response.Invalid,
+			message: `spec.triggeredBy.run: Not found: "x"`,
+		},
+		"one of a run under way": {
+			before:   stored(ended(shipper.ResultPass), func(r *shipper.SequenceRun) { r.Status.Conditions = nil }),
+			decision: response.Invalid, message: `spec.triggeredBy.run: Invalid value: "old": has not finished`,
+		},
+		"one of a run that failed": {
+			before:   stored(ended(shipper.ResultPass), func(r *shipper.SequenceRun) { r.Status.Result = shipper.ResultFail }),
+			decision: response.Invalid, message: `spec.triggeredBy: Invalid value: "staging.delivery.finished": run old does not trigger sequence ` +
+				"delivery in stage production by this event as run " + name,
+		},
+		"one in another stage": {
+			edit: func(r *shipper.SequenceRun) { r.Spec.Stage = "staging" }, decision: response.Invalid,
+			message: `spec.triggeredBy: Invalid value: "staging.delivery.finished": run old does not trigger sequence delivery in stage staging by ` +
+				"this event as run " + name,
+		},
+		"one of another version": {
+			edit: func(r *shipper.SequenceRun) { r.Spec.Version.Version = "2.0.0" }, decision: response.Invalid, message: "spec.version" + from,
+		},
+		"one of another snapshot": {
+			edit:     func(r *shipper.SequenceRun) { r.Spec.Snapshot = rules.Snapshot(shop(lax)) },
+			decision: response.Invalid, message: "spec.snapshot" + from,
+		},
+		"one of another requester": {
+			edit: func(r *shipper.SequenceRun) { r.Spec.RequestedBy.Username = "x" }, decision: response.Invalid, message: "spec.requestedBy" + from,
+		},
+		"one that forgets a requester": {
+			edit:     func(r *shipper.SequenceRun) { r.Spec.EarlierRequesters = nil },
+			decision: response.Invalid, message: "spec.earlierRequesters" + from,
+		},
+		"one that skips what is required": {
+			edit: skipping, decision: response.Invalid, message: "spec: Forbidden: retryOf and skipRequires are for runs that users create",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			parent := before
+			if tc.before != nil {
+				parent = tc.before
+			}
+			if tc.user == "" {
+				tc.user = ask.Reconciler
+			}
+			var edits []func(*shipper.SequenceRun)
+			if tc.edit != nil {
+				edits = append(edits, tc.edit)
+			}
+			message := tc.message
+			if message != "" {
+				message = `SequenceRun.shipper.booking.com "` + name + `" is invalid: ` + message
+			}
+			_, err := admit(t, webhook(t, parent), ask.Create(tc.user, following(before, edits...)), &response.Response{})
+			ask.CheckRefusal(t, err, tc.decision, message)
+		})
+	}
+	soaking := stored(func(r *shipper.SequenceRun) { r.Spec.Snapshot.Stages[1].Requires[0].Soak = "1h" }, ended(shipper.ResultPass))
+	_, err := admit(t, webhook(t, soaking), ask.Create(ask.Reconciler, following(soaking)), &response.Response{})
+	if err == nil || !strings.Contains(err.Error(), "has to soak for 1h: until 2026-11-21T13:00:00Z") {
+		t.Errorf("one of a version that soaks: %v", err)
+	}
+}
+
+func TestOnlyHoldAndAbortChange(t *testing.T) {
+	held := func(r *shipper.SequenceRun) { r.Spec.Hold = "DNS" }
+	aborted := func(r *shipper.SequenceRun) { r.Spec.Abort = "wrong" }
+	const (
+		only  = `SequenceRun.shipper.booking.com "old" is invalid: `
+		right = ": the verb promote on shipyards/staging or shipyards of shipper.booking.com, name shop, in namespace shop is needed"
+	)
+	for sentence, tc := range map[string]struct {
+		user     string
+		now, old *shipper.SequenceRun
+		decision response.Decision
+		message  string
+	}{
+		"held by any user":             {"dev", stored(held), stored(), "", ""},
+		"aborted by any user":          {"dev", stored(aborted), stored(), "", ""},
+		"held for another reason":      {"dev", stored(held, func(r *shipper.SequenceRun) { r.Spec.Hold = "x" }), stored(held), "", ""},
+		"let go on by one who may":     {"bob", stored(), stored(held), "", ""},
+		"let go on by one who may not": {"dev", stored(), stored(held), response.Forbidden, `user "dev" may not let held runs go on in stage staging of shipyard shop` + right},
+		"of another version": {
+			"ann", stored(func(r *shipper.SequenceRun) { r.Spec.Version.Version = "2" }), stored(), response.Invalid,
+			only + "spec: Forbidden: only hold and abort can be changed: create another run, with retryOf to repeat this one",
+		},
+		"aborted, and not": {
+			"ann", stored(), stored(aborted), response.Invalid,
+			only + "spec.abort: Forbidden: a run that was aborted stays aborted: create another with retryOf",
+		},
+		"with another label of Shipper": {
+			"ann", stored(func(r *shipper.SequenceRun) { r.Labels[shipper.StageLabel] = "x" }), stored(), response.Invalid,
+			only + `metadata.labels[shipper.booking.com/stage]: Forbidden: is written by Shipper; leave it out, or at "staging"`,
+		},
+		"without the labels and the owner, which stay": {
+			"dev", stored(func(r *shipper.SequenceRun) { r.Labels, r.OwnerReferences = nil, nil }), stored(), "", "",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got, err := admit(t, webhook(t), ask.Update(tc.user, tc.now, tc.old), &response.Response{})
+			ask.CheckRefusal(t, err, tc.decision, tc.message)
+			if err == nil && (!cmp.Equal(got.Labels, stored().Labels) || !cmp.Equal(got.OwnerReferences, stored().OwnerReferences)) {
+				t.Errorf("it has labels %v and owners %v", got.Labels, got.OwnerReferences)
+			}
+		})
+	}
+}
+
+func TestRunsUnderWayAreKept(t *testing.T) {
+	refusal := `run old is under way: abort it first: kubectl patch sr old -n shop --type=merge -p '{"spec":{"abort":"<why>"}}'`
+	going := shop(func(yard *shipper.Shipyard) { yard.DeletionTimestamp = &metav1.Time{Time: ask.Now} })
+	for sentence, tc := range map[string]struct {
+		old      *shipper.SequenceRun
+		known    []client.Object
+		decision response.Decision
+	}{
+		"one under way":                            {stored(), nil, response.Forbidden},
+		"one that has finished":                    {stored(ended(shipper.ResultFail)), nil, ""},
+		"one of a namespace that is being deleted": {stored(), []client.Object{ask.GoingNamespace("shop")}, ""},
+		"one of a Shipyard that was deleted": {
+			stored(func(r *shipper.SequenceRun) { r.Spec.Snapshot.UID = "before" }), nil, "",
+		},
+	} {
+		message := ""
+		if tc.decision != "" {
+			message = refusal
+		}
+		t.Run(sentence, func(t *testing.T) {
+			err := webhook(t, tc.known...).Validate(t.Context(), ask.Delete("dev", tc.old), &response.Response{})
+			ask.CheckRefusal(t, err, tc.decision, message)
+		})
+	}
+	w := ask.Know(t, ask.Grant(), going)
+	hook := &sequencerun.Webhook{State: applications{Reader: w.State}, Guard: w.Guard, Authz: w.Authz, Clock: ask.Clock()}
+	if err := hook.Validate(t.Context(), ask.Delete("dev", stored()), &response.Response{}); err != nil {
+		t.Errorf("one of a Shipyard that is being deleted: %v", err)
+	}
+}

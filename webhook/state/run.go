@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/shipyard"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// maxListed bounds the runs that one review lists from the API server. Retention keeps fewer.
+const maxListed = 500
+
+// ShipyardNow is the Shipyard, read from the API server; nil when there is none.
+func (f *Reader) ShipyardNow(ctx context.Context, key types.NamespacedName) (*shipper.Shipyard, error) {
+	if f.live == nil || key.Name == "" {
+		return get(ctx, f, f.cached.Shipyards, key, &shipper.Shipyard{})
+	}
+	return read(ctx, f.live, key, &shipper.Shipyard{})
+}
+
+// Shipyards are those of all namespaces, in no order.
+func (f *Reader) Shipyards() []*shipper.Shipyard {
+	known := f.cached.Shipyards.List()
+	out := make([]*shipper.Shipyard, 0, len(known))
+	for _, o := range known {
+		if one, ok := o.(*shipper.Shipyard); ok {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
+// SequenceRunNow is the run with all its fields, read from the API server; nil when there is none.
+func (f *Reader) SequenceRunNow(ctx context.Context, key types.NamespacedName) (*shipper.SequenceRun, error) {
+	if f.live == nil || key.Name == "" {
+		return get(ctx, f, f.cached.Runs, key, &shipper.SequenceRun{})
+	}
+	return read(ctx, f.live, key, &shipper.SequenceRun{})
+}
+
+// Runs are those of a Shipyard as Strip leaves them, in no order.
+func (f *Reader) Runs(of types.NamespacedName) ([]*shipper.SequenceRun, error) {
+	return list[*shipper.SequenceRun](f.cached.Runs, byShipyard, of.String())
+}
+
+// RunsNow are the runs of a Shipyard in a stage for a service, read from the API server by their labels.
+func (f *Reader) RunsNow(ctx context.Context, of types.NamespacedName, stage, service string) ([]*shipper.SequenceRun, error) {
+	if f.live == nil {
+		return f.Runs(of)
+	}
+	var found shipper.SequenceRunList
+	err := f.live.List(ctx, &found, client.InNamespace(of.Namespace), client.Limit(maxListed), client.MatchingLabels{
+		shipper.ShipyardLabel: of.Name, shipper.StageLabel: stage, shipper.ServiceLabel: service,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("listing the runs of stage %s of Shipyard %s: %w", stage, of, err)
+	}
+	out := make([]*shipper.SequenceRun, len(found.Items))
+	for i := range found.Items {
+		out[i] = &found.Items[i]
+	}
+	return out, nil
+}
+
+// WholeApplicationNow is the Application with all its fields, which the cache lacks, read from the API server; nil when there is none.
+func (f *Reader) WholeApplicationNow(ctx context.Context, key types.NamespacedName) (*shipper.Application, error) {
+	if f.live == nil || key.Name == "" {
+		return nil, nil
+	}
+	return read(ctx, f.live, key, &shipper.Application{})
+}
+
+// shipyardOf is the key of the Shipyard of a run.
+func shipyardOf(o any) ([]string, error) {
+	run, ok := o.(*shipper.SequenceRun)
+	if !ok {
+		return nil, nil
+	}
+	return []string{types.NamespacedName{Namespace: run.Namespace, Name: run.Spec.Shipyard}.String()}, nil
+}
+
+// stripRun removes what no other run is judged by: data, and all of the snapshot but the names of the run's own tasks. A run with both
+// may have half a megabyte; what stays has about one KiB.
+func stripRun(run *shipper.SequenceRun) {
+	run.Spec.Data, run.Spec.Labels = nil, nil
+	if run.Spec.Snapshot != nil {
+		run.Spec.Snapshot = ownTasks(run)
+	}
+	was := run.Status
+	run.Status = shipper.SequenceRunStatus{Result: was.Result, StartTime: was.StartTime, FinishTime: was.FinishTime}
+	if c := shipper.FindCondition(was.Conditions, shipper.RunFinished); c != nil {
+		run.Status.Conditions = []shipper.Condition{{Type: c.Type, Status: c.Status, Reason: c.Reason}}
+	}
+}
+
+// ownTasks is the snapshot of a run with its own sequence alone, of which the tasks have only names.
+func ownTasks(run *shipper.SequenceRun) *shipper.ShipyardSnapshot {
+	was := run.Spec.Snapshot
+	out := &shipper.ShipyardSnapshot{UID: was.UID, Generation: was.Generation, ServiceAccountName: was.ServiceAccountName}
+	at := slices.IndexFunc(was.Stages, func(s shipper.Stage) bool { return s.Name == run.Spec.Stage })
+	sequence := shipyard.SequenceOf(was, run.Spec.Stage, run.Spec.Sequence)
+	if at < 0 || sequence == nil {
+		return out
+	}
+	own := shipper.Sequence{Name: sequence.Name, WhenBusy: sequence.WhenBusy, Tasks: make([]shipper.Task, len(sequence.Tasks))}
+	for i := range sequence.Tasks {
+		own.Tasks[i].Name = sequence.Tasks[i].Name
+	}
+	out.Stages = []shipper.Stage{{Name: was.Stages[at].Name, Sequences: []shipper.Sequence{own}}}
+	return out
+}
