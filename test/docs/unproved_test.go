@@ -30,6 +30,12 @@ var unprovedHere = []struct {
 	{`shipperctl check try .*`, "it measures by a Prometheus, which the fleet here has not",
 		[]string{"cmd/shipperctl/check TestACheckIsMeasuredInEachClusterAsTheReconcilerDoes"}},
 	{`shipperctl backup restore .*`, "it asks its reader, and wants Shipper to be down", []string{"test/restore TestABackupIsRestored"}},
+	{`shipperctl (shipyard|audit) .*`, "a delivery takes a Shipyard and several users", []string{
+		"cmd/shipperctl/shipyard TestRunsAreShown", "cmd/shipperctl/shipyard TestALoanIsPrintedOrMade",
+		"cmd/shipperctl/audit TestTheTimeLineHasWhatObjectsRecord",
+	}},
+	{`shipperctl convert -f shipyard\.yaml .*|kubectl apply -f shop\.yaml`, "the file is the reader's",
+		[]string{"cmd/shipperctl/convert TestGolden"}},
 	{`docker build .*|IMAGE=\S+ make image`, "the image is built there, and taken apart",
 		[]string{"hack/image TestTheImageHasThisAndNothingElse"}},
 	{`ln -s "\$\(which shipperctl\)" .*|kubectl krew install .*`, "the folders are the reader's own, and krew is none of ours",

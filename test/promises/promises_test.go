@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package promises keeps the tables of docs/compatibility.md, docs/releases.md, docs/checks.md and docs/from-argo-rollouts.md honest: what
-// they say shows a promise is there.
+// Package promises keeps the tables of docs/compatibility.md, docs/releases.md, docs/checks.md, docs/from-argo-rollouts.md and
+// docs/from-keptn.md honest: what they say shows a promise is there.
 package promises
 
 import (
@@ -27,6 +27,8 @@ const (
 	checks = "checks.md"
 	// argo has the rules of Argo Rollouts.
 	argo = "from-argo-rollouts.md"
+	// keptn has the rules of the shipyard specification, and of Keptn's controller.
+	keptn = "from-keptn.md"
 	// architecture has the ways through the code.
 	architecture = "architecture.md"
 	// shownBy is the column that names tests, or says notYet. rulingOf names rulings by their number.
@@ -42,6 +44,8 @@ const (
 	leastChecks = 18
 	// leastArgo is how many rows those rules are.
 	leastArgo = 21
+	// rulesOfTheSpecification and rulesOfTheController are how many rules of each there are: K1 to K22, and KS1 to KS25.
+	rulesOfTheSpecification, rulesOfTheController = 22, 25
 )
 
 // row is a row of a table, by the names of its columns.
@@ -108,7 +112,8 @@ var quoted = regexp.MustCompile("`([^`]+)`")
 
 func TestEveryPromiseIsShown(t *testing.T) {
 	source := packages{}
-	for document, least := range map[string]int{compatibility: least, releases: leastUgly, checks: leastChecks, argo: leastArgo} {
+	for document, least := range map[string]int{compatibility: least, releases: leastUgly, checks: leastChecks, argo: leastArgo,
+		keptn: rulesOfTheSpecification + rulesOfTheController} {
 		rows := tables(read(t, document), shownBy)
 		if len(rows) < least {
 			t.Errorf("%s has %d rows that say what shows them, want %d at least", document, len(rows), least)
@@ -128,6 +133,42 @@ func TestEveryPromiseIsShown(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestEveryRuleOfKeptnHasARow fails for a rule without a row that says what is here, and which test shows it or why none does.
+func TestEveryRuleOfKeptnHasARow(t *testing.T) {
+	rows := map[string]row{}
+	for _, r := range tables(read(t, keptn), "rule", "there", "here", shownBy) {
+		for _, rule := range strings.Split(r.cells["rule"], ", ") {
+			if _, twice := rows[rule]; twice {
+				t.Errorf("%s, line %d: rule %s is there already", keptn, r.line, rule)
+			}
+			rows[rule] = r
+		}
+	}
+	var want []string
+	for i := range rulesOfTheSpecification {
+		want = append(want, fmt.Sprintf("K%d", i+1))
+	}
+	for i := range rulesOfTheController {
+		want = append(want, fmt.Sprintf("KS%d", i+1))
+	}
+	for _, rule := range want {
+		r, is := rows[rule]
+		why, isNot := strings.CutPrefix(r.cells[shownBy], notYet)
+		switch {
+		case !is:
+			t.Errorf("%s: there is no rule %s", keptn, rule)
+		case isNot && !strings.HasPrefix(why, ": "):
+			t.Errorf("%s, line %d: rule %s is not there yet, and no reason is given", keptn, r.line, rule)
+		case !isNot && r.cells["here"] == "", r.cells["there"] == "":
+			t.Errorf("%s, line %d: rule %s has an empty cell", keptn, r.line, rule)
+		}
+		delete(rows, rule)
+	}
+	for rule, r := range rows {
+		t.Errorf("%s, line %d: there is no rule %s", keptn, r.line, rule)
 	}
 }
 

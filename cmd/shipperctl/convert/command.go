@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package convert has `shipperctl convert`, which makes Applications, Checks, Clusters and Envelopes from the objects of other tools:
-// Rollouts and templates of analyses of Argo, templates of metrics of Flagger, and placements, clusters and envelopes of KubeFleet. It
-// only reads and writes text, and reaches no cluster.
+// Package convert has `shipperctl convert`, which makes Applications, Checks, Clusters, Envelopes and Shipyards from the objects of other
+// tools: Rollouts and templates of analyses of Argo, templates of metrics of Flagger, placements, clusters and envelopes of KubeFleet, and
+// shipyard files of Keptn. It only reads and writes text, and reaches no cluster.
 package convert
 
 import (
@@ -33,7 +33,7 @@ func NewCommand() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
 		Use:   "convert -f FILE",
-		Short: "Convert Argo Rollouts and KubeFleet placements to Applications, and templates of analyses to Checks",
+		Short: "Convert Argo Rollouts and KubeFleet placements to Applications, templates of analyses to Checks, and Keptn's shipyards",
 		Long: "Convert Argo Rollouts to Applications. The file has Rollouts and, if possible, their Services and AnalysisTemplates. Each\n" +
 			"Rollout becomes an Application with a chart that has the Pod template and the Services. Each metric of an AnalysisTemplate or\n" +
 			"ClusterAnalysisTemplate, and each MetricTemplate of Flagger, becomes a Check. All are printed; no cluster is asked.\n" +
@@ -41,18 +41,20 @@ func NewCommand() *cobra.Command {
 			"Of KubeFleet, each MemberCluster becomes a Cluster, each ClusterResourcePlacement or ResourcePlacement an Application with\n" +
 			"resources, and each envelope an Envelope.\n" +
 			"\n" +
+			"Of Keptn, each shipyard file, of 0.1.x or 0.2, becomes a Shipyard. Remediation files are not supported yet.\n" +
+			"\n" +
 			"Fields without a counterpart are listed in comments (`# review:`) above the object, and on standard error. The exit code\n" +
 			"is 0 if there is nothing to review, 3 if a person has to review, and 1 if the input is wrong. `--accept` turns 3 into 0.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&o.file, "file", "f", "", "YAML with Rollouts, their Services, and templates, or with objects of KubeFleet, also as "+
-		"--filename; - is standard input")
+	flags.StringVarP(&o.file, "file", "f", "", "YAML with Rollouts, their Services, and templates, with objects of KubeFleet, or a "+
+		"shipyard of Keptn, also as --filename; - is standard input")
 	flags.StringArrayVar(&o.regions, "region", nil, "a region to run in, or that of MemberClusters whose labels have none; give it again for "+
 		"more (default a placeholder to replace)")
 	flags.StringVarP(&o.namespace, "namespace", "n", defaultHome, "namespace of what is made of objects of KubeFleet without a namespace; an "+
-		"Application whose placement selects one Namespace by name is there")
+		"Application whose placement selects one Namespace by name is there. Also that of Shipyards, if it is given")
 	flags.StringVar(&o.chartDir, "chart-dir", "", "write each chart to a folder below this one (default the Application has its chart)")
 	flags.StringVar(&o.repository, "repo-url", "", "URL of the repository that you push the charts of --chart-dir to")
 	flags.BoolVar(&o.accept, "accept", false, "exit with 0 even if a person has to review something")
@@ -61,6 +63,9 @@ func NewCommand() *cobra.Command {
 
 func (o *options) run(cmd *cobra.Command) error {
 	o.apart = o.chartDir != ""
+	if cmd.Flags().Changed("namespace") {
+		o.shipyards = o.namespace
+	}
 	switch {
 	case o.file == "":
 		return cli.WithCode(cli.Misused, errors.New("name a file with --file; - is standard input"))

@@ -147,7 +147,7 @@ func TestRefusals(t *testing.T) {
 	}
 	canary := func(fields string) string { return rollout(pods + ", strategy: {canary: {" + fields + "}}") }
 	const wanted = "give Rollouts, AnalysisTemplates or ClusterAnalysisTemplates of argoproj.io/v1alpha1, MetricTemplates of " +
-		"flagger.app/v1beta1, or MemberClusters, placements or envelopes of kubernetes-fleet.io"
+		"flagger.app/v1beta1, MemberClusters, placements or envelopes of kubernetes-fleet.io, or a shipyard of Keptn"
 	const configMap = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n"
 	for sentence, c := range map[string]struct{ in, want string }{
 		"nothing":                {"# nothing\n---\n", "the input is empty: " + wanted},

@@ -38,6 +38,8 @@ type settings struct {
 	repository string
 	// namespace is that of Applications and Envelopes made of objects without one; empty means fleet.
 	namespace string
+	// shipyards is the namespace of Shipyards; empty means none in the manifest.
+	shipyards string
 }
 
 // converted is one Application.
@@ -53,6 +55,7 @@ type result struct {
 	checks []convertedCheck
 	all    []converted
 	fleet  []fleetObject
+	yards  []convertedShipyard
 	// leftOut are the objects of the input that no Application has.
 	leftOut []string
 }
@@ -64,6 +67,9 @@ func (r result) reviews() []string {
 		out = append(out, one.reviews...)
 	}
 	for _, one := range r.fleet {
+		out = append(out, one.reviews...)
+	}
+	for _, one := range r.yards {
 		out = append(out, one.reviews...)
 	}
 	for _, one := range r.all {
@@ -108,8 +114,11 @@ func convert(ctx context.Context, raw []byte, with settings) (result, error) {
 	if out.fleet, err = convertFleet(all, used, with); err != nil {
 		return result{}, err
 	}
+	if out.yards, err = convertShipyards(all, used, with); err != nil {
+		return result{}, err
+	}
 	fleet := slices.ContainsFunc(all, document.ofFleet)
-	if len(out.all)+len(out.checks)+len(out.fleet) == 0 && !fleet {
+	if len(out.all)+len(out.checks)+len(out.fleet)+len(out.yards) == 0 && !fleet {
 		return result{}, nothing(all)
 	}
 	for i, d := range all {
@@ -123,7 +132,7 @@ func convert(ctx context.Context, raw []byte, with settings) (result, error) {
 // nothing is the error for an input with nothing to convert.
 func nothing(all []document) error {
 	const wanted = "give Rollouts, AnalysisTemplates or ClusterAnalysisTemplates of " + argo + ", MetricTemplates of " + flagger +
-		", or MemberClusters, placements or envelopes of " + fleetDomain
+		", MemberClusters, placements or envelopes of " + fleetDomain + ", or a shipyard of Keptn"
 	if len(all) == 0 {
 		return errors.New("the input is empty: " + wanted)
 	}
@@ -289,6 +298,12 @@ func (r result) print() (string, error) {
 			return "", err
 		}
 	}
+	for _, one := range r.yards {
+		begin(one.reviews)
+		if err := object(one.shipyard, kindOfShipyards, one.shipyard.Name); err != nil {
+			return "", err
+		}
+	}
 	for _, one := range r.all {
 		begin(one.reviews)
 		if err := object(one.app, "Application", one.app.Name); err != nil {
@@ -320,6 +335,9 @@ func manifest(from any) (string, error) {
 		if value, found, _ := unstructured.NestedFieldNoCopy(object, path...); found && value == nil {
 			unstructured.RemoveNestedField(object, path...)
 		}
+	}
+	if history, found, _ := unstructured.NestedMap(object, "spec", "history"); found && len(history) == 0 {
+		unstructured.RemoveNestedField(object, "spec", "history")
 	}
 	if scheduler, _, _ := unstructured.NestedMap(object, "spec", "scheduler"); len(scheduler) == 1 && scheduler["unschedulable"] == false {
 		unstructured.RemoveNestedField(object, "spec", "scheduler")

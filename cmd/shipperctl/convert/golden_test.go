@@ -22,7 +22,9 @@ import (
 )
 
 // inputs are the files in testdata that are converted.
-var inputs = append([]string{"analysis", "autoscaled", "bluegreen", "canary", "everything", "flagger", "lossy"}, fleetInputs...)
+var inputs = append([]string{
+	"analysis", "autoscaled", "bluegreen", "canary", "everything", "flagger", "keptn-0.1", "keptn-0.2", "keptn-two", "lossy",
+}, fleetInputs...)
 
 // fleetInputs are those with objects of KubeFleet: the tasks of the design, and what has no counterpart.
 var fleetInputs = []string{

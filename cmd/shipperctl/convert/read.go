@@ -20,6 +20,9 @@ import (
 type document struct {
 	// number of the YAML document, from 1. Empty documents are not counted; items of a List have the number of the List.
 	number int
+	// text is that of the YAML document, and line where it begins in the input, from 1.
+	text []byte
+	line int
 	unstructured.Unstructured
 }
 
@@ -43,8 +46,12 @@ func (d document) besides(other document) bool {
 
 // read parses YAML documents, and takes Lists apart.
 func read(raw []byte) ([]document, error) {
+	if len(raw) > maxInput {
+		return nil, errTooLarge
+	}
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(raw)))
 	var all []document
+	at := 0 // where the next document begins at the earliest
 	for number := 1; ; {
 		text, err := reader.Read()
 		if errors.Is(err, io.EOF) {
@@ -60,7 +67,10 @@ func read(raw []byte) ([]document, error) {
 		if object == nil {
 			continue
 		}
-		found, err := flatten(document{number, unstructured.Unstructured{Object: object}})
+		at += max(bytes.Index(raw[at:], text), 0)
+		line := 1 + bytes.Count(raw[:at], []byte("\n"))
+		at = min(at+len(text), len(raw))
+		found, err := flatten(document{number, text, line, unstructured.Unstructured{Object: object}})
 		if err != nil {
 			return nil, err
 		}
@@ -90,6 +100,9 @@ func parse(text []byte) (map[string]any, error) {
 
 // flatten returns the items of a List, or else the document itself.
 func flatten(d document) ([]document, error) {
+	if d.ofKeptn() {
+		return []document{d}, nil
+	}
 	for _, field := range []string{"apiVersion", "kind"} {
 		if value, _, err := unstructured.NestedString(d.Object, field); err != nil || value == "" {
 			return nil, d.failed(field, "is missing")
@@ -108,7 +121,7 @@ func flatten(d document) ([]document, error) {
 		if !ok {
 			return nil, d.failed(fmt.Sprintf("items[%d]", i), "is not an object")
 		}
-		found, err := flatten(document{d.number, unstructured.Unstructured{Object: object}})
+		found, err := flatten(document{d.number, nil, d.line, unstructured.Unstructured{Object: object}})
 		if err != nil {
 			return nil, err
 		}

@@ -19,6 +19,7 @@ import (
 // reaching are all commands that reach a management cluster, each with what it needs besides the flags that all have. Words
 // in capitals stand for files.
 var reaching = map[string]string{
+	"audit":                         "",
 	"backup prepare":                "-f OUT",
 	"backup restore":                "-f EMPTY",
 	"block create":                  "freeze -m why",
@@ -58,6 +59,17 @@ var reaching = map[string]string{
 	"rollout rollback":              "web",
 	"rollout status":                "web",
 	"rollout test":                  "web-0",
+	"shipyard abort":                "web-1 --reason why",
+	"shipyard approve":              "web-1",
+	"shipyard lend":                 "shop",
+	"shipyard list":                 "",
+	"shipyard pause":                "web-1 --reason why",
+	"shipyard resume":               "web-1",
+	"shipyard retry":                "web-1",
+	"shipyard run":                  "shop",
+	"shipyard show":                 "shop",
+	"shipyard status":               "web-1",
+	"shipyard wait":                 "web-1",
 	"version":                       "--server",
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/clock"
 
+	"shipper.dev/shipper/cmd/shipperctl/audit"
 	"shipper.dev/shipper/cmd/shipperctl/backup"
 	"shipper.dev/shipper/cmd/shipperctl/block"
 	"shipper.dev/shipper/cmd/shipperctl/check"
@@ -28,6 +29,7 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/placement"
 	"shipper.dev/shipper/cmd/shipperctl/render"
 	"shipper.dev/shipper/cmd/shipperctl/rollout"
+	"shipper.dev/shipper/cmd/shipperctl/shipyard"
 )
 
 // NewCommand returns shipperctl, writing to out.
@@ -44,7 +46,7 @@ func NewCommand(out io.Writer) *cobra.Command {
 		rollout.NewCommand(clock.RealClock{}), block.NewCommand(clock.RealClock{}), block.NewOverrideCommand(clock.RealClock{}),
 		render.NewPlanCommand(), clusters.NewListCommand(), render.NewChartCommand(), health.NewCommand(clock.RealClock{}),
 		convert.NewCommand(), notification.NewCommand(), check.NewCommand(clock.RealClock{}),
-		placement.NewCommand(clock.RealClock{}), newVersion(),
+		placement.NewCommand(clock.RealClock{}), shipyard.NewCommand(clock.RealClock{}), audit.NewCommand(clock.RealClock{}), newVersion(),
 	)
 	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
@@ -121,6 +123,8 @@ var listing = map[string]string{
 	"checks":        "`%s check list -A` lists those there are; -n says in which namespace it is",
 	"clusters":      "`%s clusters list` lists those there are",
 	"notifications": "`kubectl get ntf -A` lists those there are; -n says in which namespace it is",
+	"sequenceruns":  "`%s shipyard list -A` lists those there are; NAMESPACE/NAME or -n says in which namespace it is",
+	"shipyards":     "`kubectl get sy -A` lists those there are; NAMESPACE/NAME or -n says in which namespace it is",
 	"rolloutblocks": "`%s block list -A` lists those there are; NAMESPACE/NAME or -n says in which namespace it is",
 }
 
@@ -147,7 +151,8 @@ func adviceFor(err error, name string) string {
 		}
 	case apierrors.IsForbidden(err) && strings.Contains(text, " cannot "):
 		return "ask an administrator for the right, or for a role that has it: shipper:view to look, shipper:edit to roll out, " +
-			"shipper:approver to approve steps, shipper:sre for blocks and gates; clusters are an administrator's"
+			"shipper:approver to approve steps and runs, shipper:promoter to start runs, shipper:sre for blocks and gates; clusters are an " +
+			"administrator's"
 	case apierrors.IsUnauthorized(err):
 		return "the cluster does not accept the credentials of this context: log in again, or choose another with --context"
 	case errors.As(err, &dial):
@@ -167,6 +172,9 @@ func kindOf(err error) string {
 
 // examples are shown by --help and in docs/cli.md, where a test runs them.
 var examples = map[string][]string{
+	"shipperctl audit": {
+		"shipperctl audit -A --app shop-prod/web --since 168h", "shipperctl audit --kind approval,override -o csv",
+	},
 	"shipperctl backup prepare":    {"shipperctl backup prepare -v --include-rollout-blocks -f backup.yaml"},
 	"shipperctl block create":      {`shipperctl block create year-end -m "closing of the books" --ttl 48h`},
 	"shipperctl block lift":        {"shipperctl block lift year-end"},
@@ -187,6 +195,19 @@ var examples = map[string][]string{
 	"shipperctl rollout history":   {"shipperctl rollout history super-server"},
 	"shipperctl rollout retreat":   {"shipperctl rollout retreat super-server"},
 	"shipperctl rollout status":    {"shipperctl rollout status super-server", "shipperctl rollout status super-server -o json"},
-	"shipperctl version":           {"shipperctl version --server"},
-	"shipperctl doctor":            {"shipperctl doctor"},
+	"shipperctl shipyard abort":    {`shipperctl shipyard abort web-x7k2p --reason "wrong version"`},
+	"shipperctl shipyard approve": {
+		"shipperctl shipyard approve web-x7k2p", `shipperctl shipyard approve web-x7k2p --reject --reason "p95 is up"`,
+	},
+	"shipperctl shipyard lend":   {"shipperctl shipyard lend shop"},
+	"shipperctl shipyard list":   {"shipperctl shipyard list --stage production"},
+	"shipperctl shipyard pause":  {`shipperctl shipyard pause web-x7k2p --reason "DNS"`},
+	"shipperctl shipyard resume": {"shipperctl shipyard resume web-x7k2p"},
+	"shipperctl shipyard retry":  {"shipperctl shipyard retry web-x7k2p --from test"},
+	"shipperctl shipyard run":    {"shipperctl shipyard run shop --service web --version 1.4.2 --values image.tag=v7 --wait"},
+	"shipperctl shipyard show":   {"shipperctl shipyard show shop"},
+	"shipperctl shipyard status": {"shipperctl shipyard status web-x7k2p -w"},
+	"shipperctl shipyard wait":   {"shipperctl shipyard wait web-x7k2p --follow-ups --timeout 1h"},
+	"shipperctl version":         {"shipperctl version --server"},
+	"shipperctl doctor":          {"shipperctl doctor"},
 }
