@@ -67,8 +67,8 @@ func (r *Reconciler) createFollowUps(ctx context.Context, run *shipper.SequenceR
 	return again, r.write(ctx, run, d)
 }
 
-// another says why a run that exists is not the one that is to follow: an earlier one of the delivery has the name, and has ended. It is empty
-// if the run is the one, which this run, or another one that leads there, has created.
+// another says why a run that exists is not the one that is to follow: an earlier one of the delivery has the name, and has ended. It is
+// empty if the run is the one, which this run, or another one that leads there, has created.
 func (r *Reconciler) another(ctx context.Context, run *shipper.SequenceRun, t *shipper.TriggeredRun) (string, error) {
 	there := &shipper.SequenceRun{}
 	if err := r.live.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: t.Name}, there); err != nil {

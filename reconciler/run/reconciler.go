@@ -176,6 +176,11 @@ func (r *Reconciler) decide(ctx context.Context, run *shipper.SequenceRun, out *
 	if o.Approvals, err = r.approvals(ctx, run); err != nil {
 		return shipyard.Decision{}, err
 	}
+	if len(run.Status.Conditions) == 0 {
+		if o.Forged, err = r.forged(ctx, run); err != nil {
+			return shipyard.Decision{}, err
+		}
+	}
 	if of := run.Spec.RetryOf; of != nil && run.Status.StartTime == nil {
 		if o.RetryOf, err = r.named(ctx, run.Namespace, of.Run); err != nil {
 			return shipyard.Decision{}, err
@@ -256,7 +261,8 @@ func (r *Reconciler) approvals(ctx context.Context, run *shipper.SequenceRun) ([
 // authentic reports whether an Approval is of a run and has what the webhooks and the policy hold: the labels say for which stage and
 // Shipyard the author's right was checked.
 func authentic(a *shipper.Approval, run *shipper.SequenceRun) bool {
-	return a.Spec.By.Username != "" && a.Spec.Time != nil && a.DeletionTimestamp.IsZero() &&
+	owned := slices.ContainsFunc(a.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == run.UID })
+	return a.Spec.By.Username != "" && a.Spec.Time != nil && a.DeletionTimestamp.IsZero() && owned &&
 		a.Labels[shipper.ShipyardLabel] == run.Spec.Shipyard && a.Labels[shipper.StageLabel] == run.Spec.Stage &&
 		a.Spec.By.Username != native.RunnerOf(run)
 }

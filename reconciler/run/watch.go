@@ -152,8 +152,8 @@ func (r *Reconciler) requests(ctx context.Context, matching ...client.ListOption
 	return out
 }
 
-// beside makes requests for the runs that a change of a run bears on: those that wait for their turn in its stage, one under way that it may
-// preempt, and finished ones whose follow-ups wait for what it has passed.
+// beside makes requests for the runs that a change of a run bears on: those that wait for their turn in its stage, one under way that it
+// may preempt, and finished ones whose follow-ups wait for what it has passed.
 func (r *Reconciler) beside(ctx context.Context, o client.Object) []reconcile.Request {
 	run, ok := o.(*shipper.SequenceRun)
 	if !ok || run.Spec.Snapshot == nil {

@@ -44,7 +44,8 @@ func TestTheSpecificationsExamplesOfData(t *testing.T) {
 	deployment := &shipper.Task{Name: "deployment", Properties: free(t, `{"deploymentstrategy": "blue_green"}`)}
 	data := Begin(nil, deployment)
 	golden(t, "deployment.triggered", data)
-	data, err := Report(data, "deployment", []string{"deployment", "test"}, free(t, `{"deployment": {"deploymentURI": "https://my-service.domain.com/"}}`))
+	data, err := Report(data, "deployment", []string{"deployment", "test"}, free(t, `{"deployment": {"deploymentURI": `+
+		`"https://my-service.domain.com/"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,11 +61,21 @@ func TestReportsAreMerged(t *testing.T) {
 		"lists are replaced (KS8)": {
 			data: `{"test": {"a": [1, 2]}}`, reported: `{"test": {"a": [3]}}`, want: `{"test": {"a": [3]}}`,
 		},
-		"a value takes the place of a map":                 {data: `{"test": {"a": {}}}`, reported: `{"test": {"a": 1}}`, want: `{"test": {"a": 1}}`},
-		"a key of nobody is merged, too":                   {data: `{"image": {"tag": "a"}}`, reported: `{"image": {"name": "web"}}`, want: `{"image": {"name": "web", "tag": "a"}}`},
-		"the space of another task is refused":             {reported: `{"deployment": {}}`, err: "data.deployment is the space of another task: write into data.test"},
-		"the result is not written as data":                {reported: `{"result": "pass"}`, err: "data.result is written by Shipper: leave it out"},
-		"what earlier tasks of the name wrote stays as is": {reported: `{"earlier": {}}`, err: "data.earlier is written by Shipper: leave it out"},
+		"a value takes the place of a map": {
+			data: `{"test": {"a": {}}}`, reported: `{"test": {"a": 1}}`, want: `{"test": {"a": 1}}`,
+		},
+		"a key of nobody is merged, too": {
+			data: `{"image": {"tag": "a"}}`, reported: `{"image": {"name": "web"}}`, want: `{"image": {"name": "web", "tag": "a"}}`,
+		},
+		"the space of another task is refused": {
+			reported: `{"deployment": {}}`, err: "data.deployment is the space of another task: write into data.test",
+		},
+		"the result is not written as data": {
+			reported: `{"result": "pass"}`, err: "data.result is written by Shipper: leave it out",
+		},
+		"what earlier tasks of the name wrote stays as is": {
+			reported: `{"earlier": {}}`, err: "data.earlier is written by Shipper: leave it out",
+		},
 		"too much": {
 			reported: `{"test": {"a": "` + strings.Repeat("x", MaxData) + `"}}`,
 			err:      "256 KiB of data, of 256: put it into a store and pass its URL; task test wrote last",

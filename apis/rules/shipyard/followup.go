@@ -40,7 +40,9 @@ func FollowUp(run *shipper.SequenceRun, t *shipper.TriggeredRun) *shipper.Sequen
 
 // Awaits says why a run that was triggered cannot be created yet: what its stage requires. It is empty when it can. Known are the finished
 // runs of the Shipyard, and again is when the time alone may change that; 0 for never.
-func Awaits(run *shipper.SequenceRun, t *shipper.TriggeredRun, known []*shipper.SequenceRun, now time.Time) (why string, again time.Duration) {
+func Awaits(
+	run *shipper.SequenceRun, t *shipper.TriggeredRun, known []*shipper.SequenceRun, now time.Time,
+) (why string, again time.Duration) {
 	next := FollowUp(run, t)
 	unmet := Unmet(&next.Spec, known, now)
 	for _, required := range StageOf(&next.Spec).Requires {

@@ -27,7 +27,9 @@ type Observed struct {
 	Approvals []Vote
 	// RetryOf is the run that this one repeats from a task on; nil if there is none, or not any more.
 	RetryOf *shipper.SequenceRun
-	Now     time.Time
+	// Forged is why the run is not as the webhooks would have written it; empty if it is.
+	Forged string
+	Now    time.Time
 }
 
 // Outcome is what a task has come to.
@@ -90,6 +92,9 @@ type plan struct {
 // advance moves the run as far as it goes without anything being done.
 func (p *plan) advance() {
 	switch {
+	case p.Forged != "":
+		p.finish(shipper.ResultFail, shipper.CompletionErrored, shipper.RunFailed, p.Forged)
+		p.status.Triggered = nil // its snapshot says nothing
 	case p.sequence == nil:
 		p.finish(shipper.ResultFail, shipper.CompletionErrored, shipper.RunFailed, "its snapshot has no such sequence")
 	case p.Run.Spec.Abort != "":

@@ -131,8 +131,10 @@ func TestTasksAreDoneInOrder(t *testing.T) {
 		"1m0s a: Running [deployment Finished pass, test Triggered] do test",
 		"1m0s a: Running [deployment Finished pass, test Finished pass, evaluation Triggered] do evaluation",
 		"1m0s a: Running [deployment Finished pass, test Finished pass, evaluation Finished pass, test#2 Triggered] do test#2",
-		"1m0s a: Running [deployment Finished pass, test Finished pass, evaluation Finished pass, test#2 Finished warning, release Triggered] do release",
-		"1m0s a: Warning [deployment Finished pass, test Finished pass, evaluation Finished pass, test#2 Finished warning, release Finished pass]",
+		"1m0s a: Running [deployment Finished pass, test Finished pass, evaluation Finished pass, test#2 Finished warning, release "+
+			"Triggered] do release",
+		"1m0s a: Warning [deployment Finished pass, test Finished pass, evaluation Finished pass, test#2 Finished warning, release "+
+			"Finished pass]",
 	)
 }
 
@@ -211,7 +213,8 @@ func TestAHeldRunEndsItsTaskAndNoClockRuns(t *testing.T) {
 		"1h41m0s a: Paused [deployment Finished pass] (DNS)",
 		"1h41m0s a: Running [deployment Finished pass, test Triggered] do test",
 		"1h45m0s a: Running [deployment Finished pass, test Triggered] do test",
-		"1h46m0s a: Failed [deployment Finished pass, test Finished fail] (task test: timed out after 5m0s: 2 of 4 Pods are ready) triggers staging.rollback",
+		"1h46m0s a: Failed [deployment Finished pass, test Finished fail] (task test: timed out after 5m0s: 2 of 4 Pods are ready) "+
+			"triggers staging.rollback",
 	)
 }
 

@@ -13,8 +13,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// TestRunsEndAndDoNoTaskTwice decides about random runs, with random ends of tasks, holds, aborts, blocks and time: a task that ended is not
-// done again, a finished run does not change, one run of a service is under way at most, and every run ends.
+// TestRunsEndAndDoNoTaskTwice decides about random runs, with random ends of tasks, holds, aborts, blocks and time: a task that ended is
+// not done again, a finished run does not change, one run of a service is under way at most, and every run ends.
 func TestRunsEndAndDoNoTaskTwice(t *testing.T) {
 	for seed := range uint64(40) {
 		random := rand.New(rand.NewPCG(seed, 0))

@@ -46,8 +46,9 @@ stages:
 			err: `spec.service: Invalid value: "api": is no service of the shipyard; there are: web`,
 		},
 		"a stage without sequences": {
-			run: shipper.SequenceRunSpec{Stage: "empty", Sequence: "x"}, want: shipper.SequenceRunSpec{Stage: "empty", Sequence: "x", Service: "web"},
-			err: `spec.sequence: Invalid value: "x": is no sequence of the shipyard; there is none`,
+			run:  shipper.SequenceRunSpec{Stage: "empty", Sequence: "x"},
+			want: shipper.SequenceRunSpec{Stage: "empty", Sequence: "x", Service: "web"},
+			err:  `spec.sequence: Invalid value: "x": is no sequence of the shipyard; there is none`,
 		},
 		"reserved data": {
 			run:  shipper.SequenceRunSpec{Data: shipper.FreeForm{"result": "pass"}},
@@ -77,7 +78,9 @@ func TestVersionsHaveToHavePassed(t *testing.T) {
 	of := &shipper.Shipyard{Spec: *spec(t, `
 stages:
 - {name: staging, sequences: [{name: delivery, tasks: [{name: deployment}]}, {name: smoke, tasks: [{name: test}]}]}
-- {name: production, requires: [{stage: staging, soak: 1h}], sequences: [{name: delivery, tasks: [{name: deployment}]}, {name: rollback, tasks: [{name: rollback}]}]}
+- name: production
+  requires: [{stage: staging, soak: 1h}]
+  sequences: [{name: delivery, tasks: [{name: deployment}]}, {name: rollback, tasks: [{name: rollback}]}]
 `)}
 	run := func(stage, sequence, version string) *shipper.SequenceRun {
 		return &shipper.SequenceRun{Spec: shipper.SequenceRunSpec{
@@ -130,7 +133,8 @@ func TestRunsAreBounded(t *testing.T) {
 	for want, known := range map[string][]*shipper.SequenceRun{
 		"": many(MaxOfSequence-1, done),
 		"20 runs of sequence d in stage a follow from one another: the triggers are a circle": many(MaxOfSequence, done),
-		"200 runs of shipyard shop are not finished: wait, or abort some":                     many(MaxUnfinished, func(r *shipper.SequenceRun) { r.Spec.Context = "2" }),
+		"200 runs of shipyard shop are not finished: wait, or abort " +
+			"some": many(MaxUnfinished, func(r *shipper.SequenceRun) { r.Spec.Context = "2" }),
 	} {
 		if got := TooMany(&one.Spec, known); got != want {
 			t.Errorf("%q, want %q", got, want)

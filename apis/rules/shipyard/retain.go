@@ -19,7 +19,9 @@ const (
 // Surplus are the finished runs of one stage and service that history does not keep. The newest that passed is kept in any case, or later
 // stages could not require it, and so are those with follow-ups that are still to be created. again is when the next one is too old; 0 for
 // never.
-func Surplus(runs []*shipper.SequenceRun, history *shipper.RunHistory, now time.Time) (surplus []*shipper.SequenceRun, again time.Duration) {
+func Surplus(
+	runs []*shipper.SequenceRun, history *shipper.RunHistory, now time.Time,
+) (surplus []*shipper.SequenceRun, again time.Duration) {
 	limit, maxAge := DefaultHistoryLimit, DefaultHistoryMaxAge
 	if history.Limit != nil {
 		limit = int(*history.Limit)

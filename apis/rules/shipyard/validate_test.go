@@ -32,32 +32,45 @@ func TestShipyardsThatAreRefused(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		sequence("{name: d, tasks: [{name: deployment}, {name: test}, {name: test}]}"): "",
-		sequence("{name: d, tasks: []}"):                                               "spec.stages[0].sequences[0].tasks: Required value: sequence d has no tasks",
-		on("{}"):                                                                       match + ": Required value: would never match: " + remedy,
-		on("{labels.x: y}"):                                                            match + `[labels.x]: Invalid value: "labels.x": cannot be matched: ` + remedy,
-		on("{result: passed}"):                                                         match + `[result]: Unsupported value: "passed": supported values: "pass", "warning", "fail"`,
-		on("{test.status: aborted}"):                                                   "",
-		sequence("{name: d, tasks: [{name: approval, properties: {approvals: 11}}]}"): "spec.stages[0].sequences[0].tasks[0].properties.approvals: " +
+		sequence("{name: d, tasks: []}"): "spec.stages[0].sequences[0].tasks: Required " +
+			"value: sequence d has no tasks",
+		on("{}"): match + ": Required value: would never match: " + remedy,
+		on("{labels.x: y}"): match + `[labels.x]: Invalid value: ` +
+			`"labels.x": cannot be matched: ` + remedy,
+		on("{result: passed}"): match + `[result]: Unsupported value: ` +
+			`"passed": supported values: "pass", "warning", "fail"`,
+		on("{test.status: aborted}"): "",
+		sequence("{name: d, tasks: [{name: approval, properties: {approvals: " +
+			"11}}]}"): "spec.stages[0].sequences[0].tasks[0].properties.approvals: " +
 			"Invalid value: 11: 11 is not a number from 1 to 10",
-		sequence("{name: d, tasks: [{name: approval, properties: {pass: sometimes}}]}"): "spec.stages[0].sequences[0].tasks[0].properties.pass: " +
+		sequence("{name: d, tasks: [{name: approval, properties: {pass: " +
+			"sometimes}}]}"): "spec.stages[0].sequences[0].tasks[0].properties.pass: " +
 			`Invalid value: "sometimes": sometimes is not automatic or manual`,
 		sequence("{name: d, tasks: [{name: deployment, properties: {deploymentstrategy: bleu}}]}"): "spec.stages[0].sequences[0].tasks[0]." +
-			`properties.deploymentstrategy: Unsupported value: "bleu": supported values: "direct", "blue_green", "blue_green_service", "user_managed"`,
+			`properties.deploymentstrategy: Unsupported value: "bleu": supported values: "direct", "blue_green", "blue_green_service", ` +
+			`"user_managed"`,
 		sequence("{name: d, tasks: [{name: labels}]}"): `spec.stages[0].sequences[0].tasks[0].name: Invalid value: "labels": is a key of all ` +
 			"events: the data of the task would have no place",
-		sequence("{name: d, timeout: 30s, tasks: [{name: test, triggeredAfter: 200h}]}"): "[spec.stages[0].sequences[0].tasks[0].triggeredAfter: " +
+		sequence("{name: d, timeout: 30s, tasks: [{name: test, triggeredAfter: " +
+			"200h}]}"): "[spec.stages[0].sequences[0].tasks[0].triggeredAfter: " +
 			`Invalid value: "200h": from 0s to 168h, spec.stages[0].sequences[0].timeout: Invalid value: "30s": from 1m to 720h]`,
-		sequence("{name: d, tasks: [{name: test, properties: {a: " + strings.Repeat("x", MaxProperties) + "}}]}"): "spec.stages[0].sequences[0].tasks[0]." +
+		sequence("{name: d, tasks: [{name: test, properties: {a: " +
+			"" + strings.Repeat("x", MaxProperties) + "}}]}"): "spec.stages[0].sequences[0].tasks[0]." +
 			"properties: Too long: may not be more than 16384 bytes",
-		"stages: [{name: a, requires: [{stage: a}]}]":                         `spec.stages[0].requires[0].stage: Invalid value: "a": a stage cannot require itself`,
+		"stages: [{name: a, requires: [{stage: a}]}]": `spec.stages[0].requires[0].stage: Invalid value: "a": ` +
+			`a stage cannot require itself`,
 		"stages: [{name: a, requires: [{stage: c}]}]":                         `spec.stages[0].requires[0].stage: Not found: "c"`,
 		"stages: [{name: a, requires: [{stage: b, sequence: x}]}, {name: b}]": `spec.stages[0].requires[0].sequence: Not found: "x"`,
-		"stages: [{name: a, requires: [{stage: b}]}, {name: b, requires: [{stage: a}]}]": `spec.stages[0].requires: Invalid value: "a": is required ` +
+		"stages: [{name: a, requires: [{stage: b}]}, {name: b, requires: [{stage: a}]}]": `spec.stages[0].requires: Invalid value: ` +
+			`"a": is required ` +
 			"by a stage that it requires",
-		"stages: [{name: a, application: '{svc}'}]": `spec.stages[0].application: Invalid value: "{svc}": {svc} is not {service}, {stage}, {shipyard}`,
-		"stages: [{name: a, application: web}]":     `spec.stages[0].application: Invalid value: "web": has no {service}: all services would be one Application`,
+		"stages: [{name: a, application: '{svc}'}]": `spec.stages[0].application: Invalid value: "{svc}": {svc} is not {service}, ` +
+			`{stage}, {shipyard}`,
+		"stages: [{name: a, application: web}]": `spec.stages[0].application: Invalid value: "web": has no {service}: all ` +
+			`services would be one Application`,
 		"stages: [{name: a, application: '{service}', sequences: [{name: d, tasks: [{name: deployment}]}]}, " +
-			"{name: b, application: '{service}', sequences: [{name: d, tasks: [{name: deployment}]}]}]": `spec.stages[1]: Invalid value: "b": deploys to ` +
+			"{name: b, application: '{service}', sequences: [{name: d, tasks: [{name: deployment}]}]}]": `spec.stages[1]: Invalid value: ` +
+			`"b": deploys to ` +
 			"the Application of stage a: give it another namespace or application",
 	} {
 		got := ""
@@ -93,7 +106,8 @@ stages:
 `))
 	want := []string{
 		`stages[0].sequences[0].tasks[1]: Shipper does not do task "load-test": a run fails there`,
-		`stages[1].sequences[0].triggeredOn[0]: stage "hardening" is not in this shipyard (dev, production, emergency, later), and nothing in it triggers this`,
+		`stages[1].sequences[0].triggeredOn[0]: stage "hardening" is not in this shipyard (dev, production, emergency, later), and ` +
+			`nothing in it triggers this`,
 		`stages[1].sequences[0].triggeredOn[1]: stage dev has no sequence and no task "delivry": nothing triggers this`,
 		`stages[2]: no event starts a run in stage emergency: it is started by hand`,
 	}

@@ -234,7 +234,7 @@ func (o *observed) managedValues() map[string]any {
 			continue
 		}
 		var fields map[string]any
-		if json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 			return nil
 		}
 		for _, key := range []string{"f:spec", "f:template", "f:values"} {

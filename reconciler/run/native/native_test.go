@@ -34,7 +34,9 @@ func world(task string, properties shipper.FreeForm, sequence ...string) *observ
 		},
 	}
 	run.Status.Tasks = []shipper.TaskStatus{{Name: task, Ordinal: 1, State: shipper.TaskTriggered, EventID: "e"}}
-	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-staging", UID: "a", Generation: 3, ResourceVersion: "7"}}
+	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web-staging", UID: "a", Generation: 3, ResourceVersion: "7",
+	}}
 	app.Spec.Template = environment("1")
 	o := &observed{
 		run: run, task: &run.Status.Tasks[0], of: &tasks[0], app: app, key: types.NamespacedName{Namespace: "shop", Name: "web-staging"},
@@ -155,14 +157,17 @@ func TestTasks(t *testing.T) {
 		o    *observed
 		want string
 	}{
-		"deployment: it writes the version": {world("deployment", nil), `under way: writes Application shop/web-staging apply {"chart":{"version":"2"}}`},
+		"deployment: it writes the version": {
+			world("deployment", nil), `under way: writes Application shop/web-staging apply {"chart":{"version":"2"}}`,
+		},
 		"deployment: it writes values over those of its properties, and keeps what earlier runs set": {
 			edit(world("deployment", shipper.FreeForm{"values": map[string]any{"b": "p"}}), func(o *observed) {
-				o.run.Status.Data = shipper.FreeForm{"configurationChange": map[string]any{"values": map[string]any{"b": "q", "c": map[string]any{"d": "e"}}}}
+				values := map[string]any{"b": "q", "c": map[string]any{"d": "e"}}
+				o.run.Status.Data = shipper.FreeForm{"configurationChange": map[string]any{"values": values}}
 				o.app.Spec.Template.Values = &shipper.ChartValues{"a": "1", "old": map[string]any{"run": "x", "user": "y"}}
 				o.app.ManagedFields = []metav1.ManagedFieldsEntry{{
 					Manager: shipper.RunFieldManager, Operation: metav1.ManagedFieldsOperationApply,
-					FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:template":{"f:values":{"f:old":{"f:run":{}}}}}}`)},
+					FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:template":{"f:values":{"f:old":{"f:run":{}}}}}}`),
 				}}
 			}),
 			`under way: writes Application shop/web-staging apply {"chart":{"version":"2"},"values":{"b":"q","c":{"d":"e"},"old":{"run":"x"}}}`,
@@ -188,10 +193,13 @@ func TestTasks(t *testing.T) {
 			}),
 			`under way: writes Application shop/web-staging apply {"chart":{"version":"2"}}`,
 		},
-		"deployment: the Release is awaited": {written(world("deployment", nil)), "under way: the Release of Application shop/web-staging is awaited"},
+		"deployment: the Release is awaited": {
+			written(world("deployment", nil)), "under way: the Release of Application shop/web-staging is awaited",
+		},
 		"deployment: a block keeps the Release from being made": {
 			edit(written(world("deployment", nil)), func(o *observed) {
-				o.app.Status.Conditions = []shipper.Condition{{Type: shipper.ApplicationBlocked, Status: "True", Message: "rollouts are blocked by dns"}}
+				o.app.Status.Conditions = []shipper.Condition{{Type: shipper.ApplicationBlocked, Status: "True", Message: "rollouts are " +
+					"blocked by dns"}}
 			}),
 			"under way blocked: rollouts are blocked by dns",
 		},
@@ -235,7 +243,8 @@ func TestTasks(t *testing.T) {
 			"fail/errored: Release web-1 has failed: no image [shop/web-1]",
 		},
 		"deployment: its Release was deleted": {
-			edit(written(world("deployment", nil)), func(o *observed) { o.task.Release = "shop/web-1" }), "fail/errored: Release shop/web-1 was deleted",
+			edit(written(world("deployment", nil)), func(o *observed) { o.task.Release = "shop/web-1" }), "fail/errored: Release " +
+				"shop/web-1 was deleted",
 		},
 		"deployment: another Release replaced it": {
 			func() *observed {
@@ -319,7 +328,8 @@ func TestTasks(t *testing.T) {
 		"test: results of another run":    {tested("x", shipper.HookSucceeded, shipper.HookSucceeded), "under way: the tests run in eu, us"},
 		"test: a Job": {
 			world("test", shipper.FreeForm{"job": map[string]any{"template": map[string]any{}}}),
-			`under way: begins 1 checks of Release web-0 measure run-e [{"name":"test","from":"shop/run","count":1,"check":{"job":{"template":{}}}}]`,
+			`under way: begins 1 checks of Release web-0 measure run-e ` +
+				`[{"name":"test","from":"shop/run","count":1,"check":{"job":{"template":{}}}}]`,
 		},
 		"evaluation: no checks": {world("evaluation", nil), "pass: nothing was measured: properties.checks names no Check"},
 		"evaluation: a Check that is not there": {
@@ -328,10 +338,16 @@ func TestTasks(t *testing.T) {
 			}),
 			"fail/errored: check errors: there is no Check shop/errors",
 		},
-		"evaluation: of 3 to 1 passed":           {evaluated(shipper.CheckPassed, shipper.CheckHasFailed), "warning: score 75 of 100, and pass needs 90"},
-		"evaluation: the heavy one failed":       {evaluated(shipper.CheckHasFailed, shipper.CheckPassed), "fail: score 25 of 100, and warning needs 75"},
-		"evaluation: all passed":                 {evaluated(shipper.CheckPassed, shipper.CheckPassed), "pass: score 100 of 100"},
-		"evaluation: one is measured":            {evaluated(shipper.CheckPassed, shipper.CheckRunning), "under way: check b has 0 of 1 results in eu"},
+		"evaluation: of 3 to 1 passed": {
+			evaluated(shipper.CheckPassed, shipper.CheckHasFailed), "warning: score 75 of 100, and pass needs 90",
+		},
+		"evaluation: the heavy one failed": {
+			evaluated(shipper.CheckHasFailed, shipper.CheckPassed), "fail: score 25 of 100, and warning needs 75",
+		},
+		"evaluation: all passed": {evaluated(shipper.CheckPassed, shipper.CheckPassed), "pass: score 100 of 100"},
+		"evaluation: one is measured": {
+			evaluated(shipper.CheckPassed, shipper.CheckRunning), "under way: check b has 0 of 1 results in eu",
+		},
 		"evaluation: the heavy one is undecided": {evaluated(shipper.CheckUndecided, shipper.CheckPassed), "fail/unknown: check a in eu: "},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -149,8 +149,8 @@ func (o *observed) property(name, absent string) string {
 // nameOf is how statuses name a Release.
 func nameOf(rel *shipper.Release) string { return rel.Namespace + "/" + rel.Name }
 
-// follow says how far a Release is on its way to a step, and raises it where only a command is awaited. A Release that another one replaced,
-// or that has failed, gets nowhere.
+// follow says how far a Release is on its way to a step, and raises it where only a command is awaited. A Release that another one
+// replaced, or that has failed, gets nowhere.
 func (o *observed) follow(rel *shipper.Release, to int32, raise bool) action {
 	out := waits("%s", progressOf(rel))
 	out.outcome.Release = nameOf(rel)

@@ -74,8 +74,8 @@ func rollback(o *observed) action {
 	return out
 }
 
-// toTakeBack names the Release that is taken back: the one that this task has found before, or the run, or the run before it made. It is not
-// known for a run that a user started; it is known to be none if the run before made none.
+// toTakeBack names the Release that is taken back: the one that this task has found before, or the run, or the run before it made. It is
+// not known for a run that a user started; it is known to be none if the run before made none.
 func (o *observed) toTakeBack() (name string, known bool) {
 	if name = made(o.run); name != "" {
 		return name, true
@@ -99,7 +99,8 @@ func (o *observed) tookBack(name string) action {
 	case newest.Annotations[shipper.ReleaseRollbackOfAnnotation] == "" && rel != nil:
 		return passes("Release "+newest.Name+" replaced it", nil) // it is another one's to say how that ends
 	default:
-		out := o.follow(newest, newest.Spec.Environment.Strategy.LastStep(), stamp.ClaimOf(newest.Annotations[shipper.ReleaseRunAnnotation]).UID == "")
+		ofRun := stamp.ClaimOf(newest.Annotations[shipper.ReleaseRunAnnotation]).UID != ""
+		out := o.follow(newest, newest.Spec.Environment.Strategy.LastStep(), !ofRun)
 		out.outcome.Release = name
 		return out
 	}

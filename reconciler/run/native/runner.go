@@ -48,6 +48,7 @@ func (r *runners) of(run *shipper.SequenceRun) (client.Client, error) {
 		}
 	}
 	config := rest.CopyConfig(r.config)
+	config.WarningHandler = rest.NoWarnings{} // they are for people
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
 	c, err := client.New(config, client.Options{Scheme: r.scheme})
 	if err != nil {
@@ -179,9 +180,10 @@ func (t *Tasks) refused(o *observed, out shipyard.Outcome, err error) (shipyard.
 		return failed(out, fmt.Sprintf("ServiceAccount %s is not lent to Shipper: %s", o.run.Spec.Snapshot.ServiceAccountName,
 			shipper.BindCommand(impersonatorRole, o.run.Namespace))), nil
 	case apierrors.IsForbidden(err):
-		return failed(out, fmt.Sprintf("%s; if a right is missing: kubectl create rolebinding %s-%s --clusterrole=%s --serviceaccount=%s:%s -n %s",
-			reason(err), o.run.Namespace, o.run.Spec.Snapshot.ServiceAccountName, runnerRole, o.run.Namespace,
-			o.run.Spec.Snapshot.ServiceAccountName, o.key.Namespace)), nil
+		account := o.run.Spec.Snapshot.ServiceAccountName
+		return failed(out, fmt.Sprintf(
+			"%s; if a right is missing: kubectl create rolebinding %s-%s --clusterrole=%s --serviceaccount=%s:%s -n %s", reason(err),
+			o.run.Namespace, account, runnerRole, o.run.Namespace, account, o.key.Namespace)), nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
 		return failed(out, "refused: "+reason(err)), nil
 	}

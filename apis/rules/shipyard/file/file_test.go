@@ -71,7 +71,8 @@ spec: {stages: [{name: a, sequences: [{name: d, tasks: [{name: deployment}], tri
 	if diff := cmp.Diff([]string{"a.d: triggeredOn[0] was the text a.x.finished, and is an event now"}, got.Notes); diff != "" {
 		t.Errorf("notes (-want +got):\n%s", diff)
 	}
-	if on := got.Spec.Stages[0].Sequences[0].TriggeredOn; got.Name != "shop" || on[0].Event != "a.x.finished" || on[1].Event != "problem.open" {
+	on := got.Spec.Stages[0].Sequences[0].TriggeredOn
+	if got.Name != "shop" || on[0].Event != "a.x.finished" || on[1].Event != "problem.open" {
 		t.Errorf("got %s, %v", got.Name, on)
 	}
 }
@@ -83,9 +84,12 @@ func TestFilesThatAreRefused(t *testing.T) {
 		"{version: 0.2.0, kind: Shipyard, spec: {stages: []}}":          "spec.stages: a shipyard has at least one stage",
 		"{stages: []}": "stages: a shipyard has at least one stage",
 		"{version: 0.2.0, kind: Shipyard, spec: {stages: [{name: a, sequence: []}]}}": `reading the shipyard: json: unknown field "sequence"`,
-		"{stages: [{name: a, deployment_strategy: canary}]}":                          `stages[0].deployment_strategy: "canary" is not direct or blue_green_service`,
-		"{stages: [{name: a, remediation_strategy: manual}]}":                         `stages[0].remediation_strategy: "manual" is not automated`,
-		"{version: 0.2.0, kind: Shipyard, spec: {stages: [{name: a, sequences: [{name: b, triggeredOn: [{events: c}]}]}]}}": `reading the shipyard: ` +
+		"{stages: [{name: a, deployment_strategy: canary}]}": `stages[0].deployment_strategy: "canary" is ` +
+			`not direct or blue_green_service`,
+		"{stages: [{name: a, remediation_strategy: manual}]}": `stages[0].remediation_strategy: "manual" is ` +
+			`not automated`,
+		"{version: 0.2.0, kind: Shipyard, spec: {stages: [{name: a, sequences: [{name: b, triggeredOn: [{events: c}]}]}]}}": `reading ` +
+			`the shipyard: ` +
 			`reading the shipyard: json: unknown field "events"`,
 	} {
 		if _, err := Read(parsed(t, text)); err == nil || err.Error() != want {

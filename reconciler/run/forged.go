@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/shipyard"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// forged says why a new run is not as the webhooks would have written it; empty if it is. While no webhook is called, a user who may start
+// runs could give one a snapshot of their own, without approvals, and with it the rights of the runner.
+func (r *Reconciler) forged(ctx context.Context, run *shipper.SequenceRun) (string, error) {
+	if by := run.Spec.TriggeredBy; by != nil {
+		before, err := r.named(ctx, run.Namespace, by.Run)
+		if err != nil {
+			return "", err
+		}
+		if before == nil {
+			return "there is no run " + by.Run + ", from which it says that it follows", nil
+		}
+		for i := range before.Status.Triggered {
+			t := &before.Status.Triggered[i]
+			if t.Name == run.Name && same(shipyard.FollowUp(before, t).Spec, without(run.Spec)) {
+				return "", nil
+			}
+		}
+		return "it does not follow from run " + by.Run, nil
+	}
+	if of := run.Spec.RetryOf; of != nil {
+		before, err := r.named(ctx, run.Namespace, of.Run)
+		if err != nil {
+			return "", err
+		}
+		if before == nil || !same(before.Spec.Snapshot, run.Spec.Snapshot) || !same(before.Spec.Version, run.Spec.Version) {
+			return "it does not repeat run " + of.Run + ": create it again", nil
+		}
+		return "", nil
+	}
+	yard := &shipper.Shipyard{}
+	key := client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.Shipyard}
+	if err := r.live.Get(ctx, key, yard); client.IgnoreNotFound(err) != nil {
+		return "", fmt.Errorf("reading Shipyard %s: %w", key, err)
+	}
+	if !same(shipyard.Snapshot(yard), run.Spec.Snapshot) {
+		return "its snapshot is not Shipyard " + run.Spec.Shipyard + " as it is: create the run again", nil
+	}
+	return "", nil
+}
+
+// without leaves out what users may change in a run.
+func without(spec shipper.SequenceRunSpec) shipper.SequenceRunSpec {
+	spec.Hold, spec.Abort = "", ""
+	return spec
+}
+
+// same reports whether two values are the same as JSON: numbers of free-form values have several Go types.
+func same(a, b any) bool {
+	left, err1 := json.Marshal(a)
+	right, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && bytes.Equal(left, right)
+}
