@@ -32,7 +32,6 @@ import (
 // Users create runs and Shipyards; this one writes the status of runs, creates those that follow and deletes those that history does not
 // keep. Everything else that a run writes is written as the ServiceAccount that its namespace lends.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=shipyards,verbs=get;list;watch
-// +kubebuilder:rbac:groups=shipper.booking.com,resources=shipyards/status,verbs=patch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=sequenceruns,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=sequenceruns/status,verbs=patch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=approvals;checks;rolloutblocks,verbs=get;list;watch

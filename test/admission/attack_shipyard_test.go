@@ -187,8 +187,7 @@ func TestRunsAndApprovalsAreNotForged(t *testing.T) {
 		"a run of Shipper's that follows from none": {
 			reconcilerUser, creates(d.run("another")), refused{422, "spec.triggeredBy.run: Required value: name the run that this one follows from"},
 		},
-		"the result of a run":      {"dev", reports(d.waiting), refused{403, "the status of runs and Shipyards is written by Shipper alone"}},
-		"the status of a Shipyard": {"dev", reports(d.yard), refused{403, "the status of runs and Shipyards is written by Shipper alone"}},
+		"the result of a run": {"dev", reports(d.waiting), refused{403, "the status of runs is written by Shipper alone"}},
 		"a Shipyard of the runner": {
 			"dev", creates(sibling(d.yard)), refused{403, "may not impersonate serviceaccounts/shipper-runner in " + d.ns},
 		},

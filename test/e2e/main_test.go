@@ -43,6 +43,7 @@ var rarely = []string{
 	"patch events.events.k8s.io",                            // the same event repeats within minutes
 	"create secrets shipper-webhook-cert in shipper-system", // the Secret was deleted
 	"delete chartsnapshots.shipper.booking.com",             // an admission plugin checks it
+	"delete sequenceruns.shipper.booking.com",               // history keeps twenty for 30 days
 	// With --certs=cert-manager, while there is no certificate: test/certmanager.
 	"get certificates.cert-manager.io shipper-webhook in shipper-system",
 }

@@ -12,10 +12,8 @@ import (
 // is that of Keptn's shipyard 0.2, with fields that Keptn lacks; a file of Keptn can be pasted.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:subresource:status
 // +kubebuilder:resource:path=shipyards,shortName=sy,categories={shipper}
 // +kubebuilder:printcolumn:name="Hold",type=string,JSONPath=`.spec.hold`
-// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Shipyard struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -23,10 +21,6 @@ type Shipyard struct {
 
 	// spec is what runs do. A change bears on later runs only: each run has its own copy.
 	Spec ShipyardSpec `json:"spec"`
-
-	// status is written by Shipper.
-	// +optional
-	Status ShipyardStatus `json:"status,omitempty"`
 }
 
 // ShipyardSpec is the spec of a shipyard.
@@ -254,54 +248,6 @@ func (in FreeForm) DeepCopy() FreeForm {
 
 // MarshalJSON writes the object as a plain map. Schema generators treat a type with this method as free-form.
 func (in FreeForm) MarshalJSON() ([]byte, error) { return json.Marshal(map[string]any(in)) }
-
-// ShipyardStatus is what Shipper observes of a Shipyard.
-type ShipyardStatus struct {
-	// observedGeneration is the generation that the status is of.
-	// +optional
-	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-
-	// stages sum up the runs of each stage.
-	// +optional
-	// +listType=map
-	// +listMapKey=name
-	Stages []StageStatus `json:"stages,omitempty"`
-
-	// conditions: Ready.
-	// +optional
-	// +listType=map
-	// +listMapKey=type
-	Conditions []Condition `json:"conditions,omitempty"`
-}
-
-// StageStatus sums up the runs of a stage.
-type StageStatus struct {
-	// name of the stage.
-	Name string `json:"name"`
-	// namespace of its Applications.
-	Namespace string `json:"namespace"`
-	// application is the pattern of their names.
-	Application string `json:"application"`
-	// activeRuns is the number of runs that are not finished.
-	// +optional
-	ActiveRuns int32 `json:"activeRuns,omitempty"`
-	// verified are the versions that passed, the newest first, 20 at most.
-	// +optional
-	// +listType=atomic
-	Verified []VerifiedVersion `json:"verified,omitempty"`
-}
-
-// VerifiedVersion is a version that passed in a stage.
-type VerifiedVersion struct {
-	// service that has the version.
-	Service string `json:"service"`
-	// version of its chart.
-	Version string `json:"version"`
-	// run that passed.
-	Run string `json:"run"`
-	// time at which it passed.
-	Time metav1.Time `json:"time"`
-}
 
 // ShipyardList is a list of Shipyards.
 //

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rules "shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -32,15 +33,20 @@ func newShow(o *options) *cobra.Command {
 			if err := c.Get(cmd.Context(), key, of); err != nil {
 				return fmt.Errorf("reading shipyard %s: %w", key, err)
 			}
+			var runs shipper.SequenceRunList
+			err = c.List(cmd.Context(), &runs, client.InNamespace(of.Namespace), client.MatchingLabels{shipper.ShipyardLabel: of.Name})
+			if err != nil {
+				return fmt.Errorf("listing the runs of shipyard %s: %w", key, err)
+			}
 			width, _ := screen.Of(cmd.OutOrStdout())
-			fmt.Fprint(cmd.OutOrStdout(), describe(of, width, o.clock.Now()))
+			fmt.Fprint(cmd.OutOrStdout(), describe(of, runs.Items, width, o.clock.Now()))
 			return nil
 		},
 	}
 }
 
 // describe formats a Shipyard for people.
-func describe(of *shipper.Shipyard, width int, now time.Time) string {
+func describe(of *shipper.Shipyard, runs []shipper.SequenceRun, width int, now time.Time) string {
 	var out strings.Builder
 	line := func(label, text string) {
 		if text != "" {
@@ -51,9 +57,6 @@ func describe(of *shipper.Shipyard, width int, now time.Time) string {
 	line("services", cmp.Or(strings.Join(of.Spec.Services, ", "), "any"))
 	line("runs as", cmp.Or(of.Spec.ServiceAccountName, shipper.DefaultRunner))
 	line("held", inOneLine(of.Spec.Hold))
-	if c := shipper.FindCondition(of.Status.Conditions, "Ready"); c != nil && c.Status != "True" {
-		line("not ready", c.Reason+": "+inOneLine(c.Message))
-	}
 	var rows [][]string
 	for i := range of.Spec.Stages {
 		stage := &of.Spec.Stages[i]
@@ -77,7 +80,7 @@ func describe(of *shipper.Shipyard, width int, now time.Time) string {
 		}
 	}
 	out.WriteString(screen.Table(width, []string{"STAGE", "APPLICATIONS", "SEQUENCE", "TASKS", "STARTED BY", "REQUIRES"}, rows))
-	if rows := verified(of, now); len(rows) > 0 {
+	if rows := verified(runs, now); len(rows) > 0 {
 		out.WriteString("\n" + screen.Table(width, []string{"STAGE", "SERVICE", "PASSED", "RUN", "AGE"}, rows))
 	}
 	return out.String()
@@ -109,11 +112,22 @@ func trigger(t shipper.Trigger) string {
 	return t.Event + " with " + strings.Join(match, ", ")
 }
 
-func verified(of *shipper.Shipyard, now time.Time) [][]string {
+// verified are the runs that passed with a version, the newest first and each version of a stage once.
+func verified(runs []shipper.SequenceRun, now time.Time) [][]string {
+	passed := slices.DeleteFunc(slices.Clone(runs), func(run shipper.SequenceRun) bool {
+		return run.Status.Result != shipper.ResultPass || run.Status.FinishTime == nil || run.Spec.Version.Version == ""
+	})
+	slices.SortFunc(passed, func(a, b shipper.SequenceRun) int {
+		return cmp.Or(b.Status.FinishTime.Compare(a.Status.FinishTime.Time), cmp.Compare(a.Name, b.Name))
+	})
 	var rows [][]string
-	for _, stage := range of.Status.Stages {
-		for _, v := range stage.Verified {
-			rows = append(rows, []string{stage.Name, v.Service, v.Version, v.Run, age(v.Time.Time, now)})
+	seen := map[[3]string]bool{}
+	for i := range passed {
+		run := &passed[i]
+		key := [3]string{run.Spec.Stage, run.Spec.Service, run.Spec.Version.Version}
+		if !seen[key] {
+			seen[key] = true
+			rows = append(rows, []string{key[0], key[1], key[2], run.Name, age(run.Status.FinishTime.Time, now)})
 		}
 	}
 	return rows

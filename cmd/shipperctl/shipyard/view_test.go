@@ -160,9 +160,11 @@ func TestAShipyardIsShown(t *testing.T) {
 	of := example()
 	of.Spec.Hold = "year end"
 	of.Spec.Stages = append(of.Spec.Stages, shipper.Stage{Name: "audit"})
-	of.Status.Stages = []shipper.StageStatus{{Name: "staging", Verified: []shipper.VerifiedVersion{
-		{Service: "web", Version: "1.4.2", Run: "web-x7k2p", Time: *ago(time.Hour)},
-	}}}
-	of.Status.Conditions = []shipper.Condition{{Type: "Ready", Status: corev1.ConditionFalse, Reason: "NotLent", Message: "nothing lends it"}}
-	golden(t, "show", describe(of, 0, now))
+	run := func(name string, passed time.Duration) shipper.SequenceRun {
+		out := shipper.SequenceRun{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		out.Spec.Stage, out.Spec.Service, out.Spec.Version.Version = "staging", "web", "1.4.2"
+		out.Status.Result, out.Status.FinishTime = shipper.ResultPass, ago(passed)
+		return out
+	}
+	golden(t, "show", describe(of, []shipper.SequenceRun{run("web-old", 2*time.Hour), run("web-x7k2p", time.Hour)}, 0, now))
 }
