@@ -108,11 +108,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	histories, err := history.NewReader(ctx, mgr.GetCache(), mgr.GetClient(), mgr.GetAPIReader())
-	if err != nil {
-		return err
-	}
-	priorities, err := history.NewPriorities(ctx, mgr.GetCache(), histories)
+	histories, priorities, err := newHistories(ctx, mgr)
 	if err != nil {
 		return err
 	}
@@ -161,6 +157,16 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			Queue: queue.Objects(o.Workers, nil),
 		}),
 	)
+}
+
+// newHistories read what there is of Applications, and say which of them go first.
+func newHistories(ctx context.Context, mgr ctrl.Manager) (*history.Reader, *history.Priorities, error) {
+	histories, err := history.NewReader(ctx, mgr.GetCache(), mgr.GetClient(), mgr.GetAPIReader())
+	if err != nil {
+		return nil, nil, err
+	}
+	priorities, err := history.NewPriorities(ctx, mgr.GetCache(), histories)
+	return histories, priorities, err
 }
 
 // newFleet is the fleet that runs with mgr.
