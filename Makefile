@@ -24,6 +24,10 @@ demo-checks: build controlplane prometheus ## Canaries that metrics decide: one 
 demo-fleet: build controlplane ## A namespace on three clusters: a fourth joins, one is tainted, one fails, an edit is taken back
 	@go run ./test/demo fleet
 
+.PHONY: demo-pipeline
+demo-pipeline: build controlplane prometheus ## A shipyard of two stages: tests, two approvals, a block, and a version with errors that is taken back
+	@go run ./test/demo pipeline
+
 .PHONY: fleet-up
 fleet-up: build controlplane ## Start one management and two application clusters to play with (K8S=1.33: of that version)
 	@go run ./test/fleet/up -dir $(FLEET)

@@ -40,8 +40,16 @@ type measured struct {
 	server *promserver.Server
 }
 
-// measureClusters starts a Prometheus for each cluster, and names it in the Cluster.
+// measureClusters starts a Prometheus for each cluster, and has Slack get messages.
 func (s *fixture) measureClusters(ctx context.Context) error {
+	if err := s.startPrometheus(ctx); err != nil {
+		return err
+	}
+	return s.notify(ctx)
+}
+
+// startPrometheus starts a Prometheus for each cluster, and names it in the Cluster.
+func (s *fixture) startPrometheus(ctx context.Context) error {
 	s.metrics = map[string]measured{}
 	for _, cluster := range s.fleet.Applications {
 		app, err := promserver.StartApp()
@@ -64,7 +72,7 @@ func (s *fixture) measureClusters(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.notify(ctx)
+	return nil
 }
 
 // serveRequests has a Release serve requests in all clusters.

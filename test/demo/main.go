@@ -4,7 +4,8 @@
 // step by step, a RolloutBlock stops it at the gate, an override lets it through, and an abort takes it back. Each line it
 // prints is true because it was just read from an API server; the first expectation that fails ends it with status 1.
 // With the argument bluegreen it shows a rollout that goes on by itself: preview, switch, failure. With checks it shows canaries that a
-// metric decides. With fleet it shows a namespace that follows a fleet.
+// metric decides. With fleet it shows a namespace that follows a fleet. With pipeline it shows versions that go through the
+// stages of a shipyard.
 //
 // KEEP=1 leaves the fleet up when the story is over, or has failed, until it is interrupted.
 package main
@@ -62,8 +63,11 @@ func run(ctx context.Context, args []string) (err error) {
 		regions = fleetRegions
 		chapters, shown = placeFleet, "a namespace that follows a fleet: a cluster that joined, one with a taint, one that failed and came\n"+
 			"back, and an edit that was taken back"
+	case len(args) == 1 && args[0] == "pipeline":
+		chapters, shown = pipeline, "a shipyard that was pasted, a version that went through staging, two approvals, a block that held the\n"+
+			"run, and a version with errors that was taken back"
 	case len(args) > 0:
-		return fmt.Errorf("unknown demonstration %q: there are bluegreen, checks and fleet, and one without an argument", args[0])
+		return fmt.Errorf("unknown demonstration %q: there are bluegreen, checks, fleet and pipeline, and one without an argument", args[0])
 	}
 	s, err := begin(ctx, os.Stdout, regions)
 	if err != nil {

@@ -102,7 +102,7 @@ func (w *Webhook) judgeRun(ctx context.Context, req *admission.Request, is *ship
 	of := types.NamespacedName{Namespace: req.Namespace, Name: run.Spec.Shipyard}
 	runner := "system:serviceaccount:" + req.Namespace + ":" + run.Spec.Snapshot.ServiceAccountName
 	task, asks, why := shipyard.Awaited(run, w.Clock.Now())
-	requested := user == run.Spec.RequestedBy.Username || slices.Contains(run.Spec.EarlierRequesters, user)
+	requested := slices.Contains(shipyard.Requesters(&run.Spec), user)
 	allowed, err := authz.OnStage(ctx, w.Authz, req.UserInfo, authz.Approve, of, run.Spec.Stage)
 	switch {
 	case err != nil:
