@@ -149,8 +149,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			Clock: o.Clock, Registry: o.Registry,
 		}),
 		run.SetupWithManager(ctx, mgr, run.Options{
-			Config: mgr.GetConfig(), Histories: histories, GlobalBlocksNamespace: o.GlobalBlocksNamespace,
-			SharedChecksNamespace: o.SharedChecksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queue.Objects(o.Workers, nil),
+			Config: mgr.GetConfig(), Histories: histories, SharedChecksNamespace: o.SharedChecksNamespace,
+			Clock: o.Clock, Workers: o.Workers, Queue: queue.Objects(o.Workers, nil),
 		}),
 		notify.SetupWithManager(mgr, notify.Options{
 			URLs: o.OutgoingURLs, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers, Registry: o.Registry,

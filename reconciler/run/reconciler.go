@@ -47,8 +47,6 @@ type Options struct {
 	Config *rest.Config
 	// Histories finds the Releases of an Application.
 	Histories *history.Reader
-	// GlobalBlocksNamespace is the one whose RolloutBlocks bear on every namespace.
-	GlobalBlocksNamespace string
 	// SharedChecksNamespace is the one with the Checks that all namespaces share.
 	SharedChecksNamespace string
 	// Clock is the time.
@@ -64,7 +62,6 @@ type Reconciler struct {
 	client   client.Client
 	live     client.Reader
 	tasks    *native.Tasks
-	global   string
 	clock    clock.PassiveClock
 	recorder events.EventRecorder
 	retrier  *retry.Retrier[ctrl.Request]

@@ -44,7 +44,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return fmt.Errorf("setting up runs: %w", err)
 	}
 	r := &Reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), global: o.GlobalBlocksNamespace, clock: o.Clock,
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()),
 		tasks: native.New(native.Options{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Config: o.Config, Histories: o.Histories,

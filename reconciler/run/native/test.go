@@ -143,16 +143,16 @@ func (o *observed) incumbent() string {
 
 // evaluate measures Checks, and passes by the weight of those that passed.
 func evaluate(o *observed) action {
-	rel := o.delivered()
-	if out := o.notServing(rel); out != nil {
-		return *out
-	}
 	wanted, err := shipyard.EvaluationOf(o.of.Properties)
 	if err != nil {
 		return fails("%s", err)
 	}
 	if len(wanted.Checks) == 0 {
 		return passes("nothing was measured: properties.checks names no Check", nil)
+	}
+	rel := o.delivered()
+	if out := o.notServing(rel); out != nil {
+		return *out
 	}
 	if o.checks == nil {
 		spec, err := check.Plan(check.Request{
