@@ -17,6 +17,9 @@ import (
 	"shipper.dev/shipper/reconciler/retry"
 )
 
+// forbiddenAgain is how long after a refusal that may pass a follow-up is tried again.
+const forbiddenAgain = time.Minute
+
 // finish creates the runs that follow from a finished one, and deletes those that history does not keep.
 func (r *Reconciler) finish(ctx context.Context, run *shipper.SequenceRun) (time.Duration, error) {
 	known, err := r.list(ctx, run.Namespace, client.MatchingFields{runsOf: run.Spec.Shipyard})
@@ -58,8 +61,10 @@ func (r *Reconciler) createFollowUps(ctx context.Context, run *shipper.SequenceR
 		case err == nil:
 			now := metav1.NewTime(r.clock.Now().Truncate(time.Second))
 			t.CreateTime = &now
-		case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
+		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 			t.Refused, t.Message = true, retry.Brief(err)
+		case apierrors.IsForbidden(err): // a quota, or what its stage requires by the clock of the webhook
+			t.Message, again = retry.Brief(err), report.Sooner(again, forbiddenAgain)
 		default:
 			return 0, fmt.Errorf("creating SequenceRun %s/%s, which follows from %s: %w", run.Namespace, t.Name, run.Name, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -17,6 +18,9 @@ import (
 // forged says why a new run is not as the webhooks would have written it; empty if it is. While no webhook is called, a user who may start
 // runs could give one a snapshot of their own, without approvals, and with it the rights of the runner.
 func (r *Reconciler) forged(ctx context.Context, run *shipper.SequenceRun) (string, error) {
+	if run.Spec.Snapshot == nil {
+		return "it was created while Shipper's webhook was not called: create it again", nil
+	}
 	if by := run.Spec.TriggeredBy; by != nil {
 		before, err := r.named(ctx, run.Namespace, by.Run)
 		if err != nil {
@@ -38,7 +42,7 @@ func (r *Reconciler) forged(ctx context.Context, run *shipper.SequenceRun) (stri
 		if err != nil {
 			return "", err
 		}
-		if before == nil || !same(before.Spec.Snapshot, run.Spec.Snapshot) || !same(before.Spec.Version, run.Spec.Version) {
+		if before == nil || !shipyard.IsFinished(before) || !same(repeated(before, run), without(run.Spec)) {
 			return "it does not repeat run " + of.Run + ": create it again", nil
 		}
 		return "", nil
@@ -51,7 +55,23 @@ func (r *Reconciler) forged(ctx context.Context, run *shipper.SequenceRun) (stri
 	if !same(shipyard.Snapshot(yard), run.Spec.Snapshot) {
 		return "its snapshot is not Shipyard " + run.Spec.Shipyard + " as it is: create the run again", nil
 	}
+	if len(run.Spec.EarlierRequesters) > 0 || shipyard.Deploys(&run.Spec) && run.Spec.Version.Version == "" {
+		return "it has requesters of other runs, or no version: create the run again", nil
+	}
 	return "", nil
+}
+
+// repeated is what a run that repeats another one has, but for who asked for it: these are compared as sets.
+func repeated(before, run *shipper.SequenceRun) shipper.SequenceRunSpec {
+	out := without(before.Spec)
+	out.RetryOf, out.SkipRequires, out.TriggeredBy = run.Spec.RetryOf, run.Spec.SkipRequires, nil
+	out.RequestedBy, out.EarlierRequesters = run.Spec.RequestedBy, run.Spec.EarlierRequesters
+	for _, user := range shipyard.Requesters(&before.Spec) {
+		if !slices.Contains(shipyard.Requesters(&run.Spec), user) {
+			out.EarlierRequesters = append(slices.Clone(out.EarlierRequesters), user) // it is missing there
+		}
+	}
+	return out
 }
 
 // without leaves out what users may change in a run.

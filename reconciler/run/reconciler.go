@@ -84,7 +84,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	var again time.Duration
 	switch {
-	case run.Spec.Snapshot == nil || !run.DeletionTimestamp.IsZero(): // it was written without the webhook, or goes
+	case !run.DeletionTimestamp.IsZero():
 	case shipper.ConditionTrue(run.Status.Conditions, shipper.RunFinished):
 		again, err = r.finish(ctx, run)
 	default:

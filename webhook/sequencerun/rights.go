@@ -78,6 +78,9 @@ func (w *Webhook) judge(
 	}
 	known = with(known, before)
 	if why := shipyard.TooMany(&run.Spec, known); why != "" {
+		if run.Spec.TriggeredBy != nil { // it does not pass with time
+			return nil, response.Invalidate(kind, run.Name, field.ErrorList{field.Invalid(specPath.Child("sequence"), run.Spec.Sequence, why)})
+		}
 		return nil, response.Forbid(resource, run.Name, why)
 	}
 	unmet := shipyard.Unmet(&run.Spec, known, w.Clock.Now())

@@ -117,6 +117,11 @@ func (w *Webhook) retried(
 		return nil, response.Invalidate(kind, run.Name, field.ErrorList{field.Invalid(path.Child("from"), from,
 			fmt.Sprintf("is no task of sequence %s in stage %s; the second of a name is NAME#2", before.Spec.Sequence, before.Spec.Stage))})
 	}
+	if from != "" {
+		if why := shipyard.NotFrom(before, sequence, from); why != "" {
+			return nil, response.Invalidate(kind, run.Name, field.ErrorList{field.Invalid(path.Child("from"), from, why)})
+		}
+	}
 	if len(requesters(before, user)) > maxRequesters {
 		return refuse(fmt.Sprintf("more than %d users have requested it: create a run without retryOf", maxRequesters))
 	}

@@ -113,7 +113,10 @@ func TestHistoryKeeps(t *testing.T) {
 		},
 		"twenty for 30 days": {runs: runs("fail", "pass"), after: 700 * time.Hour, again: 20 * time.Hour},
 		"what has to be done yet": {
-			runs: uncreated, history: shipper.RunHistory{Limit: &limit, MaxAge: &day}, after: 100 * time.Hour, want: []string{"2", "1"},
+			runs: uncreated, history: shipper.RunHistory{Limit: &limit, MaxAge: &day}, after: 3 * time.Hour, again: 22 * time.Hour,
+		},
+		"nothing that was never done": {
+			runs: uncreated, history: shipper.RunHistory{Limit: &limit, MaxAge: &day}, after: 100 * time.Hour, want: []string{"2", "1", "0"},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -9,8 +9,9 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Line is the unfinished runs of one Shipyard, stage and service in the order in which they go: those that preempt, then the one under way,
-// then those that take back (KS17), then by age and name. Runs that are held before they started are left out.
+// Line is the unfinished runs of one Shipyard, stage and service in the order in which they go: one under way that takes back, which
+// nothing ends, those that preempt, the one under way, those that take back (KS17), then by age and name. Runs that are held before they
+// started are left out.
 func Line(runs []*shipper.SequenceRun) []*shipper.SequenceRun {
 	out := slices.DeleteFunc(slices.Clone(runs), func(run *shipper.SequenceRun) bool {
 		return isFinished(run) || run.Status.StartTime == nil && run.Spec.Hold != ""
@@ -24,15 +25,24 @@ func Line(runs []*shipper.SequenceRun) []*shipper.SequenceRun {
 // rank is lower for runs that go first.
 func rank(run *shipper.SequenceRun) int {
 	sequence := SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
+	back, begun := sequence != nil && slices.ContainsFunc(sequence.Tasks, takesBack), run.Status.StartTime != nil
 	switch {
-	case sequence != nil && sequence.WhenBusy == shipper.WhenBusyPreempt:
+	case back && begun:
 		return 0
-	case run.Status.StartTime != nil:
+	case breaksIn(run):
 		return 1
-	case sequence != nil && slices.ContainsFunc(sequence.Tasks, takesBack):
+	case begun:
 		return 2
+	case back:
+		return 3
 	}
-	return 3
+	return 4
+}
+
+// breaksIn reports whether a run ends one under way that does not take back.
+func breaksIn(run *shipper.SequenceRun) bool {
+	sequence := SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
+	return sequence != nil && sequence.WhenBusy == shipper.WhenBusyPreempt
 }
 
 func takesBack(t shipper.Task) bool { return t.Name == TaskRollback || t.Name == TaskRemediation }

@@ -71,6 +71,7 @@ type Decision struct {
 func Plan(o Observed) Decision {
 	p := &plan{Observed: o, status: *o.Run.Status.DeepCopy(), now: metav1.NewTime(o.Now.Truncate(time.Second))}
 	p.sequence = SequenceOf(o.Run.Spec.Snapshot, o.Run.Spec.Stage, o.Run.Spec.Sequence)
+	p.status.ObservedGeneration = o.Run.Generation
 	if !isFinished(o.Run) {
 		p.advance()
 		p.status.Task = p.underWay()
@@ -123,7 +124,7 @@ func (p *plan) begin() bool {
 	if at > 0 || busy >= 0 {
 		ahead := line[max(at-1, 0)]
 		if at == 0 {
-			ahead = line[busy] // it is about to be aborted for this one
+			ahead = line[busy] // this one goes next, or the other is about to be aborted for it
 		}
 		p.status.Behind = ahead.Name
 		p.unfinished(shipper.RunQueued, "behind run "+ahead.Name)
@@ -139,7 +140,7 @@ func (p *plan) begin() bool {
 	return p.carry()
 }
 
-// carry takes over the tasks before the one that a retry begins with, and their data; false if that cannot be done.
+// carry takes over the tasks before the one that a retry begins with, and the data of the run; false if that cannot be done.
 func (p *plan) carry() bool {
 	of := p.Run.Spec.RetryOf
 	if of == nil || of.From == "" {
@@ -217,11 +218,11 @@ func (p *plan) underWay() string {
 // preempted ends a run that another one breaks into.
 func (p *plan) preempted() bool {
 	line := Line(append(p.rivals(), p.Run))
-	first := line[0]
-	if first == p.Run || rank(first) != 0 || rank(p.Run) == 0 {
+	at := slices.IndexFunc(line, breaksIn)
+	if at < 0 || rank(p.Run) <= rank(line[at]) {
 		return false
 	}
-	p.finish(shipper.ResultFail, shipper.CompletionAborted, shipper.RunPreempted, "run "+first.Name+" broke in")
+	p.finish(shipper.ResultFail, shipper.CompletionAborted, shipper.RunPreempted, "run "+line[at].Name+" broke in")
 	return true
 }
 
@@ -253,9 +254,15 @@ func (p *plan) current() bool {
 	switch task.State {
 	case shipper.TaskDelayed:
 		p.clock(p.Run.Spec.Hold != "")
+		if p.timedOut() {
+			return false
+		}
 		left := of.TriggeredAfter.Value() - p.elapsed(task)
-		if left > 0 || p.Run.Spec.Hold != "" {
-			p.wakeAfter(left)
+		switch {
+		case p.Run.Spec.Hold != "":
+			return true
+		case left > 0:
+			p.wakeAfter(min(left, p.left()))
 			return true
 		}
 		task.State, task.TriggerTime, task.PausedBefore = shipper.TaskTriggered, &p.now, p.status.PausedSeconds
@@ -324,8 +331,8 @@ func (p *plan) consent(task *shipper.TaskStatus, of *shipper.Task) bool {
 	task.Approvals = nil
 	approved, subject := map[string]bool{}, p.subject()
 	for _, vote := range p.Approvals {
-		if vote.EventID != task.EventID || approved[vote.By] ||
-			vote.Decision != shipper.DecisionReject && (vote.Subject != subject || !wanted.AllowRequester && p.requested(vote.By)) {
+		if vote.EventID != task.EventID || vote.Decision != shipper.DecisionReject &&
+			(approved[vote.By] || vote.Subject != subject || !wanted.AllowRequester && p.requested(vote.By)) {
 			continue
 		}
 		task.Approvals = append(task.Approvals, shipper.CountedApproval{By: vote.By, Decision: vote.Decision, Time: metav1.NewTime(vote.Time)})
@@ -377,6 +384,23 @@ func TaskIndex(of *shipper.Sequence, name string) int {
 		}
 	}
 	return -1
+}
+
+// NotFrom says why a retry of a run cannot begin with a task; empty if it can. The tasks before it keep their results.
+func NotFrom(run *shipper.SequenceRun, of *shipper.Sequence, name string) string {
+	at := TaskIndex(of, name)
+	if at < 0 || at > len(run.Status.Tasks) {
+		return "run " + run.Name + " did not come to it"
+	}
+	for i := range run.Status.Tasks[:at] {
+		if run.Status.Tasks[i].Name == TaskApproval && run.Status.Result == shipper.ResultPass {
+			return "run " + run.Name + " has passed: what was approved then is approved again; begin with " + NameOf(&run.Status.Tasks[i])
+		}
+		if task := &run.Status.Tasks[i]; task.Result == shipper.ResultFail && !isFor(&of.Tasks[at], true) {
+			return "task " + NameOf(task) + " before it failed: begin with that one"
+		}
+	}
+	return ""
 }
 
 // next begins or skips the next task, or ends the run; false if it ended.
@@ -515,6 +539,11 @@ func (p *plan) finish(result shipper.Result, completion shipper.Completion, reas
 	p.status.Conditions = shipper.SetCondition(p.status.Conditions, shipper.Condition{
 		Type: shipper.RunFinished, Status: corev1.ConditionTrue, Reason: reason, Message: shorten(message),
 	}, p.now)
+	if shipper.FindCondition(p.status.Conditions, shipper.RunBlocked) != nil {
+		p.status.Conditions = shipper.SetCondition(p.status.Conditions, shipper.Condition{
+			Type: shipper.RunBlocked, Status: corev1.ConditionFalse,
+		}, p.now)
+	}
 	failed := corev1.ConditionFalse
 	if result == shipper.ResultFail {
 		failed = corev1.ConditionTrue

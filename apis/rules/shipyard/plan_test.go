@@ -294,6 +294,12 @@ func TestApprovals(t *testing.T) {
 				return []Vote{vote(run, "ann", approve), {By: "bob", EventID: "earlier", Decision: approve}}
 			}, 0, "Running [approval Waiting]",
 		},
+		"one approves, and refuses later": {
+			func(run *shipper.SequenceRun) []Vote {
+				return []Vote{vote(run, "ann", approve), vote(run, "ann", reject)}
+			}, 0,
+			"Failed [approval Finished fail] (task approval: ann refused) triggers staging.rollback",
+		},
 		"of what is not deployed any more": {
 			func(run *shipper.SequenceRun) []Vote {
 				other := vote(run, "bob", approve)

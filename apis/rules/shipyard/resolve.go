@@ -71,12 +71,33 @@ func ValidateRun(run *shipper.SequenceRunSpec, of *shipper.ShipyardSpec, path *f
 	case run.Service == "":
 		errs = append(errs, field.Required(path.Child("service"), "name what is delivered"))
 	}
+	if other := alsoOf(of, stage, run.Shipyard, run.Service); other != "" {
+		errs = append(errs, field.Invalid(path.Child("service"), run.Service, "its Application in stage "+stage.Name+" may be one of stage "+
+			other+": give the service another name, or the stages namespaces of their own"))
+	}
 	for _, key := range slices.Sorted(maps.Keys(run.Data)) {
 		if Reserved(key) && (key != earlierKey || run.TriggeredBy == nil) { // a run that follows is given what was written before
 			errs = append(errs, field.Forbidden(path.Child("data").Key(key), "is written by Shipper: leave it out"))
 		}
 	}
 	return errs
+}
+
+// alsoOf is another stage whose pattern fits the Application of a service in a stage, so that who may deploy to one could reach what the
+// other deploys; empty if there is none.
+func alsoOf(of *shipper.ShipyardSpec, stage *shipper.Stage, shipyard, service string) string {
+	name := ApplicationOf(stage, shipyard, service)
+	for i := range of.Stages {
+		other := &of.Stages[i]
+		if other.Name == stage.Name || other.Namespace != stage.Namespace || !deploys(other) {
+			continue
+		}
+		before, after, _ := strings.Cut(ApplicationOf(other, shipyard, "\x00"), "\x00")
+		if len(name) > len(before)+len(after) && strings.HasPrefix(name, before) && strings.HasSuffix(name, after) {
+			return other.Name
+		}
+	}
+	return ""
 }
 
 // named refuses a name that is none of known.
@@ -94,7 +115,11 @@ func named(path *field.Path, name, what string, known []string) *field.Error {
 // Deploys reports whether a run writes an Application.
 func Deploys(run *shipper.SequenceRunSpec) bool {
 	sequence := SequenceOf(run.Snapshot, run.Stage, run.Sequence)
-	return sequence != nil && slices.ContainsFunc(sequence.Tasks, func(t shipper.Task) bool { return t.Name == TaskDeployment })
+	return sequence != nil && sequenceDeploys(sequence)
+}
+
+func sequenceDeploys(of *shipper.Sequence) bool {
+	return slices.ContainsFunc(of.Tasks, func(t shipper.Task) bool { return t.Name == TaskDeployment })
 }
 
 // Unmet is what a run's stage requires of its version and known runs do not show; empty if nothing.
@@ -170,7 +195,7 @@ func TooMany(run *shipper.SequenceRunSpec, known []*shipper.SequenceRun) string 
 	switch {
 	case same >= MaxOfSequence:
 		return fmt.Sprintf("%d runs of sequence %s in stage %s follow from one another: the triggers are a circle", same, run.Sequence, run.Stage)
-	case unfinished >= MaxUnfinished:
+	case unfinished >= MaxUnfinished && run.TriggeredBy == nil: // what follows is part of what was admitted
 		return fmt.Sprintf("%d runs of shipyard %s are not finished: wait, or abort some", unfinished, run.Shipyard)
 	}
 	return ""

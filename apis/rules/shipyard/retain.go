@@ -16,9 +16,9 @@ const (
 	DefaultHistoryMaxAge = 720 * time.Hour
 )
 
-// Surplus are the finished runs of one stage and service that history does not keep. The newest that passed is kept in any case, or later
-// stages could not require it, and so are those with follow-ups that are still to be created. again is when the next one is too old; 0 for
-// never.
+// Surplus are the finished runs of one stage and service that history does not keep. The newest of each sequence that passed is kept in any
+// case, or later stages could not require it, and up to maxAge those with follow-ups that are still to be created. again is when the next
+// one is too old; 0 for never.
 func Surplus(
 	runs []*shipper.SequenceRun, history *shipper.RunHistory, now time.Time,
 ) (surplus []*shipper.SequenceRun, again time.Duration) {
@@ -35,13 +35,13 @@ func Surplus(
 	slices.SortFunc(finished, func(a, b *shipper.SequenceRun) int {
 		return cmp.Or(b.Status.FinishTime.Compare(a.Status.FinishTime.Time), cmp.Compare(b.Name, a.Name))
 	})
-	passed := false
+	passed := map[string]bool{}
 	for i, run := range finished {
-		newestPass := run.Status.Result == shipper.ResultPass && !passed
-		passed = passed || newestPass
+		newestPass := run.Status.Result == shipper.ResultPass && !passed[run.Spec.Sequence]
+		passed[run.Spec.Sequence] = passed[run.Spec.Sequence] || newestPass
 		age := now.Sub(run.Status.FinishTime.Time)
 		switch {
-		case newestPass, HasUncreated(run):
+		case newestPass, HasUncreated(run) && age < maxAge:
 		case i >= limit, age >= maxAge:
 			surplus = append(surplus, run)
 		case again == 0 || maxAge-age < again:

@@ -29,8 +29,8 @@ func FollowUps(run *shipper.SequenceRun) []shipper.TriggeredRun {
 				continue
 			}
 			of := string(run.UID)
-			if len(stages[i].Requires) > 0 && run.Spec.RetryOf == nil { // several runs may lead here: the last of them, once
-				of = run.Spec.Context
+			if len(stages[i].Requires) > 0 && sequenceDeploys(sequence) && run.Spec.RetryOf == nil {
+				of = run.Spec.Context // several runs may lead here: the last of them, once
 			}
 			out = append(out, shipper.TriggeredRun{
 				Name:  followUpName(run, of, stages[i].Name, sequence.Name),

@@ -26,6 +26,12 @@ func Claim(c shipper.RunClaim) string {
 	return string(raw)
 }
 
+// HeldByRun reports whether a Release is held because the run that it was made for, or one that repeats it, has a task release ahead.
+func HeldByRun(rel *shipper.Release) bool {
+	claim := ClaimOf(rel.Annotations[shipper.ReleaseRunAnnotation])
+	return claim.Run != "" && rel.Spec.Hold == HoldOf(claim)
+}
+
 // HoldOf is spec.hold of a Release whose run has a task release ahead.
 func HoldOf(c shipper.RunClaim) string {
 	return "until the task release of run " + c.Namespace + "/" + c.Run

@@ -24,6 +24,7 @@ type SequenceRun struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec says what is run. Only hold and abort can be changed.
+	// +kubebuilder:validation:XValidation:rule="has(self.stage) == has(oldSelf.stage) && has(self.sequence) == has(oldSelf.sequence) && has(self.service) == has(oldSelf.service) && has(self.data) == has(oldSelf.data) && has(self.labels) == has(oldSelf.labels) && has(self.retryOf) == has(oldSelf.retryOf) && has(self.skipRequires) == has(oldSelf.skipRequires) && has(self.requestedBy) == has(oldSelf.requestedBy) && has(self.earlierRequesters) == has(oldSelf.earlierRequesters) && has(self.triggeredBy) == has(oldSelf.triggeredBy) && has(self.context) == has(oldSelf.context) && has(self.version) == has(oldSelf.version) && has(self.snapshot) == has(oldSelf.snapshot)",message="only hold and abort can be changed"
 	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.abort) || has(self.abort) && self.abort == oldSelf.abort",message="a run that was aborted stays aborted: create another with retryOf",fieldPath=".abort"
 	Spec SequenceRunSpec `json:"spec"`
 
@@ -221,6 +222,9 @@ const (
 
 // SequenceRunStatus is how far a run is.
 type SequenceRunStatus struct {
+	// observedGeneration is the generation that the status is of.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// result of the run. Absent until it is finished.
 	// +optional
 	Result Result `json:"result,omitempty"`

@@ -39,8 +39,10 @@ func deploy(o *observed) action {
 	case claimed:
 		return o.awaitRelease()
 	case o.task.Generation > 0:
-		return fails("Application %s was changed by %s before its Release was made", o.key,
+		out := fails("Application %s was changed by %s before its Release was made", o.key,
 			cmp.Or(o.app.Annotations[shipper.AppRequestedByAnnotation], "another user"))
+		out.confirm = true
+		return out
 	}
 	out := waits("writes Application %s", o.key)
 	out.apply = o.applied(wanted)
@@ -88,7 +90,7 @@ func (o *observed) delivering(rel *shipper.Release) action {
 	if o.property("to", o.absentTo()) == "last" {
 		to = end
 	}
-	if h := rel.Spec.Hold; h != "" && h == stamp.HoldOf(o.claim()) && to == 0 {
+	if stamp.HeldByRun(rel) && to == 0 {
 		unheld := *rel
 		unheld.Spec.Hold = "" // its own hold is for what comes after this task
 		rel = &unheld

@@ -136,6 +136,12 @@ func told(a action) string {
 	return text
 }
 
+// noted has stored which Release it takes back.
+func noted(o *observed, release string) *observed {
+	o.task.Release = "shop/" + release
+	return o
+}
+
 func TestTasks(t *testing.T) {
 	with := func(o *observed, generation int, version string, edits ...func(*shipper.Release)) *observed {
 		o.releases = append(o.releases, releaseOf(generation, version, edits...))
@@ -270,7 +276,7 @@ func TestTasks(t *testing.T) {
 		"release: it takes its hold away": {
 			func() *observed {
 				o := release
-				return with(o, 1, "2", func(rel *shipper.Release) { rel.Spec.Hold = stamp.HoldOf(o.claim()) }, achieved(0))
+				return with(o, 1, "2", ofRun(o), func(rel *shipper.Release) { rel.Spec.Hold = stamp.HoldOf(o.claim()) }, achieved(0))
 			}(),
 			`under way: takes the hold of Release web-1 away [shop/web-1] patch Release web-1@9 {"spec":{"hold":null}}`,
 		},
@@ -290,14 +296,17 @@ func TestTasks(t *testing.T) {
 			with(world("release", nil), 1, "2", achieved(0), condition(shipper.ReleaseBlocked, "True", "RolloutsBlocked", "blocked by dns")),
 			"under way blocked: blocked by dns [shop/web-1]",
 		},
+		"rollback: which Release it takes back is stored first": {
+			with(world("rollback", nil), 1, "2", achieved(0)), "under way: takes Release web-1 back [shop/web-1]",
+		},
 		"rollback: what is not complete is aborted": {
-			with(world("rollback", nil), 1, "2", achieved(0)), "under way: aborts Release web-1 [shop/web-1] delete web-1",
+			noted(with(world("rollback", nil), 1, "2", achieved(0)), "web-1"), "under way: aborts Release web-1 [shop/web-1] delete web-1",
 		},
 		"rollback: after the abort": {
 			edit(world("rollback", nil), func(o *observed) { o.task.Release = "shop/web-1" }), "pass",
 		},
 		"rollback: what is complete is gone back from": {
-			with(world("rollback", nil), 1, "2", complete),
+			noted(with(world("rollback", nil), 1, "2", complete), "web-1"),
 			`under way: goes back to Release web-0 [shop/web-1] patch Application web-staging@7 {"spec":{"rollbackTo":{"release":"web-0",` +
 				`"strategy":"Immediate"}}}`,
 		},
@@ -310,11 +319,25 @@ func TestTasks(t *testing.T) {
 		"rollback: the run before made a Release that another replaced": {
 			edit(with(with(world("rollback", nil), 1, "2", achieved(0)), 2, "3"), func(o *observed) {
 				o.before = &shipper.SequenceRun{Status: shipper.SequenceRunStatus{Tasks: []shipper.TaskStatus{{Release: "shop/web-1"}}}}
+				o.before.UID = "b"
+				o.releases[1].Annotations[shipper.ReleaseRunAnnotation] = `{"namespace":"shop","run":"x","uid":"b"}`
 			}),
 			"pass: Release web-2 replaced it",
 		},
+		"rollback: the run before changed nothing": {
+			edit(world("rollback", nil), func(o *observed) {
+				o.before = &shipper.SequenceRun{Status: shipper.SequenceRunStatus{Tasks: []shipper.TaskStatus{{Release: "shop/web-0"}}}}
+			}),
+			"pass: Release web-0 was there before: nothing was delivered",
+		},
+		"rollback: the run before is gone": {
+			edit(world("rollback", nil), func(o *observed) { o.run.Spec.TriggeredBy = &shipper.RunTrigger{Run: "x"} }),
+			"fail/errored: run x, which it takes back, is gone: start one of this sequence by hand",
+		},
 		"rollback: the first Release stays": {
-			edit(world("rollback", nil), func(o *observed) { o.releases = []*shipper.Release{releaseOf(0, "1", achieved(0))} }),
+			edit(noted(world("rollback", nil), "web-0"), func(o *observed) {
+				o.releases = []*shipper.Release{releaseOf(0, "1", achieved(0))}
+			}),
 			"pass: there is no complete Release before web-0: it stays",
 		},
 		"test: it asks for the tests of the chart": {

@@ -45,6 +45,8 @@ type observed struct {
 // action is what a task does, and what is said until its effect is seen. At most one of its writes is set.
 type action struct {
 	outcome shipyard.Outcome
+	// confirm is true if the cache may be too old for the decision.
+	confirm bool
 	// apply is the part of the Application that the run sets.
 	apply map[string]any
 	// patch is merged into an object of the Application.

@@ -23,8 +23,7 @@ func release(o *observed) action {
 	if !found {
 		return fails("Release %s has no step %q", rel.Name, o.property("to", ""))
 	}
-	claim := o.claim()
-	if h := rel.Spec.Hold; h != "" && h == stamp.HoldOf(claim) && rel.DeletionTimestamp.IsZero() {
+	if stamp.HeldByRun(rel) && rel.DeletionTimestamp.IsZero() {
 		out := waits("takes the hold of Release %s away", rel.Name)
 		out.outcome.Release, out.patch = nameOf(rel), patchOf(rel, map[string]any{"spec": map[string]any{"hold": nil}})
 		return out
@@ -46,13 +45,21 @@ func (o *observed) goal(rel *shipper.Release) (int32, bool) {
 // rollback takes back what a run delivered: a Release that is not complete is deleted, which aborts it, and after a complete one the
 // Application goes back to the one before. It ends when that one is complete.
 func rollback(o *observed) action {
+	if o.run.Spec.TriggeredBy != nil && o.before == nil && made(o.run) == "" {
+		return fails("run %s, which it takes back, is gone: start one of this sequence by hand", o.run.Spec.TriggeredBy.Run)
+	}
 	newest := o.newest()
 	name, known := o.toTakeBack()
 	rel := o.named(name)
 	if !known {
-		rel = newest
+		if newest == nil {
+			return passes("there is no Release", nil)
+		}
+		return o.waitsBehind(nameOf(newest), "takes Release %s back", newest.Name) // stored first: the next pass may see another
 	}
 	switch {
+	case o.task.Release == "" && rel != nil && !o.broughtAbout(rel):
+		return passes("Release "+rel.Name+" was there before: nothing was delivered", nil)
 	case rel == nil || newest == nil, !rel.DeletionTimestamp.IsZero(), newest.Name != rel.Name:
 		return o.tookBack(name)
 	case !strategy.Complete(rel) && o.completeBefore(rel) == nil:
@@ -83,7 +90,17 @@ func (o *observed) toTakeBack() (name string, known bool) {
 	if o.before != nil {
 		return made(o.before), true
 	}
-	return "", o.run.Spec.TriggeredBy != nil
+	return "", false
+}
+
+// broughtAbout reports whether a Release is of this run or of the one before, or of a run that the latter repeats.
+func (o *observed) broughtAbout(rel *shipper.Release) bool {
+	claim := stamp.ClaimOf(rel.Annotations[shipper.ReleaseRunAnnotation])
+	if claim.UID == string(o.run.UID) {
+		return true
+	}
+	carried := func(t shipper.TaskStatus) bool { return t.State == shipper.TaskCarried && t.Release == nameOf(rel) }
+	return o.before != nil && (claim.UID == string(o.before.UID) || slices.ContainsFunc(o.before.Status.Tasks, carried))
 }
 
 // tookBack waits until the Release that serves now is complete again.

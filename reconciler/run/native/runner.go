@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -86,8 +87,8 @@ func (t *Tasks) write(ctx context.Context, o *observed, a action) (shipyard.Outc
 	return t.refused(o, a.outcome, err)
 }
 
-// apply sets fields of the Application and returns its generation. It takes fields over from those who edited them, but not from a manifest
-// that declares them: that would be applied again.
+// apply sets fields of the Application and returns its generation. It takes fields over from those who edited them by hand, but not from
+// manifests and programs that declare them: these would set them again.
 func apply(ctx context.Context, c client.Client, is map[string]any) (int64, error) {
 	o := &unstructured.Unstructured{Object: is}
 	err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(o), client.FieldOwner(shipper.RunFieldManager))
@@ -108,7 +109,13 @@ func fieldConflict(err error) bool {
 		status.Status().Details.Causes[0].Type == metav1.CauseTypeFieldManagerConflict
 }
 
-// declared says which manifest declares a field that a run sets too; empty if none does. The API server says "using" of those who edited.
+// byHand are field managers that set a field once: what they set is taken over. Shipper itself is one when it goes back to a Release.
+var byHand = []string{
+	"kubectl-create", "kubectl-edit", "kubectl-patch", "kubectl-set", "kubectl-annotate", "kubectl-replace", "shipperctl",
+	"shipper-reconciler", shipper.FieldOwner, shipper.RunFieldManager,
+}
+
+// declared says who declares a field that a run sets too; empty if all of those that were set were set by hand.
 func declared(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -116,10 +123,11 @@ func declared(err error) string {
 	}
 	for _, cause := range status.Status().Details.Causes {
 		_, manager, _ := strings.Cut(cause.Message, `conflict with "`)
-		manager, rest, _ := strings.Cut(manager, `"`)
-		if cause.Type == metav1.CauseTypeFieldManagerConflict && (manager == "kubectl-client-side-apply" || !strings.Contains(rest, "using")) {
-			return fmt.Sprintf("%s is declared by a manifest that %s applies: leave it out there, so that runs can set it",
-				strings.TrimPrefix(cause.Field, "."), manager)
+		manager, how, _ := strings.Cut(manager, `"`)
+		updated := strings.Contains(how, "using") // the API server says that of those who did not apply
+		if cause.Type == metav1.CauseTypeFieldManagerConflict && (!updated || !slices.Contains(byHand, manager)) {
+			return fmt.Sprintf("%s is set by %s: leave it out of the manifest there, so that runs can set it", strings.TrimPrefix(cause.Field, "."),
+				manager)
 		}
 	}
 	return ""

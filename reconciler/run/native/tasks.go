@@ -73,7 +73,7 @@ func (t *Tasks) Do(ctx context.Context, run, before *shipper.SequenceRun, task *
 		return shipyard.Outcome{}, err
 	}
 	a := decide(o)
-	if a.apply != nil { // the cache has no managedFields, and may be old
+	if a.apply != nil || a.confirm { // the cache has no managedFields, and may be old
 		if o.app, err = t.application(ctx, t.live, o.key); err != nil {
 			return shipyard.Outcome{}, err
 		}
