@@ -5,14 +5,17 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -52,22 +55,66 @@ func (s *simulation) application(i int) error {
 	if err := s.management.Create("", "namespaces", ns); err != nil {
 		return err
 	}
-	values := shipper.ChartValues{"replicaCount": int64(s.replicas), "upgrade": int64(0)}
+	template := s.ofChart()
+	if s.resources {
+		template = ofResources(ns.Name)
+		content := &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: contentName}, Data: map[string]string{"upgrade": "0"},
+		}
+		if err := s.management.Create("", "configmaps", content); err != nil {
+			return err
+		}
+	}
 	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: ns.Name, Name: "app"}, Spec: shipper.ApplicationSpec{
-		RevisionHistoryLimit: ptr.To[int32](1),
-		Template: shipper.ReleaseEnvironment{
-			Chart: shipper.Chart{Name: "test-nginx", Version: "0.0.1", RepoURL: s.charts.URL}, Values: &values,
-			Strategy: &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{fullOn}},
-		},
+		RevisionHistoryLimit: ptr.To[int32](1), Template: template,
 	}}
 	to := random.Perm(s.clusters)[:min(1+random.IntN(3), s.clusters)]
+	s.places += len(to)
 	app.Spec.Template.ClusterRequirements = requirements(to, s.placements)
+	if s.resources { // the namespace is among them
+		return s.management.Create(shipper.GroupVersion.Group, "applications", app)
+	}
 	for _, n := range to {
 		if err := s.servers[n].Create("", "namespaces", ns); err != nil {
 			return err
 		}
 	}
 	return s.management.Create(shipper.GroupVersion.Group, "applications", app)
+}
+
+// ofChart is a template that installs a chart.
+func (s *simulation) ofChart() shipper.ReleaseEnvironment {
+	values := shipper.ChartValues{"replicaCount": int64(s.replicas), "upgrade": int64(0)}
+	return shipper.ReleaseEnvironment{
+		Chart: shipper.Chart{Name: "test-nginx", Version: "0.0.1", RepoURL: s.charts.URL}, Values: &values,
+		Strategy: &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{fullOn}},
+	}
+}
+
+// contentName is the name of the ConfigMap that an Application with resources places.
+const contentName = "content"
+
+// ofResources is a template that places a namespace and a ConfigMap in it.
+func ofResources(namespace string) shipper.ReleaseEnvironment {
+	return shipper.ReleaseEnvironment{
+		Resources: &shipper.Resources{Select: []shipper.ResourceSelector{
+			{Version: "v1", Kind: "Namespace", Name: namespace, Content: shipper.ContentNone},
+			{Version: "v1", Kind: "ConfigMap", Name: contentName},
+		}},
+		Strategy: &shipper.RolloutStrategy{},
+	}
+}
+
+// permit refuses, like the webhook, a pin that only asks whether content may be taken: it may.
+func permit(u *unstructured.Unstructured) error {
+	pin, _, _ := unstructured.NestedString(u.Object, "spec", "template", "pins", "resources") // a string, or absent
+	if pin != shipper.AskingPin {
+		return nil
+	}
+	err := apierrors.NewForbidden(schema.GroupResource{Group: shipper.GroupName, Resource: "applications"}, u.GetName(),
+		errors.New("this pin only asks"))
+	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: shipper.SelectionAllowed}}
+	return err
 }
 
 func clusterName(i int) string { return fmt.Sprintf("cluster-%d", i) }
@@ -90,6 +137,11 @@ func requirements(clusters []int, placed bool) (out shipper.ClusterRequirements)
 
 // upgrade makes the n-th Release of an Application after its first.
 func (s *simulation) upgrade(i, n int) error {
+	if s.resources {
+		return s.management.Edit("", "configmaps", namespace(i), contentName, func(u *unstructured.Unstructured) error {
+			return unstructured.SetNestedField(u.Object, strconv.Itoa(n), "data", "upgrade")
+		})
+	}
 	return s.management.Edit(shipper.GroupVersion.Group, "applications", namespace(i), "app", func(u *unstructured.Unstructured) error {
 		return unstructured.SetNestedField(u.Object, int64(n), "spec", "template", "values", "upgrade")
 	})
@@ -201,7 +253,7 @@ func (s *simulation) begin() error {
 	if err != nil {
 		return err
 	}
-	if s.management, err = memory.Start(memory.Options{Kinds: kinds, Latency: s.latency, Told: s.told}); err != nil {
+	if s.management, err = memory.Start(memory.Options{Kinds: kinds, Latency: s.latency, Told: s.told, Admit: permit}); err != nil {
 		return err
 	}
 	for range s.clusters {

@@ -37,6 +37,7 @@ func main() {
 	flag.DurationVar(&s.patience, "patience", 30*time.Minute, "how `long` a change of all Applications may take")
 	flag.DurationVar(&s.every, "every", time.Minute, "how `often` it is told how far a change of all Applications is")
 	flag.BoolVar(&s.placements, "placements", false, "Applications have a placement that all clusters are judged for, and no regions")
+	flag.BoolVar(&s.resources, "resources", false, "Applications place a namespace and a ConfigMap of the management cluster, and no chart")
 	flag.StringVar(&s.profiles, "profiles", "", "a `folder` for profiles of the reconciler")
 	reconciler := flag.String("reconciler", "", "") // this program again, as the reconciler
 	flag.Parse()

@@ -28,6 +28,7 @@ type simulation struct {
 	every                                     time.Duration // how often the progress of a change of all is printed
 	profiles                                  string
 	placements                                bool // whether Applications have placements, and no regions
+	resources                                 bool // whether Applications have resources, and no chart
 	out                                       io.Writer
 
 	told func(event []byte) // is called with events; nil: they are dropped
@@ -39,6 +40,7 @@ type simulation struct {
 	sight      *sight
 	reconciler *process
 	empty      float64 // MiB of heap when there were clusters and no Application
+	places     int     // clusters of all Applications together
 	generation int     // of all Applications
 	ahead      int     // of the first
 }
@@ -158,14 +160,10 @@ func (s *simulation) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	places := 0
-	for _, server := range s.servers {
-		places += server.Count("apps", "deployments")
-	}
 	n := float64(s.applications)
 	s.tell("memory: %.0f MiB of heap, %.0f MiB resident, %.0f goroutines; "+
 		"an Application of one Release, %.1f clusters each, takes %.0f KiB of heap",
-		after.heap, after.resident, after.goroutines, float64(places)/n, (after.heap-before.heap)*1024/n)
+		after.heap, after.resident, after.goroutines, float64(s.places)/n, (after.heap-before.heap)*1024/n)
 	return nil
 }
 

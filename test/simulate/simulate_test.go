@@ -33,18 +33,17 @@ func TestMain(m *testing.M) {
 
 func TestAFewApplicationsOnAFewClusters(t *testing.T) {
 	t.Parallel()
-	t.Run("by region", func(t *testing.T) { t.Parallel(); simulateAFew(t, false) })
-	t.Run("by placement", func(t *testing.T) { t.Parallel(); simulateAFew(t, true) })
+	t.Run("by region", func(t *testing.T) { t.Parallel(); simulateAFew(t, simulation{}) })
+	t.Run("by placement", func(t *testing.T) { t.Parallel(); simulateAFew(t, simulation{placements: true}) })
+	t.Run("of resources", func(t *testing.T) { t.Parallel(); simulateAFew(t, simulation{placements: true, resources: true}) })
 }
 
-func simulateAFew(t *testing.T, placements bool) {
+func simulateAFew(t *testing.T, s simulation) {
 	t.Helper()
 	var out bytes.Buffer
-	s := simulation{
-		placements:   placements,
-		applications: 3, clusters: 2, replicas: 1, rounds: 1, changes: 1, workers: 2, every: time.Hour,
-		latency: time.Millisecond, pods: 10 * time.Millisecond, rest: time.Second, patience: 3 * time.Minute, profiles: t.TempDir(), out: &out,
-	}
+	s.applications, s.clusters, s.replicas, s.rounds, s.changes, s.workers = 3, 2, 1, 1, 1, 2
+	s.latency, s.pods, s.rest = time.Millisecond, 10*time.Millisecond, time.Second
+	s.every, s.patience, s.profiles, s.out = time.Hour, 3*time.Minute, t.TempDir(), &out
 	if err := s.run(t.Context()); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}

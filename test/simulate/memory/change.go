@@ -145,6 +145,11 @@ func (s *Server) update(c call, now *object, u *unstructured.Unstructured) ([]by
 			delete(u.Object, "status")
 		}
 	}
+	if s.options.Admit != nil {
+		if err := s.options.Admit(u); err != nil {
+			return nil, err
+		}
+	}
 	u.SetResourceVersion(old.GetResourceVersion())
 	u.SetGeneration(old.GetGeneration())
 	if reflect.DeepEqual(u.Object, old.Object) {

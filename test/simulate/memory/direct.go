@@ -72,17 +72,6 @@ func (s *Server) Follow(ctx context.Context, group, resource string, take func(r
 	}
 }
 
-// Count is how many objects of a kind there are.
-func (s *Server) Count(group, resource string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := 0
-	for _, in := range s.tables[group+"/"+resource].objects {
-		n += len(in)
-	}
-	return n
-}
-
 // Bytes is how much all objects are as JSON.
 func (s *Server) Bytes() int {
 	s.mu.Lock()

@@ -44,7 +44,9 @@ func Management() ([]Kind, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the definitions of Shipper's kinds: %w", err)
 	}
-	kinds := core()
+	kinds := append(core(), Kind{
+		Group: reviews, Version: "v1", Kind: "SelfSubjectAccessReview", Resource: "selfsubjectaccessreviews", Cluster: true,
+	})
 	for _, d := range definitions {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(d.Object, crd); err != nil {
@@ -82,5 +84,9 @@ func core() []Kind {
 	}
 }
 
-// events is the group of those, which are taken and not kept.
-const events = "events.k8s.io"
+const (
+	// events is the group of those, which are taken and not kept.
+	events = "events.k8s.io"
+	// reviews is the group of questions for rights: everybody has all of them.
+	reviews = "authorization.k8s.io"
+)

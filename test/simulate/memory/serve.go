@@ -134,6 +134,9 @@ func (s *Server) serve(w http.ResponseWriter, c call) {
 			}
 		}
 		_, _ = w.Write(body)
+	case c.kind.Group == reviews:
+		write(w, http.StatusCreated, json.RawMessage(
+			`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`))
 	case c.request.Method == http.MethodGet && c.name == "":
 		s.list(w, c)
 	case c.request.Method == http.MethodGet:

@@ -20,6 +20,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Options of a Server.
@@ -30,6 +32,8 @@ type Options struct {
 	Latency time.Duration
 	// PodLatency is how long it takes until a Deployment has what Pods it wants, and these are ready.
 	PodLatency time.Duration
+	// Admit is called with each object that an update or a patch would store; an error refuses it. Nil: all are stored.
+	Admit func(*unstructured.Unstructured) error
 	// Told is given the events that are created, which are not kept. Nil: they are dropped.
 	Told func(event []byte)
 }
