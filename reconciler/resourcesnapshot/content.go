@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/singleflight"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -36,6 +37,7 @@ type Snapshots struct {
 	client client.Client
 	reader client.Reader
 	memory *lru.Cache[client.ObjectKey, []unstructured.Unstructured]
+	reads  singleflight.Group
 }
 
 // New returns Snapshots. The cache of c has the metadata of ResourceSnapshots, and Releases. reader reads from the API server, and must
@@ -48,23 +50,34 @@ func New(c client.Client, reader client.Reader) *Snapshots {
 // snapshot are *chart.Error with the reason SelectionNotReadable; they wrap ErrNotKept when a part is missing.
 func (s *Snapshots) Content(ctx context.Context, namespace, digest string) ([]unstructured.Unstructured, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: digest}
-	content, ok := s.memory.Get(key)
-	if !ok {
-		parts, err := s.parts(ctx, namespace, digest)
-		if err != nil {
-			return nil, err
-		}
-		content, err = objects.Join(parts)
-		if err != nil {
-			return nil, failed(err, "the content with the digest %.12s in namespace %s is damaged: %s", digest, namespace, err)
-		}
-		s.memory.Put(key, content, int64(parts[0].Bytes)*memoryPerByte)
+	// All clusters of a new Release ask at the same time: one of them reads.
+	shared, err, _ := s.reads.Do(key.String(), func() (any, error) { return s.read(ctx, key) })
+	content, ok := shared.([]unstructured.Unstructured)
+	if err != nil || !ok {
+		return nil, err
 	}
 	out := make([]unstructured.Unstructured, len(content))
 	for i := range content {
 		content[i].DeepCopyInto(&out[i])
 	}
 	return out, nil
+}
+
+// read returns content from memory, or from the API server.
+func (s *Snapshots) read(ctx context.Context, key client.ObjectKey) ([]unstructured.Unstructured, error) {
+	if content, ok := s.memory.Get(key); ok {
+		return content, nil
+	}
+	parts, err := s.parts(ctx, key.Namespace, key.Name)
+	if err != nil {
+		return nil, err
+	}
+	content, err := objects.Join(parts)
+	if err != nil {
+		return nil, failed(err, "the content with the digest %.12s in namespace %s is damaged: %s", key.Name, key.Namespace, err)
+	}
+	s.memory.Put(key, content, int64(parts[0].Bytes)*memoryPerByte)
+	return content, nil
 }
 
 // parts reads all parts from the API server. Their number is that of the head.

@@ -3,10 +3,15 @@
 package resourcesnapshot
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -151,6 +156,41 @@ func TestKeptContentIsReadAgain(t *testing.T) {
 	if _, err := s.Content(t.Context(), "other", parts[0].Digest); !errors.Is(err, ErrNotKept) {
 		t.Errorf("another namespace has it: %v", err)
 	}
+}
+
+func TestContentThatManyClustersNeedIsReadOnce(t *testing.T) {
+	parts := many(t)
+	c := newClient(t)
+	if err := New(c, c).Keep(t.Context(), app(""), nil, parts); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		slow := &slowReader{Reader: c}
+		s := New(c, slow)
+		var wait sync.WaitGroup
+		for range 5 {
+			wait.Go(func() {
+				if _, err := s.Content(t.Context(), "work", parts[0].Digest); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		if wait.Wait(); int(slow.gets.Load()) != len(parts) {
+			t.Errorf("%d requests for %d parts", slow.gets.Load(), len(parts))
+		}
+	})
+}
+
+// slowReader counts requests, which take a while.
+type slowReader struct {
+	client.Reader
+	gets atomic.Int32
+}
+
+func (r *slowReader) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	r.gets.Add(1)
+	time.Sleep(time.Second)
+	return r.Reader.Get(ctx, key, o, options...)
 }
 
 func TestContentThatIsNotWhatItsDigestSaysIsRefused(t *testing.T) {
