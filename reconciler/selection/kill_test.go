@@ -80,6 +80,11 @@ func newCluster(t *testing.T, known ...client.Object) *cluster {
 		}
 		return err
 	}
+	for _, o := range known {
+		if app, ok := o.(*shipper.Application); ok {
+			app.Status.Conditions = shipper.SetCondition(nil, shipper.Condition{Type: shipper.ApplicationBlocked}, metav1.Time{})
+		}
+	}
 	c.WithWatch = clientfake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(known...).
 		WithStatusSubresource(&shipper.Application{}).WithInterceptorFuncs(interceptor.Funcs{
 		Create: func(ctx context.Context, to client.WithWatch, o client.Object, options ...client.CreateOption) error {

@@ -68,8 +68,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	switch {
 	case err != nil:
 		return r.settled(req, settle(r.report(ctx, app, problemf(shipper.SelectionInvalid, retry.Wait, "%s", err))))
-	case isRestored(app):
-		return r.retrier.Again(req), nil // until the rollout reconciler has written a status
+	case len(app.Status.Conditions) == 0:
+		// The first status of the rollout reconciler makes the next pass. Writes before it would conflict with its writes, and any condition
+		// would end that it holds an Application that was restored from a backup without its Releases.
+		return r.settled(req, nil)
 	case !follows(app, is):
 		r.watches.set(ctx, req.NamespacedName, nil, nil)
 		return r.settled(req, settle(nil))
@@ -223,12 +225,6 @@ func (r *Reconciler) setTaken(app *shipper.Application) {
 func fingerprint(app *shipper.Application) (string, error) {
 	return sum([]any{app.UID, app.Spec.Template, app.Annotations[shipper.AppResourcesRefreshAnnotation],
 		app.Annotations[shipper.AppResourcesTakenAnnotation], app.Annotations[shipper.AppSelectedByAnnotation]})
-}
-
-// isRestored reports whether an Application may have been restored from a backup without its Releases: while it has no condition, the
-// rollout reconciler holds it, and any condition would end that.
-func isRestored(app *shipper.Application) bool {
-	return len(app.Status.Conditions) == 0 && app.Annotations[shipper.AppHighestObservedGenerationAnnotation] != ""
 }
 
 // isPartOf reports whether a ResourceSnapshot of that name has content with a digest.

@@ -112,7 +112,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	return nil
 }
 
-// concernsResources passes changes of what users request of Applications that have resources, or had them.
+// concernsResources passes changes of what users request of Applications that have resources, or had them, and their first status.
 func concernsResources() predicate.Predicate {
 	has := func(o client.Object) bool {
 		app, ok := o.(*shipper.Application)
@@ -122,8 +122,13 @@ func concernsResources() predicate.Predicate {
 	going := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return (e.ObjectOld.GetDeletionTimestamp() == nil) != (e.ObjectNew.GetDeletionTimestamp() == nil)
 	}}
+	begins := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, ok := e.ObjectOld.(*shipper.Application)
+		is, ok2 := e.ObjectNew.(*shipper.Application)
+		return ok && ok2 && len(was.Status.Conditions) == 0 && len(is.Status.Conditions) > 0
+	}}
 	return predicate.And(
-		predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, going),
+		predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, going, begins),
 		predicate.Funcs{
 			CreateFunc: func(e event.CreateEvent) bool { return has(e.Object) },
 			UpdateFunc: func(e event.UpdateEvent) bool { return has(e.ObjectOld) || has(e.ObjectNew) },

@@ -100,6 +100,12 @@ func (s *fixture) selects(selectors ...shipper.ResourceSelector) {
 		}
 	}()
 	s.create(app)
+	// As the rollout reconciler does, which does not run here.
+	was := app.DeepCopy()
+	app.Status.Conditions = []shipper.Condition{{Type: shipper.ApplicationBlocked, Status: corev1.ConditionFalse}}
+	if err := world.client.Status().Patch(s.ctx, app, client.MergeFrom(was)); err != nil {
+		s.Fatal(err)
+	}
 }
 
 func (s *fixture) record(app *shipper.Application) {
