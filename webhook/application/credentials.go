@@ -50,5 +50,6 @@ func (w *Webhook) permitSecret(
 		return nil
 	}
 	return response.Invalidate(kind, app.Name, field.ErrorList{field.Forbidden(path, fmt.Sprintf(
-		"%s may not get Secret %s, and %s; %s", req.UserInfo.Username, secret, since, authz.SecretRemedy(secret)))})
+		"%s may not get Secret %s, and %s; %s", req.UserInfo.Username, secret, since,
+		authz.Remedy(authz.Get("secrets", secret), req.UserInfo.Username)))})
 }

@@ -18,6 +18,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/values"
+	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/response"
 	"shipper.dev/shipper/webhook/templatecheck"
@@ -153,9 +154,8 @@ func (w *Webhook) permitSources(ctx context.Context, req *admission.Request, app
 		}
 		if !allowed {
 			errs = append(errs, field.Forbidden(refPath(i, source).Child("name"), fmt.Sprintf(
-				"%s may not get %s %s, and a chart is rendered only with what its requester may read; ask who owns the namespace for: "+
-					"kubectl create role %s -n %s --verb=get --resource=%s --resource-name=%s, and a rolebinding to it",
-				req.UserInfo.Username, noun, key, key.Name, key.Namespace, resource, key.Name)))
+				"%s may not get %s %s, and a chart is rendered only with what its requester may read; %s", req.UserInfo.Username, noun, key,
+				authz.Remedy(authz.Get(resource, key), req.UserInfo.Username))))
 		}
 	}
 	return response.Invalidate(kind, app.Name, errs)

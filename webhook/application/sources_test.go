@@ -153,8 +153,8 @@ func TestValuesNeedTheRightToReadTheirSources(t *testing.T) {
 	first := ask.Release(old, nil)
 	message := `Application.shipper.booking.com "super-server" is invalid: spec.template.valuesFrom[0].secretKeyRef.name: Forbidden: ` +
 		ask.Developer + ` may not get Secret default/hidden, and a chart is rendered only with what its requester may read; ` +
-		`ask who owns the namespace for: kubectl create role hidden -n default --verb=get --resource=secrets --resource-name=hidden, ` +
-		`and a rolebinding to it`
+		`ask the owner of the namespace to run: kubectl -n default create role get-secrets-hidden --verb=get --resource=secrets ` +
+		`--resource-name=hidden; kubectl -n default create rolebinding get-secrets-hidden-dev --role=get-secrets-hidden --user=dev`
 	back := func(app *shipper.Application) { app.Spec.RollbackTo = &shipper.RollbackTo{Release: first.Name} }
 	update := func(is, old *shipper.Application) *admission.Request { return ask.Update(ask.Developer, is, old) }
 	refresh := ask.Annotated(shipper.AppValuesRefreshAnnotation, "x")

@@ -24,8 +24,9 @@ func TestKeysNeedTheRightToReadThemAndMustExist(t *testing.T) {
 	const at = `Application.shipper.booking.com "super-server" is invalid: spec.template.chart.`
 	forbidden := at + `verify.secretName: Forbidden: ` + ask.Developer + ` may not get Secret ` + probe.Namespace + `/keys, ` +
 		`and a chart is verified only with keys that its requester may read; ` +
-		`ask who owns the namespace for: kubectl create role keys -n ` + probe.Namespace +
-		` --verb=get --resource=secrets --resource-name=keys, and a rolebinding to it`
+		`ask the owner of the namespace to run: kubectl -n ` + probe.Namespace + ` create role get-secrets-keys --verb=get ` +
+		`--resource=secrets --resource-name=keys; kubectl -n ` + probe.Namespace + ` create rolebinding get-secrets-keys-dev ` +
+		`--role=get-secrets-keys --user=dev`
 	create := ask.Create(ask.Developer, ask.Application(verified))
 	update := func(now, old *shipper.Application) *admission.Request { return ask.Update(ask.Developer, now, old) }
 	missing := &chart.Error{Message: "there is no Secret x/keys", Retry: true, Cause: chart.ErrKeys}

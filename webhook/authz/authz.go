@@ -44,10 +44,9 @@ type Action struct {
 	Namespace, Name string
 }
 
-// SecretRemedy is what the owner of a namespace does for a user who may not get a Secret there.
-func SecretRemedy(secret types.NamespacedName) string {
-	return fmt.Sprintf("ask who owns the namespace for: kubectl create role %s -n %s --verb=get --resource=secrets --resource-name=%s, "+
-		"and a rolebinding to it", secret.Name, secret.Namespace, secret.Name)
+// Get is the right to get the object of resource (a plural of the core group, such as secrets) and key.
+func Get(resource string, key types.NamespacedName) Action {
+	return Action{Verb: "get", Resource: resource, Namespace: key.Namespace, Name: key.Name}
 }
 
 // SecretRefused is the error of a user who names a Secret that they may not get in an object; empty if they may.
@@ -57,7 +56,7 @@ func SecretRefused(ctx context.Context, a Authorizer, who authenticationv1.UserI
 		return "", err
 	}
 	return fmt.Sprintf("user %q may not get secrets/%s in %s: the author must be allowed to get a Secret that the object names; %s",
-		who.Username, secret.Name, secret.Namespace, SecretRemedy(secret)), nil
+		who.Username, secret.Name, secret.Namespace, Remedy(Get("secrets", secret), who.Username)), nil
 }
 
 // RetryAfter is the retry hint when the API server could not say what a user may do.

@@ -344,8 +344,9 @@ func TestAuthorsMayGetTheSecret(t *testing.T) {
 	const bob = "bob get secrets shop/judge"
 	mayNot := func(path string) string {
 		return invalid + path + `: Forbidden: user "bob" may not get secrets/judge in shop: the author must be allowed to get a Secret that ` +
-			`the object names; ask who owns the namespace for: kubectl create role judge -n shop --verb=get --resource=secrets ` +
-			`--resource-name=judge, and a rolebinding to it`
+			`the object names; ask the owner of the namespace to run: kubectl -n shop create role get-secrets-judge --verb=get ` +
+			`--resource=secrets --resource-name=judge; kubectl -n shop create rolebinding get-secrets-judge-bob ` +
+			`--role=get-secrets-judge --user=bob`
 	}
 	const own, another = "http://prometheus.example.com:9090", "https://judge.example.com"
 	const ofRequest, ofQueries = "spec.http.secretName", "spec.prometheus.secretName"

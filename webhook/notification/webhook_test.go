@@ -43,8 +43,9 @@ func selecting(operator metav1.LabelSelectorOperator) func(*shipper.Notification
 func TestValidate(t *testing.T) {
 	const invalid = `Notification.shipper.booking.com "slack" is invalid: `
 	const mayNot = invalid + `spec.to.secretName: Forbidden: user "bob" may not get secrets/slack in shop: the author must be allowed ` +
-		`to get a Secret that the object names; ask who owns the namespace for: kubectl create role slack -n shop --verb=get ` +
-		`--resource=secrets --resource-name=slack, and a rolebinding to it`
+		`to get a Secret that the object names; ask the owner of the namespace to run: kubectl -n shop create role get-secrets-slack ` +
+		`--verb=get --resource=secrets --resource-name=slack; kubectl -n shop create rolebinding get-secrets-slack-bob ` +
+		`--role=get-secrets-slack --user=bob`
 	const ann = "ann get secrets shop/slack"
 	for sentence, tc := range map[string]struct {
 		req     *admission.Request

@@ -5,7 +5,6 @@ package resources
 import (
 	"context"
 	"fmt"
-	"regexp"
 	"strings"
 	"sync"
 
@@ -170,37 +169,12 @@ func forbidden(resource, name, why string, causes []metav1.StatusCause) error {
 
 // lacks says which right a user lacks, and which commands grant it.
 func lacks(what authz.Action, subject, username string) string {
-	resource := schema.GroupResource{Group: what.Group, Resource: what.Resource}.String()
-	// Two refusals must not name one role or binding: the second command would fail.
-	object, flags, role := "all "+resource, "--verb="+what.Verb+" --resource="+resource, what.Verb+"-"+what.Resource
-	if what.Name != "" {
-		object = fmt.Sprintf("%s %q", resource, what.Name)
-		flags += " --resource-name=" + what.Name
-		role += "-" + what.Name
-	}
-	binding, username := role+"-"+notInNames.ReplaceAllString(username, "-"), shellWord(username)
 	if what.Verb == authz.Place {
-		return fmt.Sprintf("%s may not place %s on clusters: that needs the verb %q on it; kubectl create clusterrole %s %s; "+
-			"kubectl create clusterrolebinding %s --clusterrole=%s --user=%s", subject, object, what.Verb, role, flags, binding, role, username)
+		return fmt.Sprintf("%s may not place %s on clusters: that needs the verb %q on it; %s", subject, what.Object(), what.Verb,
+			authz.Commands(what, username))
 	}
-	return fmt.Sprintf("%s may not %s %s in namespace %s, and only what its author may read is placed; kubectl -n %s create role %s %s; "+
-		"kubectl -n %s create rolebinding %s --role=%s --user=%s", subject, what.Verb, object, what.Namespace,
-		what.Namespace, role, flags, what.Namespace, binding, role, username)
-}
-
-var (
-	// notInNames is what the name of a RoleBinding cannot have, or a shell would read.
-	notInNames = regexp.MustCompile(`[^-a-zA-Z0-9.:@_]+`)
-	// plainWord is a word that a shell takes as it is.
-	plainWord = regexp.MustCompile(`^[-a-zA-Z0-9.:@_/+=,]+$`)
-)
-
-// shellWord quotes a word of a command if a shell would change it: issuers choose the names of users.
-func shellWord(word string) string {
-	if plainWord.MatchString(word) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return fmt.Sprintf("%s may not %s %s in namespace %s, and only what its author may read is placed; %s", subject, what.Verb,
+		what.Object(), what.Namespace, authz.Commands(what, username))
 }
 
 // shipperNeeds is what Shipper needs to read the items.
