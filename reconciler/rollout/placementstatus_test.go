@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"shipper.dev/shipper/apis/rules/strategy"
@@ -179,5 +180,43 @@ func TestSearchingReleasesAreWokenByClusters(t *testing.T) {
 		if got := len(isUnplaced(tc.rel)) > 0; got != tc.want {
 			t.Errorf("%s: got %t", sentence, got)
 		}
+	}
+}
+
+func TestPropertiesOfClustersWakeOnlyPlacementsThatNameThem(t *testing.T) {
+	required := func(terms ...shipper.ClusterTerm) *shipper.Placement {
+		return &shipper.Placement{Affinity: &shipper.ClusterAffinity{Required: terms}}
+	}
+	preferred := func(term shipper.PreferredClusterTerm) *shipper.Placement {
+		return &shipper.Placement{Affinity: &shipper.ClusterAffinity{Preferred: []shipper.PreferredClusterTerm{term}}}
+	}
+	selector, names := &metav1.LabelSelector{}, shipper.ClusterTerm{Names: []string{"a"}}
+	property := shipper.ClusterTerm{Properties: []shipper.PropertyRequirement{{Name: "nodes"}}}
+	for sentence, tc := range map[string]struct {
+		placement *shipper.Placement
+		want      []string
+	}{
+		"regions":                 {nil, []string{yes}},
+		"all clusters":            {pickAll, []string{yes}},
+		"names":                   {required(names), []string{yes}},
+		"a preference for a name": {preferred(shipper.PreferredClusterTerm{ClusterTerm: names}), []string{yes}},
+		"labels":                  {required(names, shipper.ClusterTerm{LabelSelector: selector}), []string{yes, byProperties}},
+		"properties":              {required(property), []string{yes, byProperties}},
+		"preferred properties":    {preferred(shipper.PreferredClusterTerm{ClusterTerm: property}), []string{yes, byProperties}},
+		"an order":                {preferred(shipper.PreferredClusterTerm{Sort: &shipper.PropertySort{}}), []string{yes, byProperties}},
+		"a spread over a label": {
+			&shipper.Placement{TopologySpreadConstraints: []shipper.TopologySpreadConstraint{{TopologyKey: "zone"}}}, []string{yes, byProperties},
+		},
+	} {
+		if diff := cmp.Diff(tc.want, isUnplaced(unplacedRelease(0, tc.placement).Release)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", sentence, diff)
+		}
+	}
+	filled := servingRelease(0, &shipper.Placement{
+		Type: shipper.PickN, Count: ptr.To[int32](1), Affinity: required(property).Affinity,
+	}, "a").Release
+	filled.Status.Placement = &shipper.ReleasePlacement{Wanted: 1, Chosen: 1}
+	if keys := isUnplaced(filled); keys != nil {
+		t.Errorf("a placement that has all its clusters has the keys %q", keys)
 	}
 }

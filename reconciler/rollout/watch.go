@@ -26,13 +26,16 @@ import (
 const (
 	// name of the reconciler, in logs, metrics and indexes.
 	name = "rollout"
-	// unplaced is the index of Releases that may get clusters: they have none, or their placement may add some. Its one key is yes.
+	// unplaced is the index of Releases that may get clusters: they have none, or their placement may add some. Its keys are yes, for all of
+	// them, and byProperties, for those whose placement names labels or properties.
 	unplaced = name + ".unplaced"
 	// onCluster is the index of Releases by the clusters that they have.
 	onCluster = name + ".onCluster"
 	// undecided is the index of Releases whose checks are undecided, or cannot begin.
 	undecided = name + ".undecided"
 	yes       = "yes"
+	// byProperties is a key of unplaced.
+	byProperties = "byProperties"
 	// defaultWorkers is how many Applications are worked on at the same time.
 	defaultWorkers = 4
 )
@@ -73,7 +76,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&shipper.CheckTarget{}, predicates.EnqueueForApplication()).
 		Watches(&shipper.Check{}, handler.EnqueueRequestsFromMapFunc(r.withoutCheck), predicates.SpecOrMetaChanged()).
 		Watches(&shipper.RolloutBlock{}, predicates.EnqueueForBlock(r.client, r.global), predicates.BlockActiveChanged()).
-		Watches(&shipper.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.concernedBy), predicates.ClusterFactsChanged()).
+		Watches(&shipper.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.concernedBy(yes)), predicates.ClusterFactsChanged()).
+		Watches(&shipper.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.concernedBy(byProperties)), predicates.ClusterPropertiesChanged()).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.Limiter[ctrl.Request](), NewQueue: o.Queue}).
 		Complete(r)
 	if err != nil {
@@ -101,33 +105,35 @@ func isUndecided(o client.Object) []string {
 	return nil
 }
 
-// concernedBy makes a request for each Application with a Release that this cluster may be added to, or with clusters that leave: this
-// one, or others that this one may replace.
-func (r *Reconciler) concernedBy(ctx context.Context, o client.Object) []reconcile.Request {
-	logger := log.FromContext(ctx).WithValues("cluster", o.GetName())
-	var clusters shipper.ClusterList
-	if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
-		logger.Error(err, "Cannot find the clusters that leave")
-	}
-	fields, gone := []client.MatchingFields{{unplaced: yes}}, true
-	for i := range clusters.Items {
-		c := &clusters.Items[i]
-		if gone = gone && c.Name != o.GetName(); !c.DeletionTimestamp.IsZero() {
-			fields = append(fields, client.MatchingFields{onCluster: c.Name})
+// concernedBy makes a request for each Application with a Release that this cluster may be added to, as far as its key in unplaced says,
+// or with clusters that leave: this one, or others that this one may replace.
+func (r *Reconciler) concernedBy(key string) handler.MapFunc {
+	return func(ctx context.Context, o client.Object) []reconcile.Request {
+		logger := log.FromContext(ctx).WithValues("cluster", o.GetName())
+		var clusters shipper.ClusterList
+		if err := r.client.List(ctx, &clusters, client.UnsafeDisableDeepCopy); err != nil {
+			logger.Error(err, "Cannot find the clusters that leave")
 		}
-	}
-	if gone {
-		fields = append(fields, client.MatchingFields{onCluster: o.GetName()})
-	}
-	var out []reconcile.Request
-	for _, by := range fields {
-		var rels shipper.ReleaseList
-		if err := r.client.List(ctx, &rels, by, client.UnsafeDisableDeepCopy); err != nil {
-			logger.Error(err, "Cannot find the releases that a cluster concerns")
+		fields, gone := []client.MatchingFields{{unplaced: key}}, true
+		for i := range clusters.Items {
+			c := &clusters.Items[i]
+			if gone = gone && c.Name != o.GetName(); !c.DeletionTimestamp.IsZero() {
+				fields = append(fields, client.MatchingFields{onCluster: c.Name})
+			}
 		}
-		out = append(out, requests(ctx, rels)...)
+		if gone {
+			fields = append(fields, client.MatchingFields{onCluster: o.GetName()})
+		}
+		var out []reconcile.Request
+		for _, by := range fields {
+			var rels shipper.ReleaseList
+			if err := r.client.List(ctx, &rels, by, client.UnsafeDisableDeepCopy); err != nil {
+				logger.Error(err, "Cannot find the releases that a cluster concerns")
+			}
+			out = append(out, requests(ctx, rels)...)
+		}
+		return out
 	}
-	return out
 }
 
 // requests are those of the Applications of Releases.
@@ -140,10 +146,14 @@ func requests(ctx context.Context, rels shipper.ReleaseList) []reconcile.Request
 }
 
 func isUnplaced(o client.Object) []string {
-	if rel, ok := o.(*shipper.Release); ok && (len(stamp.Clusters(rel)) == 0 || searching(rel)) {
-		return []string{yes}
+	rel, ok := o.(*shipper.Release)
+	switch {
+	case !ok || len(stamp.Clusters(rel)) > 0 && !searching(rel):
+		return nil
+	case placement.NamesProperties(rel.Spec.Environment.ClusterRequirements.Placement):
+		return []string{yes, byProperties}
 	}
-	return nil
+	return []string{yes}
 }
 
 func clustersOf(o client.Object) []string {

@@ -4,6 +4,7 @@ package placement
 
 import (
 	"fmt"
+	"slices"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -44,4 +45,17 @@ func Unmatched(p *shipper.Placement, clusters []shipper.Cluster) []string {
 		}
 	}
 	return out
+}
+
+// NamesProperties reports whether a placement judges clusters by labels or properties; nil judges them by neither.
+func NamesProperties(p *shipper.Placement) bool {
+	names := func(t shipper.ClusterTerm) bool { return t.LabelSelector != nil || len(t.Properties) > 0 }
+	switch {
+	case p == nil:
+		return false
+	case p.Affinity == nil:
+		return len(p.TopologySpreadConstraints) > 0
+	}
+	return len(p.TopologySpreadConstraints) > 0 || slices.ContainsFunc(p.Affinity.Required, names) ||
+		slices.ContainsFunc(p.Affinity.Preferred, func(t shipper.PreferredClusterTerm) bool { return t.Sort != nil || names(t.ClusterTerm) })
 }

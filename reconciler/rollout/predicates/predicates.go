@@ -80,28 +80,43 @@ func SpecOrMetaChanged() builder.Predicates {
 		predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, going))
 }
 
-// ClusterFactsChanged passes changes of what placement judges a Cluster by: its labels and spec, whether it is ready and has joined, what
-// its nodes have, its properties and version, and that it comes, is to go, or is gone. Heartbeats change none of these.
+// ClusterFactsChanged passes changes of what every placement judges a Cluster by: its spec, whether it is ready and has joined, and that
+// it comes, is to go, or is gone. Heartbeats change none of these.
 func ClusterFactsChanged() builder.Predicates {
-	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: clusterChanged(clusterFacts)})
+}
+
+// ClusterPropertiesChanged passes changes of what some placements name: the labels of a Cluster, its properties, and what its nodes have.
+func ClusterPropertiesChanged() builder.Predicates {
+	return builder.WithPredicates(predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: clusterChanged(clusterProperties),
+	})
+}
+
+// clusterChanged reports whether a part of a Cluster changed.
+func clusterChanged(part func(*shipper.Cluster) shipper.Cluster) func(event.UpdateEvent) bool {
+	return func(e event.UpdateEvent) bool {
 		was, ok := e.ObjectOld.(*shipper.Cluster)
 		is, ok2 := e.ObjectNew.(*shipper.Cluster)
-		return ok && ok2 && clusterFactsChanged(was, is)
-	}})
+		return ok && ok2 && !equality.Semantic.DeepEqual(part(was), part(is))
+	}
 }
 
-func clusterFactsChanged(was, is *shipper.Cluster) bool {
-	return !equality.Semantic.DeepEqual(clusterFacts(was), clusterFacts(is))
-}
-
-// clusterFacts is a Cluster without what placement does not judge it by.
+// clusterFacts is what every placement judges a Cluster by.
 func clusterFacts(c *shipper.Cluster) shipper.Cluster {
 	out := shipper.Cluster{Spec: c.Spec}
-	out.Labels, out.DeletionTimestamp, out.UID = c.Labels, c.DeletionTimestamp, c.UID
-	out.Status = placement.StatusOf(c.Status)
-	for i, known := range out.Status.Conditions { // times and messages are not judged
-		out.Status.Conditions[i] = shipper.Condition{Type: known.Type, Status: known.Status, Reason: known.Reason}
+	out.DeletionTimestamp, out.UID, out.Spec.Properties = c.DeletionTimestamp, c.UID, nil
+	for _, known := range placement.StatusOf(c.Status).Conditions { // times and messages are not judged
+		out.Status.Conditions = append(out.Status.Conditions, shipper.Condition{Type: known.Type, Status: known.Status, Reason: known.Reason})
 	}
+	return out
+}
+
+// clusterProperties is what else a placement may judge a Cluster by.
+func clusterProperties(c *shipper.Cluster) shipper.Cluster {
+	out := shipper.Cluster{Status: placement.StatusOf(c.Status)}
+	out.Labels, out.Spec.Properties, out.Status.Conditions = c.Labels, c.Spec.Properties, nil
 	return out
 }
 
