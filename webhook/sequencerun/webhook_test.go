@@ -126,6 +126,11 @@ func ended(result shipper.Result) func(*shipper.SequenceRun) {
 	return func(r *shipper.SequenceRun) {
 		r.Status.Result, r.Status.Completion, r.Status.FinishTime = result, shipper.CompletionSucceeded, &metav1.Time{Time: ask.Now}
 		r.Status.Conditions = []shipper.Condition{{Type: shipper.RunFinished, Status: "True"}}
+		for _, name := range []string{"approval", "deployment", "test", "test"} {
+			task := shipper.TaskStatus{Name: name, Ordinal: 1, State: shipper.TaskFinished, Result: shipper.ResultPass}
+			r.Status.Tasks = append(r.Status.Tasks, task)
+		}
+		r.Status.Tasks[3].Ordinal, r.Status.Tasks[3].Result = 2, result
 		r.Status.Triggered = rules.FollowUps(r)
 	}
 }
@@ -313,6 +318,11 @@ func TestRunsByUsers(t *testing.T) {
 		"that repeats a failed one": {user: "bob", run: run(retrying("old", "")), known: []client.Object{failed}},
 		"that repeats the second test of one that passed": {
 			user: "bob", run: run(retrying("old", "test#2")), known: []client.Object{passed},
+		},
+		"that deploys again what was approved for one that passed": {
+			user: "bob", run: run(retrying("old", "deployment")), known: []client.Object{passed}, decision: response.Invalid,
+			message: invalid + `spec.retryOf.from: Invalid value: "deployment": run old has passed: what was approved then is approved again; ` +
+				"begin with approval",
 		},
 		"that repeats one that passed": {
 			user: "bob", run: run(retrying("old", "")), known: []client.Object{passed}, decision: response.Invalid,

@@ -393,7 +393,7 @@ func NotFrom(run *shipper.SequenceRun, of *shipper.Sequence, name string) string
 		return "run " + run.Name + " did not come to it"
 	}
 	for i := range run.Status.Tasks[:at] {
-		if run.Status.Tasks[i].Name == TaskApproval && run.Status.Result == shipper.ResultPass {
+		if run.Status.Tasks[i].Name == TaskApproval && run.Status.Result == shipper.ResultPass && slices.ContainsFunc(of.Tasks[at:], writes) {
 			return "run " + run.Name + " has passed: what was approved then is approved again; begin with " + NameOf(&run.Status.Tasks[i])
 		}
 		if task := &run.Status.Tasks[i]; task.Result == shipper.ResultFail && !isFor(&of.Tasks[at], true) {
@@ -401,6 +401,11 @@ func NotFrom(run *shipper.SequenceRun, of *shipper.Sequence, name string) string
 		}
 	}
 	return ""
+}
+
+// writes reports whether a task changes what serves.
+func writes(t shipper.Task) bool {
+	return t.Name == TaskDeployment || t.Name == TaskRelease || t.Name == TaskRollback
 }
 
 // next begins or skips the next task, or ends the run; false if it ended.

@@ -326,7 +326,8 @@ func TestTasks(t *testing.T) {
 		},
 		"rollback: the run before changed nothing": {
 			edit(world("rollback", nil), func(o *observed) {
-				o.before = &shipper.SequenceRun{Status: shipper.SequenceRunStatus{Tasks: []shipper.TaskStatus{{Release: "shop/web-0"}}}}
+				o.before = &shipper.SequenceRun{ObjectMeta: metav1.ObjectMeta{UID: "before"}}
+				o.before.Status.Tasks = []shipper.TaskStatus{{Release: "shop/web-0"}}
 			}),
 			"pass: Release web-0 was there before: nothing was delivered",
 		},
