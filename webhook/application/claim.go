@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/shipyard"
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/protected"
@@ -50,6 +51,8 @@ func (w *Webhook) claimant(ctx context.Context, req *admission.Request, app *shi
 		why = fmt.Sprintf("task deployment of run %s is not under way", name)
 	case applicationOf(run) != key(app):
 		why = fmt.Sprintf("run %s deploys to Application %s", name, applicationOf(run))
+	case stamp.Claim(shipyard.Claim(run)) != text:
+		why = "the claim of run " + name + " is " + stamp.Claim(shipyard.Claim(run))
 	}
 	if why != "" {
 		return nil, response.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(claimPath, text, why)})
@@ -104,8 +107,8 @@ func (w *Webhook) dropClaim(ctx context.Context, req *admission.Request, app, ol
 	return nil
 }
 
-// validateClaim refuses a claim by another user than the runner of the run, and a template with another chart than that of the run, which
-// is what was approved.
+// validateClaim refuses a claim by another user than the runner of the run, and a template that differs from the one before in more than
+// the run delivers, which is what was approved.
 func (w *Webhook) validateClaim(
 	ctx context.Context, req *admission.Request, app, old *shipper.Application, specChanged bool,
 ) error {
@@ -120,11 +123,22 @@ func (w *Webhook) validateClaim(
 	case err != nil || run == nil:
 		return w.Guard.Check(ctx, req, protected.Claim, metaOf(old), &app.ObjectMeta)
 	}
-	has, version := app.Spec.Template.Chart, run.Spec.Version
-	digest := app.Annotations[shipper.AppChartDigestAnnotation]
-	if has.Name == version.Name && has.Version == version.Version && (version.Digest == "" || digest == version.Digest) {
-		return nil
+	refuse := func(path *field.Path, value any, why string) error {
+		return response.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(path, value, why)})
 	}
-	return response.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(chartPath, strings.TrimSpace(has.Name+" "+has.Version+" "+digest),
-		fmt.Sprintf("run %s/%s delivers %s", run.Namespace, run.Name, strings.TrimSpace(version.Name+" "+version.Version+" "+version.Digest)))})
+	has, version, name := app.Spec.Template.Chart, run.Spec.Version, run.Namespace+"/"+run.Name
+	digest := app.Annotations[shipper.AppChartDigestAnnotation]
+	if has.Name != version.Name || has.Version != version.Version || version.Digest != "" && digest != version.Digest {
+		return refuse(chartPath, strings.TrimSpace(has.Name+" "+has.Version+" "+digest),
+			fmt.Sprintf("run %s delivers %s", name, strings.TrimSpace(version.Name+" "+version.Version+" "+version.Digest)))
+	}
+	if old == nil {
+		return refuse(claimPath, text, "run "+name+" delivers to an Application that is there")
+	}
+	want := shipyard.Template(run, &old.Spec.Template)
+	want.Pins, want.ValuesDigests = app.Spec.Template.Pins, app.Spec.Template.ValuesDigests // Shipper writes these
+	if !stamp.SameEnvironment(want, &app.Spec.Template) {
+		return refuse(claimPath, text, "the template has other changes than what run "+name+" delivers")
+	}
+	return nil
 }

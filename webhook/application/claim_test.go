@@ -4,6 +4,7 @@ package application_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +19,7 @@ import (
 
 const (
 	runner = "system:serviceaccount:shop:shipper-runner"
-	claim  = `{"namespace":"shop","run":"web-1","uid":"r"}`
+	claim  = `{"namespace":"shop","run":"web-1","uid":"r","eventID":"e","requesters":["ann","bob"]}`
 )
 
 // deploying is a run of namespace shop that deploys nginx 0.0.2 to default/super-server now.
@@ -29,10 +30,15 @@ func deploying(edits ...func(*shipper.SequenceRun)) *shipper.SequenceRun {
 			Shipyard: "shop", Stage: "production", Sequence: "delivery", Service: "super-server",
 			Version: shipper.RunVersion{Name: "nginx", Version: "0.0.2", Digest: "d"},
 			Snapshot: &shipper.ShipyardSnapshot{ServiceAccountName: "shipper-runner", Stages: []shipper.Stage{
-				{Name: "production", Namespace: "default"},
+				{Name: "production", Namespace: "default", Sequences: []shipper.Sequence{
+					{Name: "delivery", Tasks: []shipper.Task{{Name: "deployment"}}},
+				}},
 			}},
+			RequestedBy: shipper.ApprovalUser{Username: "ann"}, EarlierRequesters: []string{"bob"},
 		},
-		Status: shipper.SequenceRunStatus{Tasks: []shipper.TaskStatus{{Name: "deployment", Ordinal: 1, State: shipper.TaskTriggered}}},
+		Status: shipper.SequenceRunStatus{Tasks: []shipper.TaskStatus{
+			{Name: "deployment", Ordinal: 1, EventID: "e", State: shipper.TaskTriggered},
+		}},
 	}
 	for _, edit := range edits {
 		edit(run)
@@ -42,6 +48,28 @@ func deploying(edits ...func(*shipper.SequenceRun)) *shipper.SequenceRun {
 
 func claiming(text string) func(*shipper.Application) {
 	return ask.Annotated(shipper.AppRunAnnotation, text)
+}
+
+// releasing gives a run a task release, which comes later.
+func releasing(run *shipper.SequenceRun) {
+	tasks := &run.Spec.Snapshot.Stages[0].Sequences[0].Tasks
+	*tasks = append(*tasks, shipper.Task{Name: "release"})
+}
+
+// changing gives a run a value.
+func changing(run *shipper.SequenceRun) {
+	run.Spec.Data = shipper.FreeForm{"configurationChange": map[string]any{"values": map[string]any{"replicas": int64(3)}}}
+}
+
+func replicas(n int64) func(*shipper.Application) {
+	return func(app *shipper.Application) {
+		values := shipper.ChartValues{}
+		if app.Spec.Template.Values != nil {
+			values = app.Spec.Template.Values.DeepCopy()
+		}
+		values["replicas"] = n
+		app.Spec.Template.Values = &values
+	}
 }
 
 func unclaimed(app *shipper.Application) { delete(app.Annotations, shipper.AppRunAnnotation) }
@@ -66,7 +94,9 @@ func TestRunsClaimWhatTheyWrite(t *testing.T) {
 		invalid = `Application.shipper.booking.com "super-server" is invalid: `
 		at      = invalid + "metadata.annotations[shipper.booking.com/app.run]: "
 		forged  = at + "Forbidden: is written by Shipper; leave it out"
-		refuses = at + `Invalid value: "{\"namespace\":\"shop\",\"run\":\"web-1\",\"uid\":\"r\"}": `
+		refuses = at + `Invalid value: "{\"namespace\":\"shop\",\"run\":\"web-1\",\"uid\":\"r\",\"eventID\":\"e\",` +
+			`\"requesters\":[\"ann\",\"bob\"]}": `
+		held = `{"namespace":"shop","run":"web-1","uid":"r","eventID":"e","hold":true,"requesters":["ann","bob"]}`
 	)
 	old, next := ask.Application(ask.Pinned("0.0.1")), ask.Version("0.0.2")
 	claimed := ask.Application(ask.Pinned("0.0.1"), claiming(claim))
@@ -79,9 +109,28 @@ func TestRunsClaimWhatTheyWrite(t *testing.T) {
 		message  string
 	}{
 		"by the runner": {user: runner, now: ask.Application(ask.Pinned("0.0.1"), next, claiming(claim)), want: claim},
-		"by the runner, with a hold": {
-			user: runner, now: ask.Application(ask.Pinned("0.0.1"), next, claiming(`{"namespace":"shop","run":"web-1","uid":"r","hold":true}`)),
-			want: `{"namespace":"shop","run":"web-1","uid":"r","hold":true}`,
+		"by the runner of a run that releases later": {
+			user: runner, run: deploying(releasing), now: ask.Application(ask.Pinned("0.0.1"), next, claiming(held)), want: held,
+		},
+		"without the hold of a run that releases later": {
+			user: runner, run: deploying(releasing), now: ask.Application(ask.Pinned("0.0.1"), next, claiming(claim)),
+			message: refuses + "the claim of run shop/web-1 is " + held,
+		},
+		"without who asked for the run": {
+			user: runner, run: deploying(func(run *shipper.SequenceRun) { run.Spec.EarlierRequesters = append(run.Spec.EarlierRequesters, "cay") }),
+			now:     ask.Application(ask.Pinned("0.0.1"), next, claiming(claim)),
+			message: refuses + "the claim of run shop/web-1 is " + strings.Replace(claim, `"bob"`, `"bob","cay"`, 1),
+		},
+		"with the values of the run": {
+			user: runner, run: deploying(changing), now: ask.Application(ask.Pinned("0.0.1"), next, claiming(claim), replicas(3)), want: claim,
+		},
+		"with other values than the run has": {
+			user: runner, run: deploying(changing), now: ask.Application(ask.Pinned("0.0.1"), next, claiming(claim), replicas(4)),
+			message: refuses + "the template has other changes than what run shop/web-1 delivers",
+		},
+		"with values that the run has not": {
+			user: runner, now: ask.Application(ask.Pinned("0.0.1"), next, claiming(claim), replicas(3)),
+			message: refuses + "the template has other changes than what run shop/web-1 delivers",
 		},
 		"by the runner, again": {
 			user: runner, old: claimed, now: ask.Application(ask.Pinned("0.0.1"), next, claiming(claim)), want: claim,

@@ -19,7 +19,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"shipper.dev/shipper/apis/rules/shipyard"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/authz"
@@ -148,39 +147,18 @@ func (w *Webhook) release(ctx context.Context, namespace string, is *shipper.App
 	return rel, nil
 }
 
-// requesters are the users who asked for a Release: the one whose write made it, and those who asked for the run that wrote it.
-func (w *Webhook) requesters(ctx context.Context, rel *shipper.Release) ([]string, error) {
-	out := []string{rel.Annotations[shipper.ReleaseRequestedByAnnotation]}
-	claim := stamp.ClaimOf(rel.Annotations[shipper.ReleaseRunAnnotation])
-	if claim.Run == "" {
-		return out, nil
-	}
-	run, err := w.State.SequenceRunNow(ctx, types.NamespacedName{Namespace: claim.Namespace, Name: claim.Run})
-	if err != nil {
-		return nil, fmt.Errorf("reading run %s/%s of Release %s: %w", claim.Namespace, claim.Run, rel.Name, err)
-	}
-	if run != nil && string(run.UID) == claim.UID {
-		out = append(out, shipyard.Requesters(&run.Spec)...)
-	}
-	return out, nil
-}
-
 // judge refuses an Approval by a user who may not give it, or of a step that waits for none.
 func (w *Webhook) judge(ctx context.Context, req *admission.Request, is *shipper.Approval, rel *shipper.Release) error {
 	user := req.UserInfo.Username
 	allowed, err := w.Authz.Allowed(ctx, req.UserInfo, authz.Approve, "releases",
 		types.NamespacedName{Namespace: req.Namespace, Name: rel.Name})
-	var asked []string
-	if err == nil {
-		asked, err = w.requesters(ctx, rel)
-	}
 	switch {
 	case err != nil:
 		return response.Later(err.Error(), authz.RetryAfter)
 	case !allowed:
 		return response.Forbid(resource, is.Name, fmt.Sprintf(
 			"user %q may not approve steps of Release %s: the verb approve on releases.%s is needed", user, rel.Name, shipper.GroupName))
-	case is.Spec.Decision != shipper.DecisionReject && slices.Contains(asked, user):
+	case is.Spec.Decision != shipper.DecisionReject && slices.Contains(stamp.Requesters(rel), user):
 		return response.Forbid(resource, is.Name, fmt.Sprintf("user %q has asked for Release %s: another user has to approve it", user, rel.Name))
 	}
 	why, step := "", ptr.Deref(is.Spec.Step, 0) // the schema asks for one

@@ -36,3 +36,9 @@ func HeldByRun(rel *shipper.Release) bool {
 func HoldOf(c shipper.RunClaim) string {
 	return "until the task release of run " + c.Namespace + "/" + c.Run
 }
+
+// Requesters are the users who asked for a Release: the one whose write made it, and those who asked for the run that it was made for. They
+// do not approve its steps.
+func Requesters(rel *shipper.Release) []string {
+	return append(ClaimOf(rel.Annotations[shipper.ReleaseRunAnnotation]).Requesters, rel.Annotations[shipper.ReleaseRequestedByAnnotation])
+}

@@ -109,13 +109,13 @@ func AsksForApprovals(s *shipper.RolloutStrategy) bool {
 // maxApprovers bounds the users in a status. No step asks for more.
 const maxApprovers = 10
 
-// ApprovalsOf are the approvals of a Release's requested step, and the rejection if there is one. The user who asked for the Release does
+// ApprovalsOf are the approvals of a Release's requested step, and the rejection if there is one. The users who asked for the Release do
 // not count, nor does what was said of an earlier Release with its name.
 func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []shipper.Approval) (
 	out shipper.ReleaseApprovals, no *shipper.Approval,
 ) {
 	out.Required = step.RequiredApprovals()
-	move, requester := stamp.Moved(rel).Count, rel.Annotations[shipper.ReleaseRequestedByAnnotation]
+	move, requesters := stamp.Moved(rel).Count, stamp.Requesters(rel)
 	for i := range all {
 		a := &all[i].Spec
 		if a.Release != rel.Name || a.Step == nil || *a.Step != rel.Spec.TargetStep || a.Move != move || a.By.Username == "" ||
@@ -127,7 +127,7 @@ func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []
 			if no == nil || firstOf(&all[i], no) { // one answer for any order, or status is written for ever
 				no, out.RejectedBy = &all[i], a.By.Username
 			}
-		case a.By.Username != requester && !slices.Contains(out.Users, a.By.Username):
+		case !slices.Contains(requesters, a.By.Username) && !slices.Contains(out.Users, a.By.Username):
 			out.Users = append(out.Users, a.By.Username)
 		}
 	}

@@ -17,7 +17,9 @@ import (
 
 func TestApprovalsCountForThePositionOfTheRelease(t *testing.T) {
 	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{
-		Name: "web-1-0", UID: "now", Annotations: map[string]string{shipper.ReleaseRequestedByAnnotation: "requester"},
+		Name: "web-1-0", UID: "now", Annotations: map[string]string{
+			shipper.ReleaseRequestedByAnnotation: "requester", shipper.ReleaseRunAnnotation: `{"run":"web-1","requesters":["starter"]}`,
+		},
 	}}
 	rel.Spec.TargetStep = 1
 	step := &shipper.RolloutStrategyStep{Gate: &shipper.StepGate{Approvals: 2}}
@@ -44,6 +46,9 @@ func TestApprovalsCountForThePositionOfTheRelease(t *testing.T) {
 		},
 		"of the user who asked for the Release": {
 			[]shipper.Approval{by("requester"), by("ann")}, shipper.ReleaseApprovals{Required: 2, Users: []string{"ann"}},
+		},
+		"of a user who asked for the run that made it": {
+			[]shipper.Approval{by("starter"), by("ann")}, shipper.ReleaseApprovals{Required: 2, Users: []string{"ann"}},
 		},
 		"of nobody": {
 			[]shipper.Approval{by("")}, shipper.ReleaseApprovals{Required: 2},

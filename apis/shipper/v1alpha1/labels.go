@@ -285,4 +285,6 @@ type RunClaim struct {
 	EventID string `json:"eventID,omitempty"`
 	// Hold says that the Release is made with spec.hold: a task release of the run takes it away.
 	Hold bool `json:"hold,omitempty"`
+	// Requesters are the users who asked for the run, and for those that it repeats. They do not approve the steps of the Release.
+	Requesters []string `json:"requesters,omitempty"`
 }

@@ -31,8 +31,8 @@ func deploy(o *observed) action {
 	if o.task.Release != "" {
 		return fails("Release %s was deleted", o.task.Release)
 	}
-	wanted, newest := o.wanted(), o.newest()
-	claimed := stamp.ClaimOf(o.app.Annotations[shipper.AppRunAnnotation]) == o.claim()
+	wanted, newest := shipyard.Template(o.run, &o.app.Spec.Template), o.newest()
+	claimed := o.app.Annotations[shipper.AppRunAnnotation] == stamp.Claim(shipyard.Claim(o.run))
 	switch {
 	case newest != nil && stamp.SameEnvironment(wanted, &o.app.Spec.Template) && stamp.SameEnvironment(wanted, &newest.Spec.Environment):
 		return o.delivering(newest) // it is so already
@@ -111,7 +111,7 @@ func (o *observed) delivering(rel *shipper.Release) action {
 
 // absentTo is where the task ends if its properties do not say.
 func (o *observed) absentTo() string {
-	if o.releaseFollows() {
+	if shipyard.Claim(o.run).Hold {
 		return "first"
 	}
 	return "last"
@@ -145,92 +145,35 @@ func (o *observed) completeBefore(rel *shipper.Release) *shipper.Release {
 	return nil
 }
 
-// wanted is the template with the version, the values and the strategy of the run.
-func (o *observed) wanted() *shipper.ReleaseEnvironment {
-	out := o.app.Spec.Template.DeepCopy()
-	if v := o.run.Spec.Version.Version; v != "" {
-		out.Chart.Version = v
-	}
-	if values := shipyard.ValuesOf(o.run); values != nil {
-		var is map[string]any
-		if out.Values != nil {
-			is = *out.Values
-		}
-		all := shipper.ChartValues(over(is, values))
-		out.Values = &all
-	}
-	if steps := o.steps(); steps != nil {
-		if out.Strategy == nil {
-			out.Strategy = &shipper.RolloutStrategy{}
-		}
-		out.Strategy.Steps = steps
-	}
-	return out
-}
-
-// over is b over a; maps are merged, all else is replaced. It changes neither.
-func over(a, b map[string]any) map[string]any {
-	out := shipper.FreeForm(a).DeepCopy()
-	if out == nil {
-		out = shipper.FreeForm{}
-	}
-	for key, value := range shipper.FreeForm(b).DeepCopy() {
-		below, isMap := out[key].(map[string]any)
-		above, both := value.(map[string]any)
-		if isMap && both {
-			value = over(below, above)
-		}
-		out[key] = value
-	}
-	return out
-}
-
-// steps are those of Keptn's property deploymentstrategy; nil for those of the Application.
-func (o *observed) steps() []shipper.RolloutStrategyStep {
-	const all = 100
-	step := func(name string, contender, incumbent, traffic int32) shipper.RolloutStrategyStep {
-		return shipper.RolloutStrategyStep{
-			Name:     name,
-			Capacity: shipper.RolloutStrategyStepValue{Contender: contender, Incumbent: incumbent},
-			Traffic:  shipper.RolloutStrategyStepValue{Contender: traffic, Incumbent: all - traffic},
-		}
-	}
-	switch o.property("deploymentstrategy", "user_managed") {
-	case "direct":
-		return []shipper.RolloutStrategyStep{step("full on", all, 0, all)}
-	case "blue_green", "blue_green_service":
-		return []shipper.RolloutStrategyStep{step("green", all, all, 0), step("full on", all, 0, all)}
-	}
-	return nil
-}
-
 // applied is the part of the Application that the run's field manager sets: what it set before, and what this run sets.
 func (o *observed) applied(wanted *shipper.ReleaseEnvironment) map[string]any {
 	template := map[string]any{}
 	if o.run.Spec.Version.Version != "" {
 		template["chart"] = map[string]any{"version": wanted.Chart.Version}
 	}
-	if values := over(o.managedValues(), shipyard.ValuesOf(o.run)); len(values) > 0 {
-		template["values"] = values
+	managed := o.managed()
+	var earlier map[string]any
+	if fields, is := managed["f:values"].(map[string]any); is && o.app.Spec.Template.Values != nil {
+		earlier = selected(*o.app.Spec.Template.Values, fields)
 	}
-	if steps := o.steps(); steps != nil {
-		template["strategy"] = map[string]any{"steps": plain(steps)}
+	if values := shipyard.Over(earlier, shipyard.ValuesOf(o.run)); len(values) > 0 {
+		template["values"] = map[string]any(values)
+	}
+	if _, earlier := managed["f:strategy"]; (earlier || shipyard.Steps(o.run) != nil) && wanted.Strategy != nil {
+		template["strategy"] = map[string]any{"steps": plain(wanted.Strategy.Steps)}
 	}
 	return map[string]any{
 		"apiVersion": shipper.GroupVersion.String(), "kind": "Application",
 		"metadata": map[string]any{
 			"namespace": o.key.Namespace, "name": o.key.Name, "resourceVersion": o.app.ResourceVersion,
-			"annotations": map[string]any{shipper.AppRunAnnotation: stamp.Claim(o.claim())},
+			"annotations": map[string]any{shipper.AppRunAnnotation: stamp.Claim(shipyard.Claim(o.run))},
 		},
 		"spec": map[string]any{"template": template},
 	}
 }
 
-// managedValues are the values that earlier runs set.
-func (o *observed) managedValues() map[string]any {
-	if o.app.Spec.Template.Values == nil {
-		return nil
-	}
+// managed are the fields of the template that earlier runs set, as managedFields has them. What they set stays.
+func (o *observed) managed() map[string]any {
 	for _, entry := range o.app.ManagedFields {
 		if entry.Manager != shipper.RunFieldManager || entry.Operation != metav1.ManagedFieldsOperationApply || entry.FieldsV1 == nil {
 			continue
@@ -239,10 +182,10 @@ func (o *observed) managedValues() map[string]any {
 		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 			return nil
 		}
-		for _, key := range []string{"f:spec", "f:template", "f:values"} {
+		for _, key := range []string{"f:spec", "f:template"} {
 			fields, _ = fields[key].(map[string]any)
 		}
-		return selected(*o.app.Spec.Template.Values, fields)
+		return fields
 	}
 	return nil
 }

@@ -82,9 +82,9 @@ func achieved(step int32) func(*shipper.Release) {
 // ofRun has the claim of the run, and its hold if a task release follows.
 func ofRun(o *observed) func(*shipper.Release) {
 	return func(rel *shipper.Release) {
-		rel.Annotations[shipper.ReleaseRunAnnotation] = stamp.Claim(o.claim())
-		if o.claim().Hold {
-			rel.Spec.Hold = stamp.HoldOf(o.claim())
+		rel.Annotations[shipper.ReleaseRunAnnotation] = stamp.Claim(shipyard.Claim(o.run))
+		if shipyard.Claim(o.run).Hold {
+			rel.Spec.Hold = stamp.HoldOf(shipyard.Claim(o.run))
 		}
 	}
 }
@@ -152,7 +152,7 @@ func TestTasks(t *testing.T) {
 		return o
 	}
 	written := func(o *observed) *observed {
-		o.app.Annotations = map[string]string{shipper.AppRunAnnotation: stamp.Claim(o.claim())}
+		o.app.Annotations = map[string]string{shipper.AppRunAnnotation: stamp.Claim(shipyard.Claim(o.run))}
 		o.app.Spec.Template = environment("2")
 		o.task.Generation = 3
 		return o
@@ -276,7 +276,7 @@ func TestTasks(t *testing.T) {
 		"release: it takes its hold away": {
 			func() *observed {
 				o := release
-				return with(o, 1, "2", ofRun(o), func(rel *shipper.Release) { rel.Spec.Hold = stamp.HoldOf(o.claim()) }, achieved(0))
+				return with(o, 1, "2", ofRun(o), func(rel *shipper.Release) { rel.Spec.Hold = stamp.HoldOf(shipyard.Claim(o.run)) }, achieved(0))
 			}(),
 			`under way: takes the hold of Release web-1 away [shop/web-1] patch Release web-1@9 {"spec":{"hold":null}}`,
 		},

@@ -82,24 +82,6 @@ func passes(message string, data shipper.FreeForm) action {
 	}}
 }
 
-// claim is what the run writes to the template, and what the Release that is made of it has.
-func (o *observed) claim() shipper.RunClaim {
-	return shipper.RunClaim{
-		Namespace: o.run.Namespace, Run: o.run.Name, UID: string(o.run.UID), EventID: o.task.EventID, Hold: o.releaseFollows(),
-	}
-}
-
-// releaseFollows reports whether a task release of the sequence comes after this one, so that this one stops at the first step.
-func (o *observed) releaseFollows() bool {
-	sequence := shipyard.SequenceOf(o.run.Spec.Snapshot, o.run.Spec.Stage, o.run.Spec.Sequence)
-	for i := shipyard.TaskIndex(sequence, shipyard.NameOf(o.task)) + 1; i < len(sequence.Tasks); i++ {
-		if sequence.Tasks[i].Name == shipyard.TaskRelease {
-			return true
-		}
-	}
-	return false
-}
-
 // newest is the newest Release that is not being deleted; nil if there is none.
 func (o *observed) newest() *shipper.Release { return stamp.NewestOf(o.staying()) }
 
