@@ -45,7 +45,7 @@ func (w *Webhook) permit(ctx context.Context, req *admission.Request, run *shipp
 				stage, yard.Name, authz.StageRemedy(verb, key, stage)))
 		}
 	}
-	return nil
+	return w.permitRunner(ctx, run)
 }
 
 // validate returns the errors of a new run.

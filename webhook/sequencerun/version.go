@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"shipper.dev/shipper/apis/rules/shipyard"
@@ -29,9 +28,6 @@ func (w *Webhook) resolve(ctx context.Context, a *response.Response, run *shippe
 	key := shipyard.ApplicationKey(run.Namespace, stage, yard.Name, run.Spec.Service)
 	asked, err := askedVersion(run)
 	if err != nil {
-		return err
-	}
-	if err := w.permitRunner(ctx, run, key); err != nil {
 		return err
 	}
 	app, err := w.State.WholeApplicationNow(ctx, key)
@@ -92,25 +88,24 @@ func constraint(app *shipper.Application) string {
 	return c.Version
 }
 
-// permitRunner refuses a run whose deployment the runner may not write. It also keeps a user from learning, by the name of a namespace in a
-// Shipyard, what Applications others have.
-func (w *Webhook) permitRunner(ctx context.Context, run *shipper.SequenceRun, key types.NamespacedName) error {
-	account := run.Spec.Snapshot.ServiceAccountName
+// permitRunner refuses a run with tasks about an Application that the runner may not write. It also keeps a user from learning, by the name
+// of a namespace in a Shipyard, what Applications others have.
+func (w *Webhook) permitRunner(ctx context.Context, run *shipper.SequenceRun) error {
+	if !shipyard.IsAboutApplication(shipyard.SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)) {
+		return nil
+	}
+	account, key := run.Spec.Snapshot.ServiceAccountName, shipyard.ApplicationOfRun(run)
 	allowed, err := w.Authz.Allowed(ctx, authz.ServiceAccount(run.Namespace, account), "patch", "applications", key)
 	switch {
 	case err != nil:
 		return response.Later(err.Error(), authz.RetryAfter)
 	case !allowed:
 		return response.Forbid(resource, run.Name, fmt.Sprintf("ServiceAccount %s/%s, with whose rights runs of shipyard %s write, may not "+
-			"patch applications/%s in %s: who owns that namespace allows it by: kubectl create rolebinding runner-%s --clusterrole=%s "+
-			"--serviceaccount=%s:%s -n %s", run.Namespace, account, run.Spec.Shipyard, key.Name, key.Namespace, run.Namespace, runnerRole,
-			run.Namespace, account, key.Namespace))
+			"patch applications/%s in %s: who owns that namespace allows it by: %s", run.Namespace, account, run.Spec.Shipyard, key.Name,
+			key.Namespace, shipper.BindRunnerCommand(run.Namespace, account, key.Namespace)))
 	}
 	return nil
 }
-
-// runnerRole is the ClusterRole with what runs write.
-const runnerRole = "shipper:runner"
 
 // unresolved admits an exact version that could not be looked up, and refuses constraints.
 func unresolved(a *response.Response, run string, want shipper.Chart, err error) error {

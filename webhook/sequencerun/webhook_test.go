@@ -141,6 +141,7 @@ var rights = []string{
 	"system:serviceaccount:shop:shipper-runner patch applications shop/web-staging",
 	"system:serviceaccount:shop:shipper-runner patch applications shop-prod/web",
 	"system:serviceaccount:shop:shipper-runner patch applications shop/api-staging",
+	"system:serviceaccount:shop:shipper-runner patch applications shop/web-checks",
 }
 
 // webhook knows the Shipyard and more objects.
@@ -267,8 +268,15 @@ func TestRunsByUsers(t *testing.T) {
 			user: "ann", run: run(in("production"), func(r *shipper.SequenceRun) { r.Spec.Service = "api" }), decision: response.Forbidden,
 			message: "ServiceAccount shop/shipper-runner, with whose rights runs of shipyard shop write, may not patch " +
 				"applications/api in shop-prod: " +
-				"who owns that namespace allows it by: kubectl create rolebinding runner-shop --clusterrole=shipper:runner " +
+				"who owns that namespace allows it by: kubectl create rolebinding shop-shipper-runner --clusterrole=shipper:runner " +
 				"--serviceaccount=shop:shipper-runner -n shop-prod",
+		},
+		"of tests alone, where the runner has no rights": {
+			user: "ann", run: run(in("checks"), func(r *shipper.SequenceRun) { r.Spec.Service, r.Spec.Sequence = "api", "smoke" }),
+			decision: response.Forbidden,
+			message: "ServiceAccount shop/shipper-runner, with whose rights runs of shipyard shop write, may not patch " +
+				"applications/api-checks in shop: who owns that namespace allows it by: kubectl create rolebinding shop-shipper-runner " +
+				"--clusterrole=shipper:runner --serviceaccount=shop:shipper-runner -n shop",
 		},
 		"of an Application without a chart": {
 			user: "ann", run: run(func(r *shipper.SequenceRun) { r.Spec.Service = "api" }), decision: response.Invalid,

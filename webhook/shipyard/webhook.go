@@ -95,8 +95,9 @@ func (w *Webhook) warnOfRunner(ctx context.Context, a *response.Response, now *s
 		return response.Later(err.Error(), authz.RetryAfter)
 	}
 	if !lent {
-		a.Warn("ServiceAccount %s is not lent to Shipper, and runs fail until it is: kubectl create rolebinding lend-to-shipper -n %s "+
-			"--clusterrole=shipper-runner-impersonator --serviceaccount=%s:%s", needs.Name, now.Namespace, namespace, name)
+		a.Warn("ServiceAccount %s is not lent to Shipper, and runs fail until it is: kubectl create rolebinding %s -n %s "+
+			"--clusterrole=%s --serviceaccount=%s:%s", needs.Name, shipper.RunnerImpersonatorRole, now.Namespace, shipper.RunnerImpersonatorRole,
+			namespace, name)
 	}
 	return nil
 }

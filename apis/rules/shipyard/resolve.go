@@ -118,6 +118,11 @@ func Deploys(run *shipper.SequenceRunSpec) bool {
 	return sequence != nil && sequenceDeploys(sequence)
 }
 
+// IsAboutApplication reports whether a sequence, which may be nil, has tasks that read or write the Application of its stage.
+func IsAboutApplication(of *shipper.Sequence) bool {
+	return of != nil && slices.ContainsFunc(of.Tasks, func(t shipper.Task) bool { return IsNative(t.Name) && t.Name != TaskApproval })
+}
+
 func sequenceDeploys(of *shipper.Sequence) bool {
 	return slices.ContainsFunc(of.Tasks, func(t shipper.Task) bool { return t.Name == TaskDeployment })
 }

@@ -23,12 +23,6 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// ClusterRoles that owners of namespaces bind.
-const (
-	runnerRole       = "shipper:runner"
-	impersonatorRole = "shipper-runner-impersonator"
-)
-
 func newLend(o *options) *cobra.Command {
 	var apply bool
 	account := client.ObjectKey{}
@@ -114,23 +108,18 @@ func loanOf(shipyards []shipper.Shipyard, account client.ObjectKey) []client.Obj
 		out = append(out, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: runner.Namespace, Name: runner.Name}})
 		if !lent[runner.Namespace] { // the binding is for all accounts of the namespace
 			lent[runner.Namespace] = true
-			out = append(out, binding(runner.Namespace, impersonatorRole, impersonatorRole, account))
+			out = append(out, binding(runner.Namespace, shipper.RunnerImpersonatorRole, shipper.RunnerImpersonatorRole, account))
 		}
 		for _, namespace := range slices.Sorted(maps.Keys(accounts[runner])) {
-			out = append(out, binding(namespace, bindingName(runner), runnerRole, runner))
+			out = append(out, binding(namespace, shipper.RunnerBinding(runner.Namespace, runner.Name), shipper.RunnerRole, runner))
 		}
 	}
 	return out
 }
 
-// bindingName is the name of a RoleBinding for an account, beside those for accounts of other namespaces.
-func bindingName(runner client.ObjectKey) string { return runner.Namespace + "-" + runner.Name }
-
 // writes reports whether runs of a stage need rights in the namespace of its Applications.
 func writes(stage *shipper.Stage) bool {
-	return slices.ContainsFunc(stage.Sequences, func(s shipper.Sequence) bool {
-		return slices.ContainsFunc(s.Tasks, func(t shipper.Task) bool { return rules.IsNative(t.Name) && t.Name != rules.TaskApproval })
-	})
+	return slices.ContainsFunc(stage.Sequences, func(s shipper.Sequence) bool { return rules.IsAboutApplication(&s) })
 }
 
 func binding(namespace, name, role string, account client.ObjectKey) *rbacv1.RoleBinding {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/lru"
@@ -26,18 +28,24 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// maxRunners bounds the clients that are kept for ServiceAccounts.
-const maxRunners = 256
+// maxRunners bounds the clients that are kept for ServiceAccounts, and maxPermitted the rights of these, for permittedFor.
+const (
+	maxRunners   = 256
+	maxPermitted = 4096
+	permittedFor = 30 * time.Second
+)
 
 // runners are clients that write as ServiceAccounts which namespaces lend. They read nothing.
 type runners struct {
 	config *rest.Config
 	scheme *runtime.Scheme
 	kept   *lru.Cache
+	// permitted has the rights of runners, as user, verb and Application.
+	permitted *cache.LRUExpireCache
 }
 
 func newRunners(config *rest.Config, scheme *runtime.Scheme) *runners {
-	return &runners{config: config, scheme: scheme, kept: lru.New(maxRunners)}
+	return &runners{config: config, scheme: scheme, kept: lru.New(maxRunners), permitted: cache.NewLRUExpireCache(maxPermitted)}
 }
 
 // of is the client of the ServiceAccount of a run. The API server gives it the groups of one.
@@ -82,7 +90,7 @@ func (t *Tasks) write(ctx context.Context, o *observed, a action) (shipyard.Outc
 		err = c.Delete(ctx, a.remove, client.Preconditions{UID: &a.remove.UID})
 		err = client.IgnoreNotFound(err)
 	case a.begin != nil:
-		err = t.begin(ctx, c, o, a.begin)
+		err = t.begin(ctx, o, a.begin)
 	}
 	return t.refused(o, a.outcome, err)
 }
@@ -154,19 +162,37 @@ func merge(ctx context.Context, c client.Client, p *patch) error {
 	return nil
 }
 
-// begin creates a CheckTarget as Shipper, for a runner that may change the Application: its chart could run the same.
-func (t *Tasks) begin(ctx context.Context, c client.Client, o *observed, target *shipper.CheckTarget) error {
+// permitted is an error unless the runner of a run may do verb to the Application. A right that it had is asked for again after permittedFor.
+func (t *Tasks) permitted(ctx context.Context, run *shipper.SequenceRun, verb string, key types.NamespacedName) error {
+	user := RunnerOf(run)
+	asked := user + " " + verb + " " + key.String()
+	if _, had := t.runners.permitted.Get(asked); had {
+		return nil
+	}
+	c, err := t.runners.of(run)
+	if err != nil {
+		return err
+	}
 	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "patch", Group: shipper.GroupName, Resource: "applications", Namespace: o.key.Namespace, Name: o.key.Name,
+			Verb: verb, Group: shipper.GroupName, Resource: "applications", Namespace: key.Namespace, Name: key.Name,
 		},
 	}}
 	if err := c.Create(ctx, review); err != nil {
-		return fmt.Errorf("asking for the rights of %s: %w", RunnerOf(o.run), err)
+		return fmt.Errorf("asking for the rights of %s: %w", user, err)
 	}
 	if !review.Status.Allowed {
-		return apierrors.NewForbidden(shipper.GroupVersion.WithResource("applications").GroupResource(), o.key.Name,
-			fmt.Errorf("%s may not patch it", RunnerOf(o.run)))
+		return apierrors.NewForbidden(shipper.GroupVersion.WithResource("applications").GroupResource(), key.Name,
+			fmt.Errorf("%s may not %s it", user, verb))
+	}
+	t.runners.permitted.Add(asked, true, permittedFor)
+	return nil
+}
+
+// begin creates a CheckTarget as Shipper, for a runner that may change the Application: its chart could run the same.
+func (t *Tasks) begin(ctx context.Context, o *observed, target *shipper.CheckTarget) error {
+	if err := t.permitted(ctx, o.run, "patch", o.key); err != nil {
+		return err
 	}
 	if err := t.client.Create(ctx, target); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating CheckTarget %s/%s: %w", target.Namespace, target.Name, err)
@@ -186,23 +212,16 @@ func (t *Tasks) refused(o *observed, out shipyard.Outcome, err error) (shipyard.
 		return failed(out, declared(err)), nil
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "impersonate"):
 		return failed(out, fmt.Sprintf("ServiceAccount %s is not lent to Shipper: %s", o.run.Spec.Snapshot.ServiceAccountName,
-			shipper.BindCommand(impersonatorRole, o.run.Namespace))), nil
+			shipper.BindCommand(shipper.RunnerImpersonatorRole, o.run.Namespace))), nil
 	case apierrors.IsForbidden(err):
 		account := o.run.Spec.Snapshot.ServiceAccountName
-		return failed(out, fmt.Sprintf(
-			"%s; if a right is missing: kubectl create rolebinding %s-%s --clusterrole=%s --serviceaccount=%s:%s -n %s", reason(err),
-			o.run.Namespace, account, runnerRole, o.run.Namespace, account, o.key.Namespace)), nil
+		return failed(out, fmt.Sprintf("%s; if a right is missing: %s", reason(err),
+			shipper.BindRunnerCommand(o.run.Namespace, account, o.key.Namespace))), nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):
 		return failed(out, "refused: "+reason(err)), nil
 	}
 	return out, err
 }
-
-// The roles of runners.
-const (
-	runnerRole       = "shipper:runner"
-	impersonatorRole = "shipper-runner-impersonator"
-)
 
 func failed(out shipyard.Outcome, message string) shipyard.Outcome {
 	out.Result, out.Completion, out.Message = shipper.ResultFail, shipper.CompletionErrored, message

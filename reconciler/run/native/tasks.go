@@ -68,6 +68,11 @@ func (t *Tasks) Do(ctx context.Context, run, before *shipper.SequenceRun, task *
 	if !known {
 		return fails("Shipper does not do task %q, and nobody else is asked to: name one of %v", task.Name, shipyard.Native).outcome, nil
 	}
+	// What a run says of an Application is read by users of its namespace: it says no more than its runner may read.
+	about := &observed{run: run, key: shipyard.ApplicationOfRun(run)}
+	if err := t.permitted(ctx, run, "get", about.key); err != nil {
+		return t.refused(about, shipyard.Outcome{}, err)
+	}
 	o, err := t.observe(ctx, run, before, task)
 	if err != nil {
 		return shipyard.Outcome{}, err
