@@ -51,7 +51,8 @@ func (w *Webhook) permit(ctx context.Context, req *admission.Request, run *shipp
 // validate returns the errors of a new run.
 func validate(run *shipper.SequenceRun, of *shipper.ShipyardSpec) field.ErrorList {
 	errs := shipyard.ValidateRun(&run.Spec, of, specPath)
-	if raw, err := json.Marshal(run.Spec.Data); err != nil || len(raw) > shipyard.MaxData {
+	raw, err := json.Marshal(run.Spec.Data)
+	if err != nil || run.Spec.TriggeredBy == nil && len(raw) > shipyard.MaxData { // data of runs before it was bounded when it was written
 		errs = append(errs, field.Forbidden(specPath.Child("data"),
 			fmt.Sprintf("%d KiB of %d: put it into a store and pass its URL", (len(raw)+1023)>>10, shipyard.MaxData>>10)))
 	}
@@ -59,6 +60,9 @@ func validate(run *shipper.SequenceRun, of *shipper.ShipyardSpec) field.ErrorLis
 		for _, problem := range validation.IsValidLabelValue(run.Spec.Service) {
 			errs = append(errs, field.Invalid(specPath.Child("service"), run.Spec.Service, "is a label of the run: "+problem))
 		}
+	}
+	if run.Spec.TriggeredBy == nil && shipyard.IsNameOfFollowUp(run.Name) {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), run.Name, "is one of a run that follows from another: leave out dots"))
 	}
 	if len(run.Name) > shipyard.MaxRunName {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), run.Name,
@@ -169,7 +173,6 @@ func inherited(run, before *shipper.SequenceRun) field.ErrorList {
 	}{
 		{"shipyard", run.Spec.Shipyard, before.Spec.Shipyard},
 		{"service", run.Spec.Service, before.Spec.Service},
-		{"labels", run.Spec.Labels, before.Spec.Labels},
 		{"requestedBy", run.Spec.RequestedBy, before.Spec.RequestedBy},
 		{"earlierRequesters", run.Spec.EarlierRequesters, before.Spec.EarlierRequesters},
 		{"context", run.Spec.Context, before.Spec.Context},

@@ -140,7 +140,6 @@ func others(run, before *shipper.SequenceRun) field.ErrorList {
 		{"sequence", run.Spec.Sequence != "", run.Spec.Sequence, before.Spec.Sequence},
 		{"service", run.Spec.Service != "", run.Spec.Service, before.Spec.Service},
 		{"data", len(run.Spec.Data) > 0, run.Spec.Data, before.Spec.Data},
-		{"labels", len(run.Spec.Labels) > 0, run.Spec.Labels, before.Spec.Labels},
 	} {
 		if one.sent && !same(one.now, one.there) {
 			errs = append(errs, field.Forbidden(specPath.Child(one.name), "is copied from run "+before.Name+": leave it out"))
@@ -153,7 +152,7 @@ func others(run, before *shipper.SequenceRun) field.ErrorList {
 func repeat(run, before *shipper.SequenceRun, user string) {
 	from := before.DeepCopy().Spec
 	run.Spec.Stage, run.Spec.Sequence, run.Spec.Service = from.Stage, from.Sequence, from.Service
-	run.Spec.Data, run.Spec.Labels, run.Spec.Context = from.Data, from.Labels, from.Context
+	run.Spec.Data, run.Spec.Context = from.Data, from.Context
 	run.Spec.Snapshot, run.Spec.Version = from.Snapshot, from.Version
 	run.Spec.EarlierRequesters = requesters(before, user)
 }

@@ -292,6 +292,11 @@ func TestRunsByUsers(t *testing.T) {
 			user: "ann", run: run(asking(int64(1))), decision: response.Invalid,
 			message: invalid + `spec.data[deployment].version: Invalid value: 1: must be a text such as "1.4.2" or "~1.4"`,
 		},
+		"with the name of a run that follows": {
+			user: "ann", run: run(named("web-production-delivery.1")), decision: response.Invalid,
+			message: strings.Replace(invalid, "web-1", "web-production-delivery.1", 1) + `metadata.name: Invalid value: ` +
+				`"web-production-delivery.1": is one of a run that follows from another: leave out dots`,
+		},
 		"with too much data": {
 			user: "ann", run: run(large), decision: response.Invalid,
 			message: invalid + "spec.data: Forbidden: 261 KiB of 256: put it into a store and pass its URL",
@@ -388,7 +393,7 @@ func TestRunsOverTheBoundsAreRefused(t *testing.T) {
 		known = append(known, stored(named("r"+string(rune(0x4e00+len(known))))))
 	}
 	_, err := admit(t, webhook(t, known...), ask.Create("ann", run()), &response.Response{})
-	ask.CheckRefusal(t, err, response.Forbidden, "200 runs of shipyard shop are not finished: wait, or abort some")
+	ask.CheckRefusal(t, err, response.Forbidden, "200 runs of stage staging of shipyard shop are not finished: wait, or abort some")
 }
 
 func TestRunsThatWaitAreWarnedOf(t *testing.T) {

@@ -89,7 +89,7 @@ func shipyardOf(o any) ([]string, error) {
 // stripRun removes what no other run is judged by: data, and all of the snapshot but the names of the run's own tasks. A run with both
 // may have half a megabyte; what stays has about one KiB.
 func stripRun(run *shipper.SequenceRun) {
-	run.Spec.Data, run.Spec.Labels = nil, nil
+	run.Spec.Data = nil
 	if run.Spec.Snapshot != nil {
 		run.Spec.Snapshot = ownTasks(run)
 	}

@@ -76,7 +76,7 @@ func TestRunsAreReadLive(t *testing.T) {
 func TestRunsAreKeptSmall(t *testing.T) {
 	large := strings.Repeat("x", 100<<10)
 	run := runOf("shop", "web-1")
-	run.Spec.Data, run.Spec.Labels = shipper.FreeForm{"a": large}, map[string]string{"k": large}
+	run.Spec.Data = shipper.FreeForm{"a": large}
 	task := shipper.Task{Name: "deployment", Properties: shipper.FreeForm{"b": large}}
 	run.Spec.Snapshot = &shipper.ShipyardSnapshot{UID: "y", ServiceAccountName: "runner", Stages: []shipper.Stage{
 		{Name: "dev", Sequences: []shipper.Sequence{{Name: "delivery", Tasks: []shipper.Task{task}}}},

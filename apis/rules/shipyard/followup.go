@@ -31,7 +31,7 @@ func FollowUp(run *shipper.SequenceRun, t *shipper.TriggeredRun) *shipper.Sequen
 		ObjectMeta: metav1.ObjectMeta{Namespace: run.Namespace, Name: t.Name},
 		Spec: shipper.SequenceRunSpec{
 			Shipyard: spec.Shipyard, Stage: t.Stage, Sequence: t.Sequence, Service: spec.Service,
-			Data: data, Labels: spec.Labels, RequestedBy: spec.RequestedBy, EarlierRequesters: spec.EarlierRequesters,
+			Data: data, RequestedBy: spec.RequestedBy, EarlierRequesters: spec.EarlierRequesters,
 			TriggeredBy: &shipper.RunTrigger{Event: t.Event, Run: run.Name, Time: at},
 			Context:     spec.Context, Version: spec.Version, Snapshot: spec.Snapshot,
 		},

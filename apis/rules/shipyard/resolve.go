@@ -19,7 +19,7 @@ import (
 const (
 	// MaxOfSequence bounds the runs of one sequence of one stage in one context: circles of triggers end there.
 	MaxOfSequence = 20
-	// MaxUnfinished bounds the unfinished runs of a Shipyard.
+	// MaxUnfinished bounds the unfinished runs of a stage of a Shipyard: who may start runs in one stage stops none in another.
 	MaxUnfinished = 200
 )
 
@@ -190,7 +190,7 @@ func identity(v shipper.RunVersion) string { return v.Version + "@" + v.Name + "
 func TooMany(run *shipper.SequenceRunSpec, known []*shipper.SequenceRun) string {
 	same, unfinished := 0, 0
 	for _, other := range known {
-		if !isFinished(other) {
+		if !isFinished(other) && other.Spec.Stage == run.Stage {
 			unfinished++
 		}
 		if run.Context != "" && other.Spec.Context == run.Context && other.Spec.Stage == run.Stage && other.Spec.Sequence == run.Sequence {
@@ -201,7 +201,7 @@ func TooMany(run *shipper.SequenceRunSpec, known []*shipper.SequenceRun) string 
 	case same >= MaxOfSequence:
 		return fmt.Sprintf("%d runs of sequence %s in stage %s follow from one another: the triggers are a circle", same, run.Sequence, run.Stage)
 	case unfinished >= MaxUnfinished && run.TriggeredBy == nil: // what follows is part of what was admitted
-		return fmt.Sprintf("%d runs of shipyard %s are not finished: wait, or abort some", unfinished, run.Shipyard)
+		return fmt.Sprintf("%d runs of stage %s of shipyard %s are not finished: wait, or abort some", unfinished, run.Stage, run.Shipyard)
 	}
 	return ""
 }

@@ -133,7 +133,7 @@ func TestRunsAreBounded(t *testing.T) {
 	for want, known := range map[string][]*shipper.SequenceRun{
 		"": many(MaxOfSequence-1, done),
 		"20 runs of sequence d in stage a follow from one another: the triggers are a circle": many(MaxOfSequence, done),
-		"200 runs of shipyard shop are not finished: wait, or abort " +
+		"200 runs of stage a of shipyard shop are not finished: wait, or abort " +
 			"some": many(MaxUnfinished, func(r *shipper.SequenceRun) { r.Spec.Context = "2" }),
 	} {
 		if got := TooMany(&one.Spec, known); got != want {

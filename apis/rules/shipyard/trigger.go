@@ -44,13 +44,16 @@ func FollowUps(run *shipper.SequenceRun) []shipper.TriggeredRun {
 // MaxRunName bounds the names of runs: they are labels of their Approvals.
 const MaxRunName = 63
 
+// IsNameOfFollowUp reports whether only a run that follows may have a name: it has a dot. A user could take it in advance otherwise.
+func IsNameOfFollowUp(name string) bool { return strings.Contains(name, ".") }
+
 // followUpName is the same each time it is asked for, so that a run that follows is created once. It is of the UID of the run, or of the
 // context, which all runs of a delivery share.
 func followUpName(run *shipper.SequenceRun, of, stage, sequence string) string {
-	const hashed = 5
+	const hashed = 8
 	sum := sha256.Sum256([]byte(of + "/" + stage + "/" + sequence))
 	name := run.Spec.Service + "-" + stage + "-" + strings.ToLower(strings.ReplaceAll(sequence, "_", "-"))
-	return strings.Trim(name[:min(len(name), MaxRunName-1-hashed)], "-") + "-" + hex.EncodeToString(sum[:])[:hashed]
+	return strings.Trim(name[:min(len(name), MaxRunName-1-hashed)], "-") + "." + hex.EncodeToString(sum[:])[:hashed]
 }
 
 // ended is how a run or a task of it ended.

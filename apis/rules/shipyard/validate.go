@@ -273,6 +273,8 @@ func Warnings(spec *shipper.ShipyardSpec) []string {
 				name, what, named := strings.Cut(of, ".")
 				switch {
 				case !isEnd || !named:
+					out = append(out, fmt.Sprintf("%s.triggeredOn[%d]: event %s is not the end of a sequence, and Shipper receives no other events "+
+						"yet: nothing triggers this", at, k, t.Event))
 				case !slices.Contains(names, name):
 					out = append(out, fmt.Sprintf("%s.triggeredOn[%d]: stage %q is not in this shipyard (%s), and nothing in it triggers this", at, k,
 						name, strings.Join(names, ", ")))

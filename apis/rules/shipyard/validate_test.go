@@ -109,6 +109,8 @@ stages:
 		`stages[1].sequences[0].triggeredOn[0]: stage "hardening" is not in this shipyard (dev, production, emergency, later), and ` +
 			`nothing in it triggers this`,
 		`stages[1].sequences[0].triggeredOn[1]: stage dev has no sequence and no task "delivry": nothing triggers this`,
+		`stages[1].sequences[0].triggeredOn[5]: event problem.open is not the end of a sequence, and Shipper receives no other events ` +
+			`yet: nothing triggers this`,
 		`stages[2]: no event starts a run in stage emergency: it is started by hand`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -24,7 +24,7 @@ type SequenceRun struct {
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	// spec says what is run. Only hold and abort can be changed.
-	// +kubebuilder:validation:XValidation:rule="has(self.stage) == has(oldSelf.stage) && has(self.sequence) == has(oldSelf.sequence) && has(self.service) == has(oldSelf.service) && has(self.data) == has(oldSelf.data) && has(self.labels) == has(oldSelf.labels) && has(self.retryOf) == has(oldSelf.retryOf) && has(self.skipRequires) == has(oldSelf.skipRequires) && has(self.requestedBy) == has(oldSelf.requestedBy) && has(self.earlierRequesters) == has(oldSelf.earlierRequesters) && has(self.triggeredBy) == has(oldSelf.triggeredBy) && has(self.context) == has(oldSelf.context) && has(self.version) == has(oldSelf.version) && has(self.snapshot) == has(oldSelf.snapshot)",message="only hold and abort can be changed"
+	// +kubebuilder:validation:XValidation:rule="has(self.stage) == has(oldSelf.stage) && has(self.sequence) == has(oldSelf.sequence) && has(self.service) == has(oldSelf.service) && has(self.data) == has(oldSelf.data) && has(self.retryOf) == has(oldSelf.retryOf) && has(self.skipRequires) == has(oldSelf.skipRequires) && has(self.requestedBy) == has(oldSelf.requestedBy) && has(self.earlierRequesters) == has(oldSelf.earlierRequesters) && has(self.triggeredBy) == has(oldSelf.triggeredBy) && has(self.context) == has(oldSelf.context) && has(self.version) == has(oldSelf.version) && has(self.snapshot) == has(oldSelf.snapshot)",message="only hold and abort can be changed"
 	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.abort) || has(self.abort) && self.abort == oldSelf.abort",message="a run that was aborted stays aborted: create another with retryOf",fieldPath=".abort"
 	Spec SequenceRunSpec `json:"spec"`
 
@@ -65,12 +65,6 @@ type SequenceRunSpec struct {
 	// +mapType=atomic
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
 	Data FreeForm `json:"data,omitempty"`
-
-	// labels of the run in its events, as in Keptn.
-	// +optional
-	// +kubebuilder:validation:MaxProperties=50
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
-	Labels map[string]string `json:"labels,omitempty"`
 
 	// hold is the reason why no further task begins. The current one ends. Absent: not held.
 	// +optional
@@ -132,7 +126,7 @@ type SequenceRunSpec struct {
 }
 
 // RetryOf names a run that is repeated: it has finished, and not passed unless from is given. The new run has its stage, sequence, service,
-// data, labels, context, version and snapshot.
+// data, context, version and snapshot.
 type RetryOf struct {
 	// run is its name.
 	// +kubebuilder:validation:MinLength=1

@@ -46,12 +46,6 @@ type ShipyardSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
-	// hold is the reason why no trigger starts a run; runs that finish still start those that follow. Absent: not held.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=256
-	Hold string `json:"hold,omitempty"`
-
 	// history says which finished runs are kept.
 	// +optional
 	History RunHistory `json:"history,omitzero"`

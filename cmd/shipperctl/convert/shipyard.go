@@ -112,7 +112,7 @@ func shipyardOf(d document, with settings) (convertedShipyard, error) {
 // unknownStage is a warning about an event that the notes of a file of 0.2 have already.
 var unknownStage = regexp.MustCompile(`^\S+: stage ".*" is not in this shipyard `)
 
-// reviewShipyard reports what the webhook would refuse or warn of, and events that nothing sends.
+// reviewShipyard reports what the webhook would refuse or warn of.
 func reviewShipyard(r *report, spec *shipper.ShipyardSpec) {
 	for _, err := range rules.Validate(spec, field.NewPath("spec")) {
 		r.add(err.Field, "is refused: %s", err.ErrorBody())
@@ -123,16 +123,6 @@ func reviewShipyard(r *report, spec *shipper.ShipyardSpec) {
 		}
 		place, what, _ := strings.Cut(warning, ": ")
 		r.add("spec."+place, "%s", what)
-	}
-	for i := range spec.Stages {
-		for j := range spec.Stages[i].Sequences {
-			for k, on := range spec.Stages[i].Sequences[j].TriggeredOn {
-				if !strings.HasSuffix(on.Event, ".finished") || strings.Count(on.Event, ".") != 2 { // not STAGE.NAME.finished
-					r.add(fmt.Sprintf("spec.stages[%d].sequences[%d].triggeredOn[%d]", i, j, k),
-						"event %s is not the end of a sequence, and Shipper receives no other events yet: nothing triggers this", on.Event)
-				}
-			}
-		}
 	}
 }
 

@@ -27,7 +27,6 @@ type starting struct {
 	stage, sequence, service, version string
 	values                            []string
 	file                              string
-	labels                            map[string]string
 	retryOf, from                     string
 	skipRequires                      string
 	name                              string
@@ -88,7 +87,6 @@ func newRun(o *options) *cobra.Command {
 	flags.StringArrayVar(&s.values, "values", nil, "a value of the chart, as image.tag=v7, in data.configurationChange.values; give it again "+
 		"for more. Whole numbers, true, false and null are what they say, all else is text")
 	flags.StringVarP(&s.file, "data", "f", "", "file with the data of the run, YAML or JSON; - is standard input. --version and --values win")
-	flags.StringToStringVar(&s.labels, "label", nil, "a label of the run, as key=value, in spec.labels; give it again for more")
 	flags.StringVar(&s.retryOf, "retry-of", "", "finished run to repeat")
 	flags.StringVar(&s.from, "from", "", "task to begin with, with --retry-of; test#2 is the second test (default the first)")
 	flags.StringVar(&s.skipRequires, "skip-requires", "", "why the version need not have passed what the stage requires; it takes the verb "+
@@ -151,7 +149,7 @@ func (s *starting) object(shipyard client.ObjectKey, data shipper.FreeForm) *shi
 	run := &shipper.SequenceRun{
 		ObjectMeta: metav1.ObjectMeta{Namespace: shipyard.Namespace, Name: s.name},
 		Spec: shipper.SequenceRunSpec{
-			Shipyard: shipyard.Name, Stage: s.stage, Sequence: s.sequence, Service: s.service, Data: data, Labels: s.labels,
+			Shipyard: shipyard.Name, Stage: s.stage, Sequence: s.sequence, Service: s.service, Data: data,
 		},
 	}
 	if s.name == "" {

@@ -76,10 +76,10 @@ func TestDataOfARun(t *testing.T) {
 
 func TestObjectsThatAreCreated(t *testing.T) {
 	shop := client.ObjectKey{Namespace: "shop", Name: "shop"}
-	s := starting{stage: "production", service: "web", skipRequires: "why", labels: map[string]string{"a": "b"}}
+	s := starting{stage: "production", service: "web", skipRequires: "why"}
 	run := s.object(shop, nil)
 	want := shipper.SequenceRunSpec{
-		Shipyard: "shop", Stage: "production", Service: "web", Labels: s.labels, SkipRequires: &shipper.SkipRequires{Reason: "why"},
+		Shipyard: "shop", Stage: "production", Service: "web", SkipRequires: &shipper.SkipRequires{Reason: "why"},
 	}
 	if diff := cmp.Diff(want, run.Spec); diff != "" || run.GenerateName != "web-" || run.Namespace != "shop" {
 		t.Errorf("%s/%s, -want +got\n%s", run.Namespace, run.GenerateName, diff)

@@ -56,7 +56,6 @@ func describe(of *shipper.Shipyard, runs []shipper.SequenceRun, width int, now t
 	line("shipyard", of.Namespace+"/"+of.Name)
 	line("services", cmp.Or(strings.Join(of.Spec.Services, ", "), "any"))
 	line("runs as", cmp.Or(of.Spec.ServiceAccountName, shipper.DefaultRunner))
-	line("held", inOneLine(of.Spec.Hold))
 	var rows [][]string
 	for i := range of.Spec.Stages {
 		stage := &of.Spec.Stages[i]

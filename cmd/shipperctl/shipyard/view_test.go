@@ -158,7 +158,6 @@ func TestRunsAreListed(t *testing.T) {
 
 func TestAShipyardIsShown(t *testing.T) {
 	of := example()
-	of.Spec.Hold = "year end"
 	of.Spec.Stages = append(of.Spec.Stages, shipper.Stage{Name: "audit"})
 	run := func(name string, passed time.Duration) shipper.SequenceRun {
 		out := shipper.SequenceRun{ObjectMeta: metav1.ObjectMeta{Name: name}}
