@@ -64,7 +64,7 @@ func (s *fixture) application(version string, replicas int, steps strategy) *shi
 // applies creates the Application.
 func (s *fixture) applies(app *shipper.Application) {
 	s.Helper()
-	s.Must("creating the application", s.User.Create(s.Ctx, app))
+	s.Must("creating the application", s.User.Create(s.Ctx, app, client.FieldOwner("kubectl-create")))
 }
 
 // readyPods waits until each cluster of the fixture has exactly that many ready Pods of the Release, and no other cluster has

@@ -36,7 +36,8 @@ func TestARunIsDoneOnceWhenKilledAfterEveryWrite(t *testing.T) {
 func delivers(t *testing.T, how death) {
 	s := begin(t)
 	s.lends()
-	s.Must("creating the application", world.Management.Create(s.Ctx, s.application(appName, "0.0.1", replicas, allIn)))
+	app := s.application(appName, "0.0.1", replicas, allIn)
+	s.Must("creating the application", world.Management.Create(s.Ctx, app, client.FieldOwner("kubectl-create")))
 	s.Completes(s.Release(0))
 	task := func(names ...string) (out []shipper.Task) {
 		for _, name := range names {

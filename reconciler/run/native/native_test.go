@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -425,5 +426,30 @@ func TestADeploymentReports(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, deploy(o).outcome.Data); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestFieldsThatOthersDeclareStay(t *testing.T) {
+	const left = "spec.template.chart.version is set by %s: leave it out of the manifest there, so that runs can set it"
+	for message, by := range map[string]string{
+		`conflict with "kubectl-create" using shipper.booking.com/v1alpha1`:            "",
+		`conflict with "kubectl-client-side-apply" using shipper.booking.com/v1alpha1`: "",
+		`conflict with "kubectl"`: "",
+		`conflict with "shipperctl" using shipper.booking.com/v1alpha1`:                 "",
+		`conflict with "shipperctl"`:                                                    "shipperctl",
+		`conflict with "helm" using shipper.booking.com/v1alpha1`:                       "helm",
+		`conflict with "argocd-controller"`:                                             "argocd-controller",
+		`conflict with "kustomize-controller" with subresource "status" using apps/v1 `: "kustomize-controller",
+	} {
+		err := apierrors.NewApplyConflict([]metav1.StatusCause{
+			{Type: metav1.CauseTypeFieldManagerConflict, Message: message, Field: ".spec.template.chart.version"},
+		}, "Apply failed with 1 conflict")
+		want := ""
+		if by != "" {
+			want = fmt.Sprintf(left, by)
+		}
+		if got := declared(err); got != want {
+			t.Errorf("%s: %q, want %q", message, got, want)
+		}
 	}
 }

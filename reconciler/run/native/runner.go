@@ -117,11 +117,9 @@ func fieldConflict(err error) bool {
 		status.Status().Details.Causes[0].Type == metav1.CauseTypeFieldManagerConflict
 }
 
-// byHand are field managers that set a field once: what they set is taken over. Shipper itself is one when it goes back to a Release.
-var byHand = []string{
-	"kubectl-create", "kubectl-edit", "kubectl-patch", "kubectl-set", "kubectl-annotate", "kubectl-replace", "shipperctl",
-	"shipper-reconciler", shipper.FieldOwner, shipper.RunFieldManager,
-}
+// byHand are field managers that set a field once, when a user asks for it: what they set is taken over. Shipper itself is one when it goes
+// back to a Release. kubectl has a name for each command, and kubectl apply --server-side tells its user of fields that a run has set.
+var byHand = []string{"shipperctl", "shipper-reconciler", shipper.FieldOwner, shipper.RunFieldManager}
 
 // declared says who declares a field that a run sets too; empty if all of those that were set were set by hand.
 func declared(err error) string {
@@ -133,7 +131,8 @@ func declared(err error) string {
 		_, manager, _ := strings.Cut(cause.Message, `conflict with "`)
 		manager, how, _ := strings.Cut(manager, `"`)
 		updated := strings.Contains(how, "using") // the API server says that of those who did not apply
-		if cause.Type == metav1.CauseTypeFieldManagerConflict && (!updated || !slices.Contains(byHand, manager)) {
+		hand := strings.HasPrefix(manager, "kubectl") || updated && slices.Contains(byHand, manager)
+		if cause.Type == metav1.CauseTypeFieldManagerConflict && !hand {
 			return fmt.Sprintf("%s is set by %s: leave it out of the manifest there, so that runs can set it", strings.TrimPrefix(cause.Field, "."),
 				manager)
 		}
