@@ -49,8 +49,8 @@ func (w *Webhook) claimant(ctx context.Context, req *admission.Request, app *shi
 		why = fmt.Sprintf("run %s has finished", name)
 	case !deploysNow(run):
 		why = fmt.Sprintf("task deployment of run %s is not under way", name)
-	case applicationOf(run) != key(app):
-		why = fmt.Sprintf("run %s deploys to Application %s", name, applicationOf(run))
+	case shipyard.ApplicationOfRun(run) != key(app):
+		why = fmt.Sprintf("run %s deploys to Application %s", name, shipyard.ApplicationOfRun(run))
 	case stamp.Claim(shipyard.Claim(run)) != text:
 		why = "the claim of run " + name + " is " + stamp.Claim(shipyard.Claim(run))
 	}
@@ -64,15 +64,6 @@ func (w *Webhook) claimant(ctx context.Context, req *admission.Request, app *shi
 func deploysNow(run *shipper.SequenceRun) bool {
 	task := shipyard.UnderWay(run)
 	return task != nil && task.Name == shipyard.TaskDeployment && task.State == shipper.TaskTriggered
-}
-
-// applicationOf is the Application of a run's stage.
-func applicationOf(run *shipper.SequenceRun) types.NamespacedName {
-	stage := shipyard.OfStage(run.Spec.Snapshot, run.Spec.Stage)
-	if stage == nil {
-		return types.NamespacedName{}
-	}
-	return shipyard.ApplicationKey(run.Namespace, stage, run.Spec.Shipyard, run.Spec.Service)
 }
 
 // claims reports whether a write has another claim than old, which is nil on creation.

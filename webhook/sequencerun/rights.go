@@ -87,7 +87,7 @@ func (w *Webhook) judge(
 		}
 		return nil, response.Forbid(resource, run.Name, why)
 	}
-	unmet := shipyard.Unmet(&run.Spec, known, w.Clock.Now())
+	unmet, _ := shipyard.Unmet(&run.Spec, known, w.Clock.Now())
 	if len(unmet) == 0 {
 		return nil, nil
 	}
@@ -96,14 +96,14 @@ func (w *Webhook) judge(
 	}
 	// The cache may be behind: a run that has just passed counts.
 	var fresh []*shipper.SequenceRun
-	for _, required := range shipyard.OfStage(run.Spec.Snapshot, run.Spec.Stage).Requires {
+	for _, required := range shipyard.StageOf(&run.Spec).Requires {
 		found, err := w.State.RunsNow(ctx, shipyardKey(run), required.Stage, run.Spec.Service)
 		if err != nil {
 			return nil, response.Later(err.Error(), authz.RetryAfter)
 		}
 		fresh = append(fresh, found...)
 	}
-	if unmet = shipyard.Unmet(&run.Spec, with(fresh, before), w.Clock.Now()); len(unmet) == 0 {
+	if unmet, _ = shipyard.Unmet(&run.Spec, with(fresh, before), w.Clock.Now()); len(unmet) == 0 {
 		return nil, nil
 	}
 	key := shipyardKey(run)

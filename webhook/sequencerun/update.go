@@ -107,7 +107,7 @@ func (w *Webhook) warnOfBlocks(ctx context.Context, a *response.Response, run *s
 	if !shipyard.Deploys(&run.Spec) {
 		return nil
 	}
-	key := shipyard.ApplicationKey(run.Namespace, shipyard.OfStage(run.Spec.Snapshot, run.Spec.Stage), yard.Name, run.Spec.Service)
+	key := shipyard.ApplicationOfRun(run)
 	if bearing, err := w.BlockCheck.Blocks.BlocksFor(key.Namespace); err != nil || len(bearing) == 0 {
 		return err
 	}

@@ -23,9 +23,8 @@ var versionPath = specPath.Child("data").Key(shipyard.TaskDeployment).Child("ver
 
 // resolve writes the version that a run deploys: what data.deployment.version, or else the constraint of the stage's Application, stands
 // for now. The chart is that of the Application.
-func (w *Webhook) resolve(ctx context.Context, a *response.Response, run *shipper.SequenceRun, yard *shipper.Shipyard) error {
-	stage := shipyard.OfStage(run.Spec.Snapshot, run.Spec.Stage)
-	key := shipyard.ApplicationKey(run.Namespace, stage, yard.Name, run.Spec.Service)
+func (w *Webhook) resolve(ctx context.Context, a *response.Response, run *shipper.SequenceRun) error {
+	key := shipyard.ApplicationOfRun(run)
 	asked, err := askedVersion(run)
 	if err != nil {
 		return err
@@ -38,7 +37,7 @@ func (w *Webhook) resolve(ctx context.Context, a *response.Response, run *shippe
 	case err != nil:
 		return response.Later(err.Error(), authz.RetryAfter)
 	case app == nil:
-		return refuse(fmt.Sprintf("Application %s has to exist: stage %s deploys the service to it", key, stage.Name))
+		return refuse(fmt.Sprintf("Application %s has to exist: stage %s deploys the service to it", key, run.Spec.Stage))
 	case app.Spec.Template.Chart.Name == "" || app.Spec.Template.Chart.RepoURL == "":
 		return refuse(fmt.Sprintf("Application %s has no chart of a repository: a deployment has no version to write into it", key))
 	}

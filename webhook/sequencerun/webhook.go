@@ -118,7 +118,7 @@ func (w *Webhook) create(ctx context.Context, req *admission.Request, a *respons
 		return err
 	}
 	if before == nil && shipyard.Deploys(&run.Spec) {
-		if err := w.resolve(ctx, a, run, yard); err != nil {
+		if err := w.resolve(ctx, a, run); err != nil {
 			return err
 		}
 	}

@@ -44,26 +44,17 @@ func Awaits(
 	run *shipper.SequenceRun, t *shipper.TriggeredRun, known []*shipper.SequenceRun, now time.Time,
 ) (why string, again time.Duration) {
 	next := FollowUp(run, t)
-	unmet := Unmet(&next.Spec, known, now)
-	for _, required := range StageOf(&next.Spec).Requires {
-		if soak := required.Soak.Value(); len(unmet) > 0 && soak > 0 && (again == 0 || soak < again) {
-			again = max(time.Second, soak/soakLooks)
-		}
+	unmet, ready := Unmet(&next.Spec, known, now)
+	if !ready.IsZero() {
+		again = ready.Sub(now)
 	}
 	return shorten(strings.Join(unmet, "; ")), again
 }
 
-// soakLooks is how often a soak is looked at.
-const soakLooks = 20
-
 // StageOf is the stage of a run in its snapshot; an empty one if it has none.
 func StageOf(run *shipper.SequenceRunSpec) *shipper.Stage {
-	if run.Snapshot != nil {
-		for i := range run.Snapshot.Stages {
-			if run.Snapshot.Stages[i].Name == run.Stage {
-				return &run.Snapshot.Stages[i]
-			}
-		}
+	if stage := OfStage(run.Snapshot, run.Stage); stage != nil {
+		return stage
 	}
 	return &shipper.Stage{}
 }

@@ -65,7 +65,7 @@ func TestAFollowUpAwaitsWhatItsStageRequires(t *testing.T) {
 	}
 	for after, want := range map[time.Duration]string{
 		0: "version 1.2.3 passed in stage staging at 2026-03-01T12:00:00Z and has to soak for 1h: until 2026-03-01T13:00:00Z; " +
-			"again in 3m0s",
+			"again in 1h0m0s",
 		time.Hour: "; again in 0s",
 	} {
 		why, again := Awaits(run, &triggered[0], []*shipper.SequenceRun{run}, start.Add(after))

@@ -127,22 +127,28 @@ func sequenceDeploys(of *shipper.Sequence) bool {
 	return slices.ContainsFunc(of.Tasks, func(t shipper.Task) bool { return t.Name == TaskDeployment })
 }
 
-// Unmet is what a run's stage requires of its version and known runs do not show; empty if nothing.
-func Unmet(run *shipper.SequenceRunSpec, known []*shipper.SequenceRun, now time.Time) []string {
-	stage := slices.IndexFunc(run.Snapshot.Stages, func(s shipper.Stage) bool { return s.Name == run.Stage })
-	if stage < 0 || !Deploys(run) {
-		return nil
+// Unmet is what a run's stage requires of its version and known runs do not show; empty if nothing. ready is when the first soak of it ends;
+// zero if no soak is waited for.
+func Unmet(run *shipper.SequenceRunSpec, known []*shipper.SequenceRun, now time.Time) (out []string, ready time.Time) {
+	if !Deploys(run) {
+		return nil, time.Time{}
 	}
-	var out []string
-	for _, required := range run.Snapshot.Stages[stage].Requires {
-		if why := unmet(run, required, known, now); why != "" {
-			out = append(out, why)
+	for _, required := range StageOf(run).Requires {
+		why, soaked := unmet(run, required, known, now)
+		if why == "" {
+			continue
+		}
+		out = append(out, why)
+		if !soaked.IsZero() && (ready.IsZero() || soaked.Before(ready)) {
+			ready = soaked
 		}
 	}
-	return out
+	return out, ready
 }
 
-func unmet(run *shipper.SequenceRunSpec, required shipper.StageRequirement, known []*shipper.SequenceRun, now time.Time) string {
+func unmet(
+	run *shipper.SequenceRunSpec, required shipper.StageRequirement, known []*shipper.SequenceRun, now time.Time,
+) (why string, ready time.Time) {
 	const most = 3
 	verified := map[string]time.Time{} // when a version passed first
 	for _, other := range known {
@@ -158,10 +164,10 @@ func unmet(run *shipper.SequenceRunSpec, required shipper.StageRequirement, know
 	if at, passed := verified[identity(run.Version)]; passed {
 		ready := at.Add(required.Soak.Value())
 		if !now.Before(ready) {
-			return ""
+			return "", time.Time{}
 		}
 		return fmt.Sprintf("version %s passed in stage %s at %s and has to soak for %s: until %s", run.Version.Version, required.Stage,
-			at.UTC().Format(time.RFC3339), required.Soak, ready.UTC().Format(time.RFC3339))
+			at.UTC().Format(time.RFC3339), required.Soak, ready.UTC().Format(time.RFC3339)), ready
 	}
 	var versions []string
 	for version, at := range verified {
@@ -180,7 +186,7 @@ func unmet(run *shipper.SequenceRunSpec, required shipper.StageRequirement, know
 			there = versions[0] + " has"
 		}
 	}
-	return fmt.Sprintf("version %s has not passed in stage %s; %s", run.Version.Version, required.Stage, there)
+	return fmt.Sprintf("version %s has not passed in stage %s; %s", run.Version.Version, required.Stage, there), time.Time{}
 }
 
 // identity is a version with what tells archives of one version apart.

@@ -108,11 +108,15 @@ stages:
 		"1.3.0": "version 1.3.0 has not passed in stage staging; 1.1.0, 1.0.0 have",
 		"1.4.0": "version 1.4.0 has not passed in stage staging; 1.1.0, 1.0.0 have",
 	} {
-		if got := strings.Join(Unmet(&run("production", "delivery", version).Spec, known, start), "; "); got != want {
+		got, ready := Unmet(&run("production", "delivery", version).Spec, known, start)
+		if got := strings.Join(got, "; "); got != want {
 			t.Errorf("%s: %s, want %s", version, got, want)
 		}
+		if soaks := version == "1.2.0"; soaks != ready.Equal(start.Add(40*time.Minute)) || !soaks && !ready.IsZero() {
+			t.Errorf("%s: ready at %s", version, ready)
+		}
 	}
-	if got := Unmet(&run("production", "rollback", "1.3.0").Spec, known, start); got != nil {
+	if got, _ := Unmet(&run("production", "rollback", "1.3.0").Spec, known, start); got != nil {
 		t.Errorf("a run that deploys nothing: %v", got)
 	}
 }

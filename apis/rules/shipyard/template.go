@@ -3,6 +3,8 @@
 package shipyard
 
 import (
+	"slices"
+
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -16,22 +18,43 @@ func Claim(run *shipper.SequenceRun) shipper.RunClaim {
 		return out
 	}
 	out.EventID = task.EventID
-	out.Hold = releaseFollows(run, task)
+	out.Hold = stopsFirst(run, task)
 	return out
 }
 
-// releaseFollows reports whether a task release of the sequence comes after a task.
-func releaseFollows(run *shipper.SequenceRun, task *shipper.TaskStatus) bool {
+// stopsFirst reports whether a deployment ends at the first step, because a task release comes after it.
+func stopsFirst(run *shipper.SequenceRun, task *shipper.TaskStatus) bool {
 	sequence := SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
 	if sequence == nil {
 		return false
 	}
-	for i := TaskIndex(sequence, NameOf(task)) + 1; i < len(sequence.Tasks); i++ {
-		if sequence.Tasks[i].Name == TaskRelease {
-			return true
+	at := TaskIndex(sequence, NameOf(task))
+	if at >= 0 && sequence.Tasks[at].Properties["to"] == "last" {
+		return false
+	}
+	return slices.ContainsFunc(sequence.Tasks[at+1:], func(t shipper.Task) bool { return t.Name == TaskRelease })
+}
+
+// LeftHeld is the Release, as NAMESPACE/NAME, that a finished run has left held for its task release; empty if it has left none, or if a run
+// follows that takes it back.
+func LeftHeld(run *shipper.SequenceRun) string {
+	left := ""
+	for i := range run.Status.Tasks {
+		switch task := &run.Status.Tasks[i]; {
+		case task.Name == TaskDeployment && task.Release != "" && stopsFirst(run, task):
+			left = task.Release
+		case task.Release != "" && (task.Name == TaskRelease || task.Name == TaskRollback):
+			left = ""
 		}
 	}
-	return false
+	takenBack := slices.ContainsFunc(run.Status.Triggered, func(t shipper.TriggeredRun) bool {
+		next := SequenceOf(run.Spec.Snapshot, t.Stage, t.Sequence)
+		return !t.Refused && next != nil && slices.ContainsFunc(next.Tasks, takesBack)
+	})
+	if !isFinished(run) || takenBack {
+		return ""
+	}
+	return left
 }
 
 // Template is a template with the version, the values and the strategy of a run: what its deployment under way writes. It changes nothing.

@@ -94,7 +94,7 @@ func eventOf(event string, run *shipper.SequenceRun) (ended, bool) {
 	if name == run.Spec.Sequence {
 		return ended{run.Status.Result, run.Status.Completion}, true
 	}
-	if SequenceOf(run.Spec.Snapshot, stage, name) != nil {
+	if slices.ContainsFunc(StageOf(&run.Spec).Sequences, func(s shipper.Sequence) bool { return s.Name == name }) {
 		return ended{}, false
 	}
 	return lastOf(run, name)
@@ -141,11 +141,11 @@ func SequenceOf(snapshot *shipper.ShipyardSnapshot, stage, name string) *shipper
 	if snapshot == nil {
 		return nil
 	}
-	at := slices.IndexFunc(snapshot.Stages, func(s shipper.Stage) bool { return s.Name == stage })
-	if at < 0 {
+	of := OfStage(snapshot, stage)
+	if of == nil {
 		return nil
 	}
-	sequences := snapshot.Stages[at].Sequences
+	sequences := of.Sequences
 	for i := range sequences {
 		if sequences[i].Name == name {
 			return &sequences[i]

@@ -72,7 +72,8 @@ type SequenceRunSpec struct {
 	// +kubebuilder:validation:MaxLength=256
 	Hold string `json:"hold,omitempty"`
 
-	// abort is the reason why the run ends now. It cannot be taken back. Releases stay at their step.
+	// abort is the reason why the run ends now. It cannot be taken back. A Release that it made stays, and goes on where its
+	// steps go on by themselves.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256

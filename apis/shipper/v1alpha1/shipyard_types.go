@@ -13,7 +13,6 @@ import (
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=shipyards,shortName=sy,categories={shipper}
-// +kubebuilder:printcolumn:name="Hold",type=string,JSONPath=`.spec.hold`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Shipyard struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -91,7 +91,7 @@ func newRun(o *options) *cobra.Command {
 	flags.StringVar(&s.from, "from", "", "task to begin with, with --retry-of; test#2 is the second test (default the first)")
 	flags.StringVar(&s.skipRequires, "skip-requires", "", "why the version need not have passed what the stage requires; it takes the verb "+
 		"override on shipyards/STAGE, or on shipyards")
-	flags.StringVar(&s.name, "name", "", "name of the run (default one that begins with the service)")
+	flags.StringVar(&s.name, "name", "", "name of the run (default one that begins with the service, or the Shipyard)")
 	s.register(cmd)
 	return cmd
 }

@@ -48,7 +48,9 @@ type View struct {
 	Hold     string `json:"hold,omitempty"`
 	Abort    string `json:"abort,omitempty"`
 	// Blocked is the message of what stops the task under way.
-	Blocked    string     `json:"blocked,omitempty"`
+	Blocked string `json:"blocked,omitempty"`
+	// LeftHeld is the Release that the run, which has finished, has left held, as NAMESPACE/NAME.
+	LeftHeld   string     `json:"leftHeld,omitempty"`
 	StartedAt  time.Time  `json:"startedAt,omitzero"`
 	FinishedAt time.Time  `json:"finishedAt,omitzero"`
 	Tasks      []Task     `json:"tasks"`
@@ -137,7 +139,7 @@ func viewOf(run *shipper.SequenceRun, others []shipper.SequenceRun) *View {
 		RequestedBy: run.Spec.RequestedBy.Username, CreatedAt: run.CreationTimestamp.Time,
 		State: stateOf(run), Finished: isFinished(run), Result: string(run.Status.Result), Completion: string(run.Status.Completion),
 		Message: inOneLine(run.Status.Message), Position: position(run, all), Behind: run.Status.Behind,
-		Hold: inOneLine(run.Spec.Hold), Abort: inOneLine(run.Spec.Abort),
+		Hold: inOneLine(run.Spec.Hold), Abort: inOneLine(run.Spec.Abort), LeftHeld: rules.LeftHeld(run),
 	}
 	if by := run.Spec.TriggeredBy; by != nil {
 		out.TriggeredBy = by.Event
@@ -353,6 +355,10 @@ func (f *FollowUp) text() string {
 
 // remedy is the command that helps a run on that waits for a person; empty if none does.
 func (v *View) remedy() string {
+	if namespace, name, held := strings.Cut(v.LeftHeld, "/"); held {
+		return fmt.Sprintf("Release %s is held: a run of rollback takes it back, and `kubectl patch release %s -n %s --type=merge "+
+			`-p '{"spec":{"hold":null}}'`+"` lets it go on", name, name, namespace)
+	}
 	if v.Finished {
 		return ""
 	}

@@ -69,9 +69,13 @@ func (s *oldStage) migrate(before string) (shipper.Stage, error) {
 		deliver.TriggeredOn = []shipper.Trigger{{Event: before + "." + delivery + ".finished"}}
 	}
 	if s.Approval != nil {
-		deliver.Tasks = append(deliver.Tasks, shipper.Task{Name: "approval", Properties: shipper.FreeForm{
-			"pass": s.Approval.Pass, "warning": s.Approval.Warning,
-		}})
+		asks := shipper.Task{Name: "approval", Properties: shipper.FreeForm{}}
+		for name, value := range map[string]string{"pass": s.Approval.Pass, "warning": s.Approval.Warning} {
+			if value != "" {
+				asks.Properties[name] = value
+			}
+		}
+		deliver.Tasks = append(deliver.Tasks, asks)
 	}
 	deliver.Tasks = append(deliver.Tasks, task("deployment", "deploymentstrategy", strategy))
 	if s.Test != "" {
