@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
+	"k8s.io/utils/keymutex"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -34,11 +35,15 @@ func newReconciler(t *testing.T, funcs interceptor.Funcs, objects ...client.Obje
 	if err := shipper.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&shipper.SequenceRun{}).WithObjects(objects...).
-		WithInterceptorFuncs(funcs).Build()
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&shipper.SequenceRun{}).WithObjects(objects...).
+		WithIndex(&shipper.Approval{}, approvalsOf, runOfApproval).WithInterceptorFuncs(funcs)
+	for field, keys := range shipyardIndexes() {
+		builder.WithIndex(&shipper.SequenceRun{}, field, keys)
+	}
+	c := builder.Build()
 	return &Reconciler{
 		client: c, live: c, clock: testclock.NewFakePassiveClock(noon), recorder: events.NewFakeRecorder(100),
-		retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()),
+		retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()), deciding: keymutex.NewHashed(1),
 	}
 }
 
