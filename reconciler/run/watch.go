@@ -8,10 +8,13 @@ import (
 
 	"k8s.io/utils/keymutex"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"shipper.dev/shipper/apis/rules/shipyard"
@@ -56,7 +59,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("run").
 		For(&shipper.SequenceRun{}).
-		Watches(&shipper.SequenceRun{}, handler.EnqueueRequestsFromMapFunc(r.beside)).
+		Watches(&shipper.SequenceRun{}, handler.EnqueueRequestsFromMapFunc(r.beside), otherRunsConcerned()).
 		Watches(&shipper.Approval{}, handler.EnqueueRequestsFromMapFunc(ofApproval)).
 		Watches(&shipper.Application{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return r.about(ctx, o.GetNamespace(), o.GetName())
@@ -164,6 +167,24 @@ func (r *Reconciler) requests(ctx context.Context, matching ...client.ListOption
 		out[i].NamespacedName = client.ObjectKeyFromObject(&all.Items[i])
 	}
 	return out
+}
+
+// otherRunsConcerned lets through that a run comes or is gone, and changes that bear on other runs.
+func otherRunsConcerned() builder.Predicates {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, ok := e.ObjectOld.(*shipper.SequenceRun)
+		is, ok2 := e.ObjectNew.(*shipper.SequenceRun)
+		return ok && ok2 && bearsOnOthers(was, is)
+	}})
+}
+
+// bearsOnOthers reports whether anything changed that Plan and Awaits read of other runs: hold, whether a run began or finished, and its
+// result. Of the spec, only hold and abort can change. The UID does if events of a deletion and a creation were missed.
+func bearsOnOthers(was, is *shipper.SequenceRun) bool {
+	return was.UID != is.UID || was.Generation != is.Generation ||
+		(was.Status.StartTime == nil) != (is.Status.StartTime == nil) ||
+		shipyard.IsFinished(was) != shipyard.IsFinished(is) ||
+		was.Status.Result != is.Status.Result || !was.Status.FinishTime.Equal(is.Status.FinishTime)
 }
 
 // beside makes requests for the runs that a change of a run bears on: those that wait for their turn in its stage, one under way that it
