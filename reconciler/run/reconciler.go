@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/keymutex"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,6 +41,9 @@ import (
 
 // blockedAgain is how long after the refusal of a block the task is tried again if no event came.
 const blockedAgain = 15 * time.Second
+
+// deciders is how many Shipyards, whose keys have different hashes, are decided about at the same time.
+const deciders = 64
 
 // Options for SetupWithManager.
 type Options struct {
@@ -65,10 +69,16 @@ type Reconciler struct {
 	clock    clock.PassiveClock
 	recorder events.EventRecorder
 	retrier  *retry.Retrier[ctrl.Request]
-	// deciding has a lock for each Shipyard: two runs of a stage must not begin without knowing of each other.
-	deciding sync.Map
-	// begun has the start of each unfinished run, by UID, that this process has written.
+	// deciding locks each Shipyard by its key: two runs of a stage must not begin without knowing of each other.
+	deciding keymutex.KeyMutex
+	// begun has the start of each unfinished run, by its key, that this process has written.
 	begun sync.Map
+}
+
+// start is when a run began. UID tells runs apart that had the same name.
+type start struct {
+	uid  types.UID
+	time *metav1.Time
 }
 
 // Reconcile takes a run as far as it goes now.
@@ -77,6 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	err := r.client.Get(ctx, req.NamespacedName, run)
 	if apierrors.IsNotFound(err) {
 		r.retrier.Forget(req)
+		r.begun.Delete(req.NamespacedName)
 		return ctrl.Result{}, nil
 	}
 	if err != nil {
@@ -132,11 +143,9 @@ func (r *Reconciler) goOn(ctx context.Context, run *shipper.SequenceRun) (time.D
 // step decides and writes the decision, unless a task is to be done first that is stored already. Runs of a Shipyard are decided about one
 // after another, so that each knows which others have begun.
 func (r *Reconciler) step(ctx context.Context, run *shipper.SequenceRun, out *shipyard.Outcome) (shipyard.Decision, error) {
-	lock, _ := r.deciding.LoadOrStore(run.Namespace+"/"+run.Spec.Shipyard, &sync.Mutex{})
-	if mutex, is := lock.(*sync.Mutex); is {
-		mutex.Lock()
-		defer mutex.Unlock()
-	}
+	key := run.Namespace + "/" + run.Spec.Shipyard
+	r.deciding.LockKey(key)
+	defer func() { _ = r.deciding.UnlockKey(key) }() // a hashed mutex returns no error
 	d, err := r.decide(ctx, run, out)
 	if err != nil || out == nil && d.Do != nil && isStored(run, d.Do) {
 		return d, err
@@ -194,9 +203,9 @@ func (r *Reconciler) write(ctx context.Context, run *shipper.SequenceRun, d ship
 		return fmt.Errorf("writing the status of SequenceRun %s/%s: %w", run.Namespace, run.Name, err)
 	}
 	if shipper.ConditionTrue(run.Status.Conditions, shipper.RunFinished) {
-		r.begun.Delete(run.UID)
+		r.begun.Delete(client.ObjectKeyFromObject(run))
 	} else if run.Status.StartTime != nil {
-		r.begun.Store(run.UID, run.Status.StartTime)
+		r.begun.Store(client.ObjectKeyFromObject(run), start{run.UID, run.Status.StartTime})
 	}
 	if changed {
 		report.Emit(r.recorder, run, changes(was, run))
@@ -208,9 +217,10 @@ func (r *Reconciler) write(ctx context.Context, run *shipper.SequenceRun, d ship
 func (r *Reconciler) others(ctx context.Context, run *shipper.SequenceRun) ([]*shipper.SequenceRun, error) {
 	out, err := r.list(ctx, run.Namespace, client.MatchingFields{unfinishedOf: run.Spec.Shipyard})
 	for i, other := range out {
-		if begun, is := r.begun.Load(other.UID); is && other.Status.StartTime == nil {
+		stored, _ := r.begun.Load(client.ObjectKeyFromObject(other))
+		if begun, is := stored.(start); is && begun.uid == other.UID && other.Status.StartTime == nil {
 			known := *other
-			known.Status.StartTime, _ = begun.(*metav1.Time)
+			known.Status.StartTime = begun.time
 			out[i] = &known
 		}
 	}

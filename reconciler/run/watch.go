@@ -6,11 +6,15 @@ import (
 	"context"
 	"fmt"
 
+	"k8s.io/utils/keymutex"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"shipper.dev/shipper/apis/rules/shipyard"
@@ -46,6 +50,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	r := &Reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()),
+		deciding: keymutex.NewHashed(deciders),
 		tasks: native.New(native.Options{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Config: o.Config, Histories: o.Histories,
 			SharedChecks: o.SharedChecksNamespace, Clock: o.Clock,
@@ -54,7 +59,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("run").
 		For(&shipper.SequenceRun{}).
-		Watches(&shipper.SequenceRun{}, handler.EnqueueRequestsFromMapFunc(r.beside)).
+		Watches(&shipper.SequenceRun{}, handler.EnqueueRequestsFromMapFunc(r.beside), otherRunsConcerned()).
 		Watches(&shipper.Approval{}, handler.EnqueueRequestsFromMapFunc(ofApproval)).
 		Watches(&shipper.Application{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return r.about(ctx, o.GetNamespace(), o.GetName())
@@ -72,26 +77,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 }
 
 func indexes(ctx context.Context, mgr ctrl.Manager) error {
-	of := func(run func(*shipper.SequenceRun) string) client.IndexerFunc {
-		return func(o client.Object) []string {
-			if is, ok := o.(*shipper.SequenceRun); ok && is.Spec.Snapshot != nil {
-				if key := run(is); key != "" {
-					return []string{key}
-				}
-			}
-			return nil
-		}
-	}
-	unfinished := func(key func(*shipper.SequenceRun) string) client.IndexerFunc {
-		return of(func(run *shipper.SequenceRun) string {
-			if shipper.ConditionTrue(run.Status.Conditions, shipper.RunFinished) {
-				return ""
-			}
-			return key(run)
-		})
-	}
-	name := func(run *shipper.SequenceRun) string { return run.Spec.Shipyard }
-	for field, keys := range map[string]client.IndexerFunc{runsOf: of(name), unfinishedOf: unfinished(name)} {
+	for field, keys := range shipyardIndexes() {
 		if err := index.Within(ctx, mgr.GetCache(), &shipper.SequenceRun{}, field, keys); err != nil {
 			return err
 		}
@@ -108,12 +94,43 @@ func indexes(ctx context.Context, mgr ctrl.Manager) error {
 			return fmt.Errorf("indexing runs by %s: %w", field, err)
 		}
 	}
-	return index.Within(ctx, mgr.GetCache(), &shipper.Approval{}, approvalsOf, func(o client.Object) []string {
-		if a, ok := o.(*shipper.Approval); ok && a.Spec.Run != "" {
-			return []string{a.Spec.Run}
+	return index.Within(ctx, mgr.GetCache(), &shipper.Approval{}, approvalsOf, runOfApproval)
+}
+
+// shipyardIndexes are the indexes of runs by their Shipyard, which are read in one namespace at a time.
+func shipyardIndexes() map[string]client.IndexerFunc {
+	name := func(run *shipper.SequenceRun) string { return run.Spec.Shipyard }
+	return map[string]client.IndexerFunc{runsOf: indexed(name), unfinishedOf: unfinished(name)}
+}
+
+// indexed indexes runs that have a snapshot by a key, unless the key is empty.
+func indexed(key func(*shipper.SequenceRun) string) client.IndexerFunc {
+	return func(o client.Object) []string {
+		if run, ok := o.(*shipper.SequenceRun); ok && run.Spec.Snapshot != nil {
+			if value := key(run); value != "" {
+				return []string{value}
+			}
 		}
 		return nil
+	}
+}
+
+// unfinished indexes the runs that have not finished.
+func unfinished(key func(*shipper.SequenceRun) string) client.IndexerFunc {
+	return indexed(func(run *shipper.SequenceRun) string {
+		if shipyard.IsFinished(run) {
+			return ""
+		}
+		return key(run)
 	})
+}
+
+// runOfApproval indexes Approvals by their run.
+func runOfApproval(o client.Object) []string {
+	if a, ok := o.(*shipper.Approval); ok && a.Spec.Run != "" {
+		return []string{a.Spec.Run}
+	}
+	return nil
 }
 
 // ofApproval makes a request for the run of an Approval.
@@ -150,6 +167,24 @@ func (r *Reconciler) requests(ctx context.Context, matching ...client.ListOption
 		out[i].NamespacedName = client.ObjectKeyFromObject(&all.Items[i])
 	}
 	return out
+}
+
+// otherRunsConcerned lets through that a run comes or is gone, and changes that bear on other runs.
+func otherRunsConcerned() builder.Predicates {
+	return builder.WithPredicates(predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		was, ok := e.ObjectOld.(*shipper.SequenceRun)
+		is, ok2 := e.ObjectNew.(*shipper.SequenceRun)
+		return ok && ok2 && bearsOnOthers(was, is)
+	}})
+}
+
+// bearsOnOthers reports whether anything changed that Plan and Awaits read of other runs: hold, whether a run began or finished, and its
+// result. Of the spec, only hold and abort can change. The UID does if events of a deletion and a creation were missed.
+func bearsOnOthers(was, is *shipper.SequenceRun) bool {
+	return was.UID != is.UID || was.Generation != is.Generation ||
+		(was.Status.StartTime == nil) != (is.Status.StartTime == nil) ||
+		shipyard.IsFinished(was) != shipyard.IsFinished(is) ||
+		was.Status.Result != is.Status.Result || !was.Status.FinishTime.Equal(is.Status.FinishTime)
 }
 
 // beside makes requests for the runs that a change of a run bears on: those that wait for their turn in its stage, one under way that it

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"shipper.dev/shipper/apis/rules/shipyard"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// forgedCase is a new run, and the objects that exist.
+type forgedCase struct {
+	run     *shipper.SequenceRun
+	objects []client.Object
+	want    string
+}
+
+func (tc forgedCase) check(t *testing.T) {
+	t.Helper()
+	got, err := newReconciler(t, interceptor.Funcs{}, tc.objects...).forged(t.Context(), tc.run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(tc.want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// followUp is what the reconciler creates at the end of the run first, as it is read again.
+func followUp(edits ...func(*shipper.SequenceRun)) *shipper.SequenceRun {
+	before := runOf("first", ended(shipper.ResultPass))
+	run := shipyard.FollowUp(before, &before.Status.Triggered[0])
+	run.UID = "next-uid"
+	run.Spec.Data = shipper.FreeForm{"weight": float64(6)} // as another decoder reads it
+	for _, edit := range edits {
+		edit(run)
+	}
+	return run
+}
+
+func TestAFollowUpIsForgedUnlessTheRunBeforeTriggersItAsItIs(t *testing.T) {
+	passed := []client.Object{runOf("first", ended(shipper.ResultPass))}
+	const not = "it does not follow from run first"
+	for sentence, tc := range map[string]forgedCase{
+		"it is what the run before triggers": {followUp(), passed, ""},
+		"a user has held it and aborts it": {
+			followUp(func(run *shipper.SequenceRun) { run.Spec.Hold, run.Spec.Abort = "lunch", "wrong" }), passed, "",
+		},
+		"the run before is gone": {followUp(), nil, "there is no run first, from which it says that it follows"},
+		"the run before is in another namespace": {
+			followUp(func(run *shipper.SequenceRun) { run.Namespace = "other" }), passed,
+			"there is no run first, from which it says that it follows",
+		},
+		"the run before is under way": {followUp(), []client.Object{runOf("first", started)}, not},
+		"the run before failed and triggers nothing": {
+			followUp(), []client.Object{runOf("first", ended(shipper.ResultFail))}, not,
+		},
+		"it has another name": {followUp(func(run *shipper.SequenceRun) { run.Name = "mine" }), passed, not},
+		"its snapshot has no approval": {followUp(func(run *shipper.SequenceRun) {
+			run.Spec.Snapshot.Stages[1].Sequences[0].Tasks = run.Spec.Snapshot.Stages[1].Sequences[0].Tasks[1:]
+		}), passed, not},
+		"its snapshot has another ServiceAccount": {
+			followUp(func(run *shipper.SequenceRun) { run.Spec.Snapshot.ServiceAccountName = "admin" }), passed, not,
+		},
+		"another user requested it": {
+			followUp(func(run *shipper.SequenceRun) { run.Spec.RequestedBy.Username = "eve" }), passed, not,
+		},
+		"it has earlier requesters": {
+			followUp(func(run *shipper.SequenceRun) { run.Spec.EarlierRequesters = []string{"eve"} }), passed, not,
+		},
+		"it has the data of the beginning": {
+			followUp(func(run *shipper.SequenceRun) { run.Spec.Data = shipper.FreeForm{"weight": int64(5)} }), passed, not,
+		},
+		"it has another version": {followUp(func(run *shipper.SequenceRun) { run.Spec.Version.Version = "6.6.6" }), passed, not},
+		"it is of another stage": {followUp(func(run *shipper.SequenceRun) { run.Spec.Stage = "staging" }), passed, not},
+		"it names another event": {followUp(func(run *shipper.SequenceRun) { run.Spec.TriggeredBy.Event = "x" }), passed, not},
+		"it skips what its stage requires": {
+			followUp(func(run *shipper.SequenceRun) { run.Spec.SkipRequires = &shipper.SkipRequires{Reason: "haste"} }), passed, not,
+		},
+		"it is a retry as well": {
+			followUp(func(run *shipper.SequenceRun) { run.Spec.RetryOf = &shipper.RetryOf{Run: "first"} }), passed, not,
+		},
+	} {
+		t.Run(sentence, tc.check)
+	}
+}
+
+// again is what bob's retry of the run first is, as the webhook writes it.
+func again(edits ...func(*shipper.SequenceRun)) *shipper.SequenceRun {
+	return runOf("again", append([]func(*shipper.SequenceRun){func(run *shipper.SequenceRun) {
+		run.Spec.RetryOf = &shipper.RetryOf{Run: "first"}
+		run.Spec.RequestedBy = shipper.ApprovalUser{Username: "bob", UID: "bob-uid"}
+		run.Spec.EarlierRequesters = []string{"ann"}
+	}}, edits...)...)
+}
+
+func TestARetryIsForgedUnlessItHasAllOfTheFinishedRunThatItRepeats(t *testing.T) {
+	failed := []client.Object{runOf("first", ended(shipper.ResultFail))}
+	const not = "it does not repeat run first: create it again"
+	requesters := func(by string, earlier ...string) func(*shipper.SequenceRun) {
+		return func(run *shipper.SequenceRun) {
+			run.Spec.RequestedBy.Username, run.Spec.EarlierRequesters = by, earlier
+		}
+	}
+	second := []client.Object{runOf("first", requesters("ann", "carl", "dora"), ended(shipper.ResultFail))}
+	changed := theShipyard()
+	changed.Generation++
+	triggered := func(run *shipper.SequenceRun) { run.Spec.TriggeredBy = &shipper.RunTrigger{Event: "e", Run: "x"} }
+	for sentence, tc := range map[string]forgedCase{
+		"it has all of the run that failed": {again(), failed, ""},
+		"it begins with a task, is held and skips what its stage requires": {again(func(run *shipper.SequenceRun) {
+			run.Spec.RetryOf.From, run.Spec.SkipRequires, run.Spec.Hold = "deployment", &shipper.SkipRequires{Reason: "haste"}, "lunch"
+		}), failed, ""},
+		"the same user repeats it":                {again(requesters("ann")), failed, ""},
+		"it repeats a run that followed":          {again(), []client.Object{runOf("first", triggered, ended(shipper.ResultFail))}, ""},
+		"it has all who requested it before":      {again(requesters("bob", "ann", "carl", "dora")), second, ""},
+		"it has them in another order":            {again(requesters("dora", "carl", "ann")), second, ""},
+		"the run is gone":                         {again(), nil, not},
+		"the run is under way":                    {again(), []client.Object{runOf("first", started)}, not},
+		"it lacks the requester":                  {again(requesters("bob")), failed, not},
+		"it lacks one who requested it before":    {again(requesters("bob", "ann", "dora")), second, not},
+		"it has other data":                       {again(func(run *shipper.SequenceRun) { run.Spec.Data = nil }), failed, not},
+		"it has another version":                  {again(func(run *shipper.SequenceRun) { run.Spec.Version.Version = "6.6.6" }), failed, not},
+		"it is of another stage":                  {again(func(run *shipper.SequenceRun) { run.Spec.Stage = "production" }), failed, not},
+		"it is of another service":                {again(func(run *shipper.SequenceRun) { run.Spec.Service = "shop" }), failed, not},
+		"it is of another delivery":               {again(func(run *shipper.SequenceRun) { run.Spec.Context = "other" }), failed, not},
+		"it is of another Shipyard":               {again(func(run *shipper.SequenceRun) { run.Spec.Shipyard = "other" }), failed, not},
+		"it has a snapshot of another generation": {again(func(run *shipper.SequenceRun) { run.Spec.Snapshot.Generation = 3 }), failed, not},
+		"its snapshot has no approval": {again(func(run *shipper.SequenceRun) {
+			run.Spec.Snapshot.Stages[0].Sequences[0].Tasks = run.Spec.Snapshot.Stages[0].Sequences[0].Tasks[1:]
+		}), failed, not},
+		"the Shipyard was changed since": {again(), append([]client.Object{changed}, failed...), ""},
+	} {
+		t.Run(sentence, tc.check)
+	}
+}
+
+func TestARunOfAUserIsForgedUnlessItsSnapshotIsTheShipyardAsItIs(t *testing.T) {
+	yard := []client.Object{theShipyard()}
+	const (
+		snapshot = "its snapshot is not Shipyard yard as it is: create the run again"
+		more     = "it has requesters of other runs, or no version: create the run again"
+	)
+	newer, named := theShipyard(), theShipyard()
+	newer.Generation++
+	named.Spec.ServiceAccountName = "deployer"
+	unversioned := func(run *shipper.SequenceRun) { run.Spec.Version = shipper.RunVersion{} }
+	for sentence, tc := range map[string]forgedCase{
+		"it has the snapshot and a version": {runOf("first"), yard, ""},
+		"a user has held it":                {runOf("first", func(run *shipper.SequenceRun) { run.Spec.Hold = "lunch" }), yard, ""},
+		"it deploys nothing and has no version": {
+			runOf("first", unversioned, func(run *shipper.SequenceRun) { run.Spec.Sequence = "sign" }), yard, "",
+		},
+		"it deploys and has no version": {runOf("first", unversioned), yard, more},
+		"it has no snapshot": {
+			runOf("first", func(run *shipper.SequenceRun) { run.Spec.Snapshot = nil }), yard,
+			"it was created while Shipper's webhook was not called: create it again",
+		},
+		"the Shipyard is a newer one":             {runOf("first"), []client.Object{newer}, snapshot},
+		"the Shipyard is gone":                    {runOf("first"), nil, snapshot},
+		"the Shipyard has another ServiceAccount": {runOf("first"), []client.Object{named}, snapshot},
+		"its snapshot is of an older generation": {
+			runOf("first", func(run *shipper.SequenceRun) { run.Spec.Snapshot.Generation = 1 }), yard, snapshot,
+		},
+		"its snapshot is of a Shipyard that had the name before": {
+			runOf("first", func(run *shipper.SequenceRun) { run.Spec.Snapshot.UID = "old" }), yard, snapshot,
+		},
+		"its snapshot has another ServiceAccount": {
+			runOf("first", func(run *shipper.SequenceRun) { run.Spec.Snapshot.ServiceAccountName = "admin" }), yard, snapshot,
+		},
+		"its snapshot has no approval": {runOf("first", func(run *shipper.SequenceRun) {
+			run.Spec.Snapshot.Stages[0].Sequences[0].Tasks = run.Spec.Snapshot.Stages[0].Sequences[0].Tasks[1:]
+		}), yard, snapshot},
+		"it has earlier requesters": {
+			runOf("first", func(run *shipper.SequenceRun) { run.Spec.EarlierRequesters = []string{"eve"} }), yard, more,
+		},
+	} {
+		t.Run(sentence, tc.check)
+	}
+}
+
+func TestARunIsNotForgedOnlyBecauseTheAPIServerCannotBeRead(t *testing.T) {
+	down := interceptor.Funcs{Get: func(
+		context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption,
+	) error {
+		return errors.New("it is down")
+	}}
+	const ofRun = "reading SequenceRun shop/first: it is down"
+	for sentence, tc := range map[string]forgedCase{
+		"a run of a user": {runOf("first"), nil, "reading Shipyard shop/yard: it is down"},
+		"a retry":         {again(), nil, ofRun},
+		"a follow-up":     {followUp(), nil, ofRun},
+	} {
+		why, err := newReconciler(t, down).forged(t.Context(), tc.run)
+		if diff := cmp.Diff([]string{"", tc.want}, []string{why, message(err)}); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", sentence, diff)
+		}
+	}
+}

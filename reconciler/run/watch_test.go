@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"shipper.dev/shipper/apis/rules/shipyard"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+type edit = func(*shipper.SequenceRun)
+
+func hold(run *shipper.SequenceRun)  { run.Spec.Hold, run.Generation = "lunch", run.Generation+1 }
+func abort(run *shipper.SequenceRun) { run.Spec.Abort, run.Generation = "wrong", run.Generation+2 }
+
+func condition(kind string, status corev1.ConditionStatus, reason string) edit {
+	return func(run *shipper.SequenceRun) {
+		run.Status.Conditions = shipper.SetCondition(run.Status.Conditions,
+			shipper.Condition{Type: kind, Status: status, Reason: reason}, after(0))
+	}
+}
+
+func TestOnlyWhatOtherRunsReadOfARunBearsOnThem(t *testing.T) {
+	begins, passes := []edit{started}, []edit{ended(shipper.ResultPass)}
+	for sentence, tc := range map[string]struct {
+		before []edit
+		change edit
+		want   bool
+	}{
+		"nothing changes: the cache is listed again": {nil, func(*shipper.SequenceRun) {}, false},
+		"it is held":                             {nil, hold, true},
+		"it is held under way":                   {begins, hold, true},
+		"it is aborted":                          {begins, abort, true},
+		"it begins":                              {nil, started, true},
+		"it passes":                              {begins, ended(shipper.ResultPass), true},
+		"it ends before it has begun":            {nil, condition(shipper.RunFinished, "True", shipper.RunSuperseded), true},
+		"it is replaced by one of the same name": {nil, func(run *shipper.SequenceRun) { run.UID = "new" }, true},
+		"its status is restored from before it began": {begins, func(run *shipper.SequenceRun) { run.Status.StartTime = nil }, true},
+		"its status is restored with another result":  {passes, func(run *shipper.SequenceRun) { run.Status.Result = shipper.ResultFail }, true},
+		"its status is restored with another end":     {passes, finishedAt(-60), true},
+		"it is queued":             {nil, condition(shipper.RunFinished, "False", shipper.RunQueued), false},
+		"it is behind another one": {nil, func(run *shipper.SequenceRun) { run.Status.Behind = "x" }, false},
+		"it is seen":               {nil, func(run *shipper.SequenceRun) { run.Status.ObservedGeneration = 1 }, false},
+		"it goes on":               {begins, condition(shipper.RunFinished, "False", shipper.RunRunning), false},
+		"it is blocked":            {begins, condition(shipper.RunBlocked, "True", shipper.RolloutsBlocked), false},
+		"its clocks stop":          {begins, func(run *shipper.SequenceRun) { run.Status.PausedSince = ptr.To(after(0)) }, false},
+		"its clocks have stood":    {begins, func(run *shipper.SequenceRun) { run.Status.PausedSeconds = 60 }, false},
+		"its data grow":            {begins, func(run *shipper.SequenceRun) { run.Status.Data = shipper.FreeForm{"a": "b"} }, false},
+		"one of its follow-ups is created": {
+			passes, func(run *shipper.SequenceRun) { run.Status.Triggered[0].CreateTime = ptr.To(after(0)) }, false,
+		},
+		"one of its follow-ups is refused": {passes, func(run *shipper.SequenceRun) { run.Status.Triggered[0].Refused = true }, false},
+		"it is labelled":                   {begins, func(run *shipper.SequenceRun) { run.Labels = map[string]string{"a": "b"} }, false},
+		"a task of it begins": {begins, func(run *shipper.SequenceRun) {
+			run.Status.Task, run.Status.Tasks = "deployment", []shipper.TaskStatus{{Name: "deployment", State: shipper.TaskTriggered}}
+		}, false},
+	} {
+		was := runOf("first", tc.before...)
+		is := was.DeepCopy()
+		tc.change(is)
+		if diff := cmp.Diff(tc.want, bearsOnOthers(was, is)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", sentence, diff)
+		}
+	}
+}
+
+// others are what the rules decide about other runs of the Shipyard, as JSON, where they read of a run.
+func others(t *testing.T, run *shipper.SequenceRun) string {
+	t.Helper()
+	var unfinished []*shipper.SequenceRun
+	if !shipyard.IsFinished(run) {
+		unfinished = append(unfinished, run)
+	}
+	snapshot := func(other *shipper.SequenceRun) {
+		other.Spec.Snapshot, other.Spec.Sequence = run.Spec.Snapshot, run.Spec.Sequence
+	}
+	created := func(seconds int) edit {
+		return func(other *shipper.SequenceRun) { other.CreationTimestamp = after(seconds) }
+	}
+	var out []any
+	for _, other := range []*shipper.SequenceRun{
+		runOf("newer", snapshot, created(-1800)), runOf("older", snapshot, created(-7200)), runOf("begun", snapshot, started),
+		runOf("other-service", snapshot, func(other *shipper.SequenceRun) { other.Spec.Service = "shop" }),
+	} {
+		out = append(out, shipyard.Plan(shipyard.Observed{Run: other, Others: unfinished, Now: noon}))
+	}
+	waits := runOf("waits", requires("1h"), ended(shipper.ResultPass))
+	why, again := shipyard.Awaits(waits, &waits.Status.Triggered[0], []*shipper.SequenceRun{run}, noon)
+	raw, err := json.Marshal(append(out, why, again))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}
+
+// sequence lets a run be of a sequence that does something if the stage is busy. One run of the stage goes at a time.
+func sequence(tasks string, busy shipper.WhenBusy) edit {
+	return func(run *shipper.SequenceRun) {
+		stage := &run.Spec.Snapshot.Stages[0]
+		stage.MaxConcurrency = ptr.To(int32(1))
+		stage.Sequences = append(stage.Sequences, shipper.Sequence{
+			Name: "special", WhenBusy: busy, Tasks: []shipper.Task{{Name: tasks}, {Name: "deployment"}},
+		})
+		run.Spec.Sequence = "special"
+	}
+}
+
+// The states are all that these edits make of a run, for each way to be in line.
+func TestAChangeThatBearsOnNoOtherRunChangesNoDecisionAboutOthers(t *testing.T) {
+	edits := []edit{
+		hold, abort, started, condition(shipper.RunFinished, "False", shipper.RunRunning), ended(shipper.ResultFail),
+		func(run *shipper.SequenceRun) { run.Status.Result = shipper.ResultPass }, finishedAt(-1800),
+		func(run *shipper.SequenceRun) { run.Status.PausedSince, run.Status.Behind = ptr.To(after(-10)), "x" },
+		func(run *shipper.SequenceRun) {
+			run.Status.Data, run.Status.Tasks = shipper.FreeForm{"a": "b"}, []shipper.TaskStatus{{Name: "approval", State: shipper.TaskWaiting}}
+		},
+	}
+	type state struct {
+		run    *shipper.SequenceRun
+		others string
+	}
+	for name, kind := range map[string]edit{
+		"queued": sequence("approval", ""), "supersedes": sequence("approval", shipper.WhenBusySupersede),
+		"breaks in": sequence("approval", shipper.WhenBusyPreempt), "takes back": sequence("rollback", ""),
+	} {
+		var states []state
+		decisions := map[string]bool{}
+		for bits := range 1 << len(edits) {
+			run := runOf("first", kind)
+			for i, change := range edits {
+				if bits&(1<<i) != 0 {
+					change(run)
+				}
+			}
+			states = append(states, state{run, others(t, run)})
+			decisions[states[bits].others] = true
+		}
+		for _, was := range states {
+			for _, is := range states {
+				if was.others != is.others && !bearsOnOthers(was.run, is.run) {
+					t.Fatalf("%s: a change that does not bear on others changes decisions about them; the run and the decisions, -was +is:\n%s\n%s",
+						name, cmp.Diff(was.run, is.run), cmp.Diff(was.others, is.others))
+				}
+			}
+		}
+		if least := 5; len(decisions) < least { // queued, begun, held or failed, passed, passed earlier
+			t.Errorf("%s: the states lead to %d decisions: fewer than %d show little", name, len(decisions), least)
+		}
+	}
+}
