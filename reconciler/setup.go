@@ -85,15 +85,16 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// CacheOptions keep the manager's cache small: no managedFields, Secrets of one namespace only, and no ConfigMap but that of the
-// identity.
+// CacheOptions keep the manager's cache small: no managedFields, Secrets of one namespace only, no ConfigMap but that of the identity, and
+// runs that are done without their data.
 func CacheOptions(namespace string) cache.Options {
 	identity := fields.OneTermEqualSelector("metadata.name", shipper.IdentityName)
 	return cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}:    {Namespaces: map[string]cache.Config{namespace: {}}},
-			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{namespace: {FieldSelector: identity}}},
+			&shipper.SequenceRun{}: {Transform: run.Strip},
+			&corev1.Secret{}:       {Namespaces: map[string]cache.Config{namespace: {}}},
+			&corev1.ConfigMap{}:    {Namespaces: map[string]cache.Config{namespace: {FieldSelector: identity}}},
 		},
 	}
 }

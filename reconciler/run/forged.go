@@ -3,9 +3,7 @@
 package run
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -22,7 +20,7 @@ func (r *Reconciler) forged(ctx context.Context, run *shipper.SequenceRun) (stri
 		return "it was created while Shipper's webhook was not called: create it again", nil
 	}
 	if by := run.Spec.TriggeredBy; by != nil {
-		before, err := r.named(ctx, run.Namespace, by.Run)
+		before, err := r.namedNow(ctx, run.Namespace, by.Run)
 		if err != nil {
 			return "", err
 		}
@@ -31,18 +29,18 @@ func (r *Reconciler) forged(ctx context.Context, run *shipper.SequenceRun) (stri
 		}
 		for i := range before.Status.Triggered {
 			t := &before.Status.Triggered[i]
-			if t.Name == run.Name && same(shipyard.FollowUp(before, t).Spec, without(run.Spec)) {
+			if t.Name == run.Name && shipyard.Same(shipyard.FollowUp(before, t).Spec, without(run.Spec)) {
 				return "", nil
 			}
 		}
 		return "it does not follow from run " + by.Run, nil
 	}
 	if of := run.Spec.RetryOf; of != nil {
-		before, err := r.named(ctx, run.Namespace, of.Run)
+		before, err := r.namedNow(ctx, run.Namespace, of.Run)
 		if err != nil {
 			return "", err
 		}
-		if before == nil || !shipyard.IsFinished(before) || !same(repeated(before, run), without(run.Spec)) {
+		if before == nil || !shipyard.IsFinished(before) || !shipyard.Same(repeated(before, run), without(run.Spec)) {
 			return "it does not repeat run " + of.Run + ": create it again", nil
 		}
 		return "", nil
@@ -52,7 +50,7 @@ func (r *Reconciler) forged(ctx context.Context, run *shipper.SequenceRun) (stri
 	if err := r.live.Get(ctx, key, yard); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading Shipyard %s: %w", key, err)
 	}
-	if !same(shipyard.Snapshot(yard), run.Spec.Snapshot) {
+	if !shipyard.Same(shipyard.Snapshot(yard), run.Spec.Snapshot) {
 		return "its snapshot is not Shipyard " + run.Spec.Shipyard + " as it is: create the run again", nil
 	}
 	if len(run.Spec.EarlierRequesters) > 0 || shipyard.Deploys(&run.Spec) && run.Spec.Version.Version == "" {
@@ -80,9 +78,3 @@ func without(spec shipper.SequenceRunSpec) shipper.SequenceRunSpec {
 	return spec
 }
 
-// same reports whether two values are the same as JSON: numbers of free-form values have several Go types.
-func same(a, b any) bool {
-	left, err1 := json.Marshal(a)
-	right, err2 := json.Marshal(b)
-	return err1 == nil && err2 == nil && bytes.Equal(left, right)
-}

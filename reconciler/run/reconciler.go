@@ -187,7 +187,7 @@ func (r *Reconciler) decide(ctx context.Context, run *shipper.SequenceRun, out *
 		}
 	}
 	if of := run.Spec.RetryOf; of != nil && run.Status.StartTime == nil {
-		if o.RetryOf, err = r.named(ctx, run.Namespace, of.Run); err != nil {
+		if o.RetryOf, err = r.namedNow(ctx, run.Namespace, of.Run); err != nil {
 			return shipyard.Decision{}, err
 		}
 	}
@@ -273,10 +273,28 @@ func authentic(a *shipper.Approval, run *shipper.SequenceRun) bool {
 		a.Spec.By.Username != native.RunnerOf(run)
 }
 
-// named is another run of the namespace; nil if there is none.
+// Strip is the transform of the cache of runs. It keeps of a run that is done what others are decided by.
+func Strip(o any) (any, error) {
+	if run, is := o.(*shipper.SequenceRun); is {
+		run.ManagedFields = nil
+		shipyard.Shrink(run)
+	}
+	return o, nil
+}
+
+// named is another run of the namespace as Strip leaves it; nil if there is none.
 func (r *Reconciler) named(ctx context.Context, namespace, name string) (*shipper.SequenceRun, error) {
+	return read(ctx, r.client, namespace, name)
+}
+
+// namedNow is another run of the namespace, whole; nil if there is none.
+func (r *Reconciler) namedNow(ctx context.Context, namespace, name string) (*shipper.SequenceRun, error) {
+	return read(ctx, r.live, namespace, name)
+}
+
+func read(ctx context.Context, from client.Reader, namespace, name string) (*shipper.SequenceRun, error) {
 	out := &shipper.SequenceRun{}
-	err := r.client.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, out)
+	err := from.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, out)
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

@@ -179,7 +179,7 @@ func inherited(run, before *shipper.SequenceRun) field.ErrorList {
 		{"version", run.Spec.Version, before.Spec.Version},
 		{"snapshot", run.Spec.Snapshot, before.Spec.Snapshot},
 	} {
-		if !same(one.got, one.want) {
+		if !shipyard.Same(one.got, one.want) {
 			errs = append(errs, field.Forbidden(specPath.Child(one.name), "is not that of run "+before.Name))
 		}
 	}

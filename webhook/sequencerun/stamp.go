@@ -3,9 +3,7 @@
 package sequencerun
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -141,7 +139,7 @@ func others(run, before *shipper.SequenceRun) field.ErrorList {
 		{"service", run.Spec.Service != "", run.Spec.Service, before.Spec.Service},
 		{"data", len(run.Spec.Data) > 0, run.Spec.Data, before.Spec.Data},
 	} {
-		if one.sent && !same(one.now, one.there) {
+		if one.sent && !shipyard.Same(one.now, one.there) {
 			errs = append(errs, field.Forbidden(specPath.Child(one.name), "is copied from run "+before.Name+": leave it out"))
 		}
 	}
@@ -207,7 +205,7 @@ func (w *Webhook) stamped(ctx context.Context, req *admission.Request, run *ship
 		{"version", run.Spec.Version, want.Spec.Version},
 		{"snapshot", run.Spec.Snapshot, want.Spec.Snapshot},
 	} {
-		if !same(one.got, one.want) {
+		if !shipyard.Same(one.got, one.want) {
 			errs = append(errs, field.Forbidden(specPath.Child(one.name), byShipper))
 		}
 	}
@@ -218,11 +216,4 @@ func (w *Webhook) stamped(ctx context.Context, req *admission.Request, run *ship
 		errs = append(errs, field.Required(specPath.Child("version"), "is written by Shipper, whose mutating webhook was not called"))
 	}
 	return response.Invalidate(kind, run.Name, errs)
-}
-
-// same reports whether two values are the same as JSON: numbers of free-form values have several Go types.
-func same(a, b any) bool {
-	left, err1 := json.Marshal(a)
-	right, err2 := json.Marshal(b)
-	return err1 == nil && err2 == nil && bytes.Equal(left, right)
 }

@@ -44,7 +44,7 @@ func (w *Webhook) permitUpdate(ctx context.Context, req *admission.Request, run,
 	was := old.DeepCopy()
 	was.Spec.Hold, was.Spec.Abort = run.Spec.Hold, run.Spec.Abort
 	var errs field.ErrorList
-	if !same(run.Spec, was.Spec) {
+	if !shipyard.Same(run.Spec, was.Spec) {
 		errs = append(errs, field.Forbidden(specPath, "only hold and abort can be changed: create another run, with retryOf to repeat this one"))
 	}
 	if old.Spec.Abort != "" && run.Spec.Abort != old.Spec.Abort {

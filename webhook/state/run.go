@@ -5,7 +5,6 @@ package state
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -91,28 +90,11 @@ func shipyardOf(o any) ([]string, error) {
 func stripRun(run *shipper.SequenceRun) {
 	run.Spec.Data = nil
 	if run.Spec.Snapshot != nil {
-		run.Spec.Snapshot = ownTasks(run)
+		run.Spec.Snapshot = shipyard.OwnTasks(run)
 	}
 	was := run.Status
 	run.Status = shipper.SequenceRunStatus{Result: was.Result, StartTime: was.StartTime, FinishTime: was.FinishTime}
 	if c := shipper.FindCondition(was.Conditions, shipper.RunFinished); c != nil {
 		run.Status.Conditions = []shipper.Condition{{Type: c.Type, Status: c.Status, Reason: c.Reason}}
 	}
-}
-
-// ownTasks is the snapshot of a run with its own sequence alone, of which the tasks have only names.
-func ownTasks(run *shipper.SequenceRun) *shipper.ShipyardSnapshot {
-	was := run.Spec.Snapshot
-	out := &shipper.ShipyardSnapshot{UID: was.UID, Generation: was.Generation, ServiceAccountName: was.ServiceAccountName}
-	at := slices.IndexFunc(was.Stages, func(s shipper.Stage) bool { return s.Name == run.Spec.Stage })
-	sequence := shipyard.SequenceOf(was, run.Spec.Stage, run.Spec.Sequence)
-	if at < 0 || sequence == nil {
-		return out
-	}
-	own := shipper.Sequence{Name: sequence.Name, WhenBusy: sequence.WhenBusy, Tasks: make([]shipper.Task, len(sequence.Tasks))}
-	for i := range sequence.Tasks {
-		own.Tasks[i].Name = sequence.Tasks[i].Name
-	}
-	out.Stages = []shipper.Stage{{Name: was.Stages[at].Name, Sequences: []shipper.Sequence{own}}}
-	return out
 }

@@ -3,6 +3,7 @@
 package shipyard
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -85,4 +86,11 @@ func merged(a, b any) any {
 		into[key] = merged(into[key], value)
 	}
 	return into
+}
+
+// Same reports whether two values are the same as JSON: numbers of free-form values have several Go types.
+func Same(a, b any) bool {
+	left, err1 := json.Marshal(a)
+	right, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && bytes.Equal(left, right)
 }

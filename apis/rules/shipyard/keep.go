@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package shipyard
+
+import (
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// OwnTasks is the snapshot of a run, which has one, with its own sequence alone, of which the tasks have only names: what other runs are
+// judged by. It shares nothing with the run.
+func OwnTasks(run *shipper.SequenceRun) *shipper.ShipyardSnapshot {
+	was := run.Spec.Snapshot
+	out := &shipper.ShipyardSnapshot{UID: was.UID, Generation: was.Generation, ServiceAccountName: was.ServiceAccountName}
+	stage, sequence := OfStage(was, run.Spec.Stage), SequenceOf(was, run.Spec.Stage, run.Spec.Sequence)
+	if stage == nil || sequence == nil {
+		return out
+	}
+	own := shipper.Sequence{Name: sequence.Name, WhenBusy: sequence.WhenBusy, Tasks: make([]shipper.Task, len(sequence.Tasks))}
+	for i := range sequence.Tasks {
+		own.Tasks[i].Name = sequence.Tasks[i].Name
+	}
+	out.Stages = []shipper.Stage{{Name: stage.Name, Sequences: []shipper.Sequence{own}}}
+	return out
+}
+
+// Shrink removes from a finished run what nothing is decided by any more once the runs that follow from it were created: data, and all of
+// the snapshot but the names of its tasks. A retry copies these, and is made of the run as the API server has it.
+func Shrink(run *shipper.SequenceRun) {
+	if !isFinished(run) || HasUncreated(run) {
+		return
+	}
+	run.Spec.Data, run.Status.Data = nil, nil
+	if run.Spec.Snapshot != nil {
+		run.Spec.Snapshot = OwnTasks(run)
+	}
+}
