@@ -35,7 +35,7 @@ func changes(was, is *shipper.SequenceRun) []report.Event {
 			if task.Result == shipper.ResultFail {
 				kind = corev1.EventTypeWarning
 			}
-			add(kind, "TaskFinished", "Run", "task %s: %s; %s", name, task.Result, task.Message)
+			add(kind, "TaskFinished", "Run", "%s", withMessage(fmt.Sprintf("task %s: %s", name, task.Result), task.Message))
 		}
 	}
 	if blocked := shipper.FindCondition(is.Status.Conditions, shipper.RunBlocked); blocked != nil && blocked.Status == corev1.ConditionTrue &&
@@ -48,7 +48,15 @@ func changes(was, is *shipper.SequenceRun) []report.Event {
 		if is.Status.Result == shipper.ResultFail {
 			kind = corev1.EventTypeWarning
 		}
-		add(kind, "RunFinished", "Run", "%s; %s", end.Reason, end.Message)
+		add(kind, "RunFinished", "Run", "%s", withMessage(end.Reason, end.Message))
 	}
 	return out
+}
+
+// withMessage is a result and its message, which may be empty.
+func withMessage(result, message string) string {
+	if message == "" {
+		return result
+	}
+	return result + "; " + message
 }
