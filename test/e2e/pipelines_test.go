@@ -37,20 +37,26 @@ func beginPipeline(t *testing.T) *pipeline {
 		app.Spec.Template.Strategy.FirstRelease = shipper.FirstReleaseImmediate
 		s.applies(app)
 	}
+	p.lendsRunner(p.Namespace, p.production.Namespace)
+	p.ann, p.bob, p.dev = p.user("ann", "shipper:approver"), p.user("bob", "shipper:approver"), p.user("dev", "shipper:promoter")
+	for _, s := range []*fixture{p.fixture, p.production} {
+		s.Completes(s.Release(0))
+	}
+	return p
+}
+
+// lendsRunner makes the ServiceAccount of runs, lends it to Shipper, and binds its rights in namespaces.
+func (p *pipeline) lendsRunner(namespaces ...string) {
+	p.Helper()
 	p.lends("shipper-runner-impersonator", p.Namespace, rbacv1.Subject{
 		Kind: "ServiceAccount", Namespace: shipper.SystemNamespace, Name: shipper.ManagementServiceAccount,
 	})
 	p.Must("creating the runner", world.Management.Create(p.Ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
 		Namespace: p.Namespace, Name: shipper.DefaultRunner,
 	}}))
-	for _, s := range []*fixture{p.fixture, p.production} {
-		p.lends("shipper:runner", s.Namespace, rbacv1.Subject{Kind: "ServiceAccount", Namespace: p.Namespace, Name: shipper.DefaultRunner})
+	for _, namespace := range namespaces {
+		p.lends("shipper:runner", namespace, rbacv1.Subject{Kind: "ServiceAccount", Namespace: p.Namespace, Name: shipper.DefaultRunner})
 	}
-	p.ann, p.bob, p.dev = p.user("ann", "shipper:approver"), p.user("bob", "shipper:approver"), p.user("dev", "shipper:promoter")
-	for _, s := range []*fixture{p.fixture, p.production} {
-		s.Completes(s.Release(0))
-	}
-	return p
 }
 
 // lends binds a ClusterRole in a namespace.
@@ -72,11 +78,14 @@ func (p *pipeline) user(name, role string) client.Client {
 	return c
 }
 
-// shipyard creates one; PRODUCTION is replaced by the namespace of production.
+// shipyard creates one; PRODUCTION is replaced by the namespace of production, if there is one.
 func (p *pipeline) shipyard(text string) {
 	p.Helper()
+	if p.production != nil {
+		text = strings.ReplaceAll(text, "PRODUCTION", p.production.Namespace)
+	}
 	sy := &shipper.Shipyard{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "shop"}}
-	p.Must("reading the shipyard", yaml.UnmarshalStrict([]byte(strings.ReplaceAll(text, "PRODUCTION", p.production.Namespace)), &sy.Spec))
+	p.Must("reading the shipyard", yaml.UnmarshalStrict([]byte(text), &sy.Spec))
 	p.Must("creating the shipyard", world.Management.Create(p.Ctx, sy))
 }
 
@@ -108,6 +117,22 @@ func (p *pipeline) becomes(name, want string) *shipper.SequenceRun {
 		var err error
 		run, err = p.run(name)
 		return toldRun(run), err
+	})
+	return run
+}
+
+// ends waits until a run has a state, whatever its tasks are.
+func (p *pipeline) ends(name, want string) *shipper.SequenceRun {
+	p.Helper()
+	var run *shipper.SequenceRun
+	p.Eventually("run "+name, want, func() (string, error) {
+		var err error
+		run, err = p.run(name)
+		told := toldRun(run)
+		if state, _, _ := strings.Cut(told, " "); state == want {
+			return state, err
+		}
+		return told, err
 	})
 	return run
 }
@@ -240,10 +265,7 @@ func TestAFailedDeliveryIsTakenBack(t *testing.T) {
 		run.Spec.Data["configurationChange"] = map[string]any{"values": map[string]any{"image": map[string]any{"tag": "broken"}}}
 	}
 	p.starts("two", "0.0.2", broken)
-	p.Eventually("run two", "Failed", func() (string, error) {
-		run, err := p.run("two")
-		return strings.Fields(toldRun(run) + " -")[0], err
-	})
+	p.ends("two", "Failed")
 	back := p.follows("two", "production", "rollback")
 	p.becomes(back, "Passed rollback:Finished/pass")
 	p.production.readyPods(serving, 2)

@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -22,9 +21,7 @@ func beginRuns(t *testing.T, text string) *pipeline {
 	t.Parallel()
 	p := &pipeline{fixture: begin(t, nil, nil)}
 	p.ann, p.dev = p.user("ann", "shipper:approver"), p.user("dev", "shipper:promoter")
-	sy := &shipper.Shipyard{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "shop"}}
-	p.Must("reading the shipyard", yaml.UnmarshalStrict([]byte(text), &sy.Spec))
-	p.Must("creating the shipyard", world.Management.Create(p.Ctx, sy))
+	p.shipyard(text)
 	return p
 }
 
@@ -98,6 +95,7 @@ func TestRunsStandInLine(t *testing.T) {
 // TestRefusalsAndRetries is scenarios 12 and 13: a refusal fails the run, a retry carries what was done, and an Approval is of one attempt.
 func TestRefusalsAndRetries(t *testing.T) {
 	p := beginRuns(t, strings.Replace(lines, "{name: sign, tasks: [", "{name: sign, tasks: [{name: evaluation}, ", 1))
+	p.lendsRunner(p.Namespace) // an evaluation is about an Application
 	p.waits("a", "sign", "web")
 	p.becomes("a", "Running evaluation:Finished/pass approval:Waiting")
 	p.Must("refusing", p.ann.Create(p.Ctx, &shipper.Approval{

@@ -78,11 +78,14 @@ func Annotate(ctx context.Context, c client.Client, o client.Object, annotations
 	return c.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch))
 }
 
-// PatchIf returns a JSON patch that sets a field, and fails if another field, or the same, is not as seen. JSON pointers name them.
+// PatchIf returns a JSON patch that sets a field, or removes it if value is nil, and fails if another field, or the same, is not as seen.
+// JSON pointers name them.
 func PatchIf(path string, value any, unless string, seen any) (client.Patch, error) {
-	patch, err := json.Marshal([]map[string]any{
-		{"op": "test", "path": unless, "value": seen}, {"op": "add", "path": path, "value": value},
-	})
+	change := map[string]any{"op": "add", "path": path, "value": value}
+	if value == nil {
+		change = map[string]any{"op": "remove", "path": path}
+	}
+	patch, err := json.Marshal([]map[string]any{{"op": "test", "path": unless, "value": seen}, change})
 	if err != nil {
 		return nil, fmt.Errorf("writing a patch: %w", err)
 	}

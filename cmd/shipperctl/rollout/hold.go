@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -69,11 +68,18 @@ func (o *options) setHold(cmd *cobra.Command, app, reason string) error {
 	case reason != "" && !strategy.ByItself(rel.Spec.Environment.Strategy):
 		return fmt.Errorf("release %s does nothing by itself: its strategy has none of after, gate, progressDeadline and onFailure", rel.Name)
 	}
-	was := rel.DeepCopy()
-	rel.Spec.Hold = reason
-	if err := c.Patch(cmd.Context(), rel, client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})); err != nil {
-		return fmt.Errorf("writing the hold of release %s: %w", rel.Name, err)
+	var hold any // nil removes it
+	if reason != "" {
+		hold = reason
 	}
+	patch, err := cli.PatchIf("/spec/hold", hold, "/metadata/generation", rel.Generation) // the status may change meanwhile
+	if err != nil {
+		return err
+	}
+	if err := c.Patch(cmd.Context(), rel, patch); err != nil {
+		return fmt.Errorf("writing the hold of release %s: %w", rel.Name, explainConflict(err))
+	}
+	rel.Spec.Hold = reason
 	fmt.Fprintln(cmd.OutOrStdout(), heldOrNot(rel))
 	return nil
 }
