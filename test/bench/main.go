@@ -25,6 +25,7 @@ import (
 	"shipper.dev/shipper/test/bench/charts"
 	"shipper.dev/shipper/test/bench/fairness"
 	"shipper.dev/shipper/test/bench/rollout"
+	"shipper.dev/shipper/test/bench/runs"
 	"shipper.dev/shipper/test/bench/scale"
 	"shipper.dev/shipper/test/bench/table"
 )
@@ -64,7 +65,7 @@ func main() {
 	checks := scale.Checks{}
 	flag.IntVar(&checks.Releases, "checked", 1000, "checks: how many Releases are checked")
 	flag.DurationVar(&checks.Window, "window", 2*time.Minute, "checks: how `long` they are watched")
-	profiles := flag.String("profiles", "", "growth, wide: a `folder` that is given profiles of Shipper, for go tool pprof")
+	profiles := flag.String("profiles", "", "growth, wide, runs: a `folder` that is given profiles of Shipper, for go tool pprof")
 	c := charts.Charts{}
 	flag.IntVar(&c.Charts, "charts", 500, "charts: how many are in the index, of 20 versions each")
 	flag.IntVar(&c.Renders, "renders", 1000, "charts: how often a chart is rendered")
@@ -74,15 +75,18 @@ func main() {
 	f := fairness.Fairness{}
 	flag.IntVar(&f.Applications, "edits", 1000, "fairness: how many Applications a team edits at once")
 	flag.IntVar(&f.Rounds, "crowds", 3, "fairness: how often it does")
+	r := runs.Runs{}
+	flag.IntVar(&r.Services, "runs", 200, "runs: how many `services` are delivered at once, and then how many runs wait, up to 2000")
 	flag.Parse()
 	if min(f.Applications, f.Rounds, *rounds, *replicas, *burst, *of, *across, automatic.Releases, checks.Releases, c.Charts, c.Renders,
-		a.Releases, a.Pairs) < 1 {
+		a.Releases, a.Pairs, r.Services) < 1 {
 		fmt.Fprintln(os.Stderr, "bench: of nothing that is measured there can be less than 1")
 		os.Exit(2)
 	}
 	o := rollout.Options{Clusters: clusters, Rounds: *rounds, Replicas: int32(*replicas)}
 	b := rollout.Burst{Applications: *burst, Replicas: int32(*replicas), Rest: *rest}
 	g := scale.Growth{Applications: counts, Clusters: *of, Profiles: *profiles}
+	r.Profiles = *profiles
 	wide := rollout.Wide{Clusters: *across, Rounds: *rounds, Profiles: *profiles}
 	err := run(ctx, []row{
 		{"rollout", func(ctx context.Context, out, samples io.Writer) ([]table.Line, error) {
@@ -98,6 +102,7 @@ func main() {
 		{"charts", func(ctx context.Context, _, samples io.Writer) ([]table.Line, error) { return c.Run(ctx, samples) }},
 		{"admission", a.Run},
 		{"fairness", f.Run},
+		{"runs", r.Run},
 	}, *wanted, *file)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

@@ -23,6 +23,8 @@ const (
 	KiB     Unit = "KiB"
 	MiB     Unit = "MiB"
 	Percent Unit = "%"
+	// Each is a mean count: it may be a fraction.
+	Each Unit = "each"
 )
 
 // Line is one thing that was measured.
@@ -84,6 +86,8 @@ func figure(n float64, unit Unit) string {
 	switch {
 	case unit == Seconds:
 		return fmt.Sprint(time.Duration(n * float64(time.Second)).Round(rounding(n)))
+	case unit == Each:
+		return fmt.Sprintf("%.2g", n)
 	case unit == Count || n >= 100:
 		return fmt.Sprintf("%.0f %s", n, unit)
 	default:

@@ -5,6 +5,7 @@ package world
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -44,24 +45,36 @@ func MemoryOf(ctx context.Context, p *pod.Process) (m Memory, err error) {
 	if _, m.Resident, err = Usage(p.Pid()); err != nil {
 		return m, err
 	}
+	live, err := Metric(ctx, p, "go_gc_heap_live_bytes ")
+	m.Live = int64(live)
+	return m, err
+}
+
+// Metric is the sum of the metrics of a process whose lines begin with prefix. It is an error if there is none.
+func Metric(ctx context.Context, p *pod.Process, prefix string) (sum float64, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.Metrics, nil)
 	if err != nil {
-		return m, fmt.Errorf("reading the metrics of %s: %w", p.Name, err)
+		return 0, fmt.Errorf("reading the metrics of %s: %w", p.Name, err)
 	}
-	answer, err := http.DefaultClient.Do(request)
+	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return m, fmt.Errorf("reading the metrics of %s: %w", p.Name, err)
+		return 0, fmt.Errorf("reading the metrics of %s: %w", p.Name, err)
 	}
-	defer answer.Body.Close()
-	lines := bufio.NewScanner(answer.Body)
+	defer response.Body.Close()
+	found, lines := false, bufio.NewScanner(response.Body)
 	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), "go_gc_heap_live_bytes "); ok {
-			live, err := strconv.ParseFloat(value, 64)
-			m.Live = int64(live)
-			return m, err
+		if line := lines.Text(); strings.HasPrefix(line, prefix) {
+			n, err := strconv.ParseFloat(line[strings.LastIndexByte(line, ' ')+1:], 64)
+			if err != nil {
+				return 0, fmt.Errorf("reading the metrics of %s: %w", p.Name, err)
+			}
+			sum, found = sum+n, true
 		}
 	}
-	return m, fmt.Errorf("%s does not say what of its memory is in use", p.Name)
+	if err := lines.Err(); err != nil || !found {
+		return 0, errors.Join(err, fmt.Errorf("%s has no metric %s", p.Name, prefix))
+	}
+	return sum, nil
 }
 
 // Minus is what came after before.
