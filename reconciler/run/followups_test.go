@@ -192,7 +192,7 @@ func TestAFollowUpWaitsForWhatItsStageRequires(t *testing.T) {
 			run: runOf("first", requires("1h"), ended(shipper.ResultPass)),
 			want: func(c *creation) {
 				unsent(c, "version 1.2.3 passed in stage staging at 2026-03-01T12:00:00Z and has to soak for 1h: until 2026-03-01T13:00:00Z",
-					3*time.Minute)
+					time.Hour)
 			},
 		},
 	} {
@@ -211,7 +211,7 @@ func withRollback(run *shipper.SequenceRun) {
 func TestAFollowUpThatWaitsStopsNoOther(t *testing.T) {
 	for sentence, tc := range map[string]followUpCase{
 		"the second is created": {want: func(c *creation) {
-			c.Again, c.Triggered[1].CreateTime = 3*time.Minute, ptr.To(after(0))
+			c.Again, c.Triggered[1].CreateTime = time.Hour, ptr.To(after(0))
 		}},
 		"the second is forbidden, and is tried again before the first": {
 			refusal: apierrors.NewForbidden(runs, "next", errors.New("exceeded quota: runs")),

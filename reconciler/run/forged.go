@@ -43,7 +43,7 @@ func (r *Reconciler) forged(ctx context.Context, run *shipper.SequenceRun) (stri
 		if before == nil || !shipyard.IsFinished(before) || !shipyard.Same(repeated(before, run), without(run.Spec)) {
 			return "it does not repeat run " + of.Run + ": create it again", nil
 		}
-		return "", nil
+		return notFrom(before, of.From), nil
 	}
 	yard := &shipper.Shipyard{}
 	key := client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.Shipyard}
@@ -57,6 +57,18 @@ func (r *Reconciler) forged(ctx context.Context, run *shipper.SequenceRun) (stri
 		return "it has requesters of other runs, or no version: create the run again", nil
 	}
 	return "", nil
+}
+
+// notFrom says why a run cannot be repeated from a task; empty if it can. An approval would count again.
+func notFrom(before *shipper.SequenceRun, from string) string {
+	sequence := shipyard.SequenceOf(before.Spec.Snapshot, before.Spec.Stage, before.Spec.Sequence)
+	switch {
+	case from == "" && before.Status.Result == shipper.ResultPass:
+		return "run " + before.Name + " has passed: name the task to do again in spec.retryOf.from"
+	case from != "" && sequence != nil:
+		return shipyard.NotFrom(before, sequence, from)
+	}
+	return ""
 }
 
 // repeated is what a run that repeats another one has, but for who asked for it: these are compared as sets.
@@ -77,4 +89,3 @@ func without(spec shipper.SequenceRunSpec) shipper.SequenceRunSpec {
 	spec.Hold, spec.Abort = "", ""
 	return spec
 }
-

@@ -113,11 +113,27 @@ func TestARetryIsForgedUnlessItHasAllOfTheFinishedRunThatItRepeats(t *testing.T)
 	changed := theShipyard()
 	changed.Generation++
 	triggered := func(run *shipper.SequenceRun) { run.Spec.TriggeredBy = &shipper.RunTrigger{Event: "e", Run: "x"} }
+	from := func(run *shipper.SequenceRun) { run.Spec.RetryOf.From = "deployment" }
+	deployed := func(run *shipper.SequenceRun) {
+		run.Status.Tasks = []shipper.TaskStatus{
+			{Name: "approval", Ordinal: 1, State: shipper.TaskFinished, Result: shipper.ResultPass},
+			{Name: "deployment", Ordinal: 1, State: shipper.TaskFinished, Result: shipper.ResultPass},
+		}
+	}
 	for sentence, tc := range map[string]forgedCase{
 		"it has all of the run that failed": {again(), failed, ""},
 		"it begins with a task, is held and skips what its stage requires": {again(func(run *shipper.SequenceRun) {
 			run.Spec.RetryOf.From, run.Spec.SkipRequires, run.Spec.Hold = "deployment", &shipper.SkipRequires{Reason: "haste"}, "lunch"
-		}), failed, ""},
+		}), []client.Object{runOf("first", deployed, ended(shipper.ResultFail))}, ""},
+		"it begins with a task that the run did not come to": {again(from), failed, "run first did not come to it"},
+		"it repeats a run that passed": {
+			again(), []client.Object{runOf("first", deployed, ended(shipper.ResultPass))},
+			"run first has passed: name the task to do again in spec.retryOf.from",
+		},
+		"it deploys again what was approved once": {
+			again(from), []client.Object{runOf("first", deployed, ended(shipper.ResultPass))},
+			"run first has passed: what was approved then is approved again; begin with approval",
+		},
 		"the same user repeats it":                {again(requesters("ann")), failed, ""},
 		"it repeats a run that followed":          {again(), []client.Object{runOf("first", triggered, ended(shipper.ResultFail))}, ""},
 		"it has all who requested it before":      {again(requesters("bob", "ann", "carl", "dora")), second, ""},

@@ -6,11 +6,13 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -100,6 +102,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		again, err = r.finish(ctx, run)
 	default:
 		again, err = r.goOn(ctx, run)
+	}
+	if errors.Is(err, errGone) {
+		return ctrl.Result{}, nil // the event of its deletion comes
 	}
 	result, err := r.retrier.Result(req, err)
 	result.RequeueAfter = report.Sooner(result.RequeueAfter, again)
@@ -194,6 +199,9 @@ func (r *Reconciler) decide(ctx context.Context, run *shipper.SequenceRun, out *
 	return shipyard.Plan(o), nil
 }
 
+// errGone ends a pass: the run was deleted, and nothing is done for it any more.
+var errGone = errors.New("the run is gone")
+
 // write writes a decision, unless the run has changed since it was read.
 func (r *Reconciler) write(ctx context.Context, run *shipper.SequenceRun, d shipyard.Decision) error {
 	was := run.DeepCopy()
@@ -202,13 +210,16 @@ func (r *Reconciler) write(ctx context.Context, run *shipper.SequenceRun, d ship
 	if err != nil {
 		return fmt.Errorf("writing the status of SequenceRun %s/%s: %w", run.Namespace, run.Name, err)
 	}
+	if !changed && !equality.Semantic.DeepEqual(was.Status, run.Status) {
+		return errGone
+	}
 	if shipper.ConditionTrue(run.Status.Conditions, shipper.RunFinished) {
 		r.begun.Delete(client.ObjectKeyFromObject(run))
 	} else if run.Status.StartTime != nil {
 		r.begun.Store(client.ObjectKeyFromObject(run), start{run.UID, run.Status.StartTime})
 	}
 	if changed {
-		report.Emit(r.recorder, run, changes(was, run))
+		report.Emit(r.recorder, run, report.AsOne(changes(was, run)))
 	}
 	return nil
 }

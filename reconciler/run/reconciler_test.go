@@ -4,6 +4,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -102,5 +104,18 @@ func TestARunIsBehindOneWhoseStartOnlyThisProcessHasUnlessThatHasAnotherUID(t *t
 		if diff := cmp.Diff(want, behind(t, r, "second")); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", uid, diff)
 		}
+	}
+}
+
+func TestNothingIsDoneForARunThatIsGone(t *testing.T) {
+	r := newReconciler(t, interceptor.Funcs{}, theShipyard())
+	gone := runOf("first")
+	d := shipyard.Decision{Status: *gone.Status.DeepCopy()}
+	d.Status.Task = "deployment"
+	if err := r.write(t.Context(), gone, d); !errors.Is(err, errGone) {
+		t.Errorf("writing its status: %v", err)
+	}
+	if len(remembered(r)) > 0 {
+		t.Errorf("it is remembered: %v", remembered(r))
 	}
 }

@@ -201,13 +201,15 @@ func (r *Reconciler) beside(ctx context.Context, o client.Object) []reconcile.Re
 		log.FromContext(ctx).Error(err, "Cannot find the runs beside another")
 	}
 	ended := shipper.ConditionTrue(run.Status.Conditions, shipper.RunFinished)
+	bounded := shipyard.StageOf(&run.Spec).MaxConcurrency != nil // else runs of other services are in other lines
 	var out []reconcile.Request
 	for i := range all.Items {
 		other := &all.Items[i]
 		over := shipper.ConditionTrue(other.Status.Conditions, shipper.RunFinished)
 		switch {
 		case other.Name == run.Name:
-		case !over && other.Spec.Stage == run.Spec.Stage && (other.Status.StartTime == nil || run.Status.StartTime == nil),
+		case !over && other.Spec.Stage == run.Spec.Stage && (other.Spec.Service == run.Spec.Service || bounded) &&
+			(other.Status.StartTime == nil || run.Status.StartTime == nil),
 			over && ended && other.Spec.Service == run.Spec.Service && shipyard.HasUncreated(other):
 			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(other)})
 		}

@@ -91,7 +91,7 @@ func (s *fixture) twoStages(ctx context.Context) error {
 kind: Check
 metadata: {name: errors, namespace: shop-prod}
 spec:
-  interval: 2s
+  interval: 5s
   timeout: 2s
   count: 3
   noData: Inconclusive

@@ -15,16 +15,15 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// fanOut has one Application, of stage qa. A delivery of a new version holds its Release at the first step, and its first deployment waits
-// there: it is to end at the last one. A delivery of the version that serves passes at once.
+// fanOut has one Application, of stage qa. A delivery of the version that serves passes at once.
 const fanOut = `
 stages:
 - name: qa
   sequences:
   - name: delivery
     tasks:
-    - {name: deployment, properties: {to: last, note: first}}
-    - {name: deployment, properties: {to: last, round: second}}
+    - {name: deployment, properties: {note: first}}
+    - {name: deployment, properties: {round: second}}
     - {name: release}
   - {name: sign, tasks: [{name: approval}]}
   - name: rollback
@@ -87,7 +86,7 @@ func TestFailedAndAbortedRunsStartNothing(t *testing.T) {
 func (p *pipeline) reportsApart(run *shipper.SequenceRun, release string) {
 	p.Helper()
 	second, _ := run.Status.Data["deployment"].(map[string]any)
-	if second["release"] != release || second["round"] != "second" || second["note"] != nil || second["to"] != "last" {
+	if second["release"] != release || second["round"] != "second" || second["note"] != nil {
 		p.Errorf("the second deployment has %v", second)
 	}
 	first := maps.Clone(second) // it delivered the same
@@ -121,10 +120,12 @@ func (p *pipeline) oneOfTwoFails(run string) {
 	p.says("sequence delivery of stage production: Pending: "+why, "shipyard", "status", passed)
 }
 
-// abortsWhileDeploying aborts a run whose Release is held at its first step, and returns the Release.
+// abortsWhileDeploying aborts a run whose Release does not achieve its first step, and returns the Release.
 func (p *pipeline) abortsWhileDeploying(name string) *shipper.Release {
 	p.Helper()
-	p.starts(name, "0.0.2")
+	p.starts(name, "0.0.2", func(run *shipper.SequenceRun) {
+		run.Spec.Data["configurationChange"] = map[string]any{"values": map[string]any{"image": map[string]any{"tag": "broken"}}}
+	})
 	release := p.Release(1)
 	p.Eventually("the Release of "+name, p.Namespace+"/"+release, func() (string, error) {
 		run, err := p.run(name)
@@ -169,7 +170,6 @@ func (p *pipeline) rollbackGoesFirst(of *shipper.Release) {
 		}
 		return strings.Join(seen, ", "), nil
 	})
-	p.WaitsForCommand(of.Name, of.Spec.TargetStep)
 	p.Must("approving a", p.approves(p.ann, "a"))
 	p.becomes("back", "Passed rollback:Finished/pass")
 	p.becomes("b", "Running approval:Waiting")

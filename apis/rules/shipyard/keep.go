@@ -19,7 +19,7 @@ func OwnTasks(run *shipper.SequenceRun) *shipper.ShipyardSnapshot {
 	for i := range sequence.Tasks {
 		own.Tasks[i].Name = sequence.Tasks[i].Name
 	}
-	out.Stages = []shipper.Stage{{Name: stage.Name, Sequences: []shipper.Sequence{own}}}
+	out.Stages = []shipper.Stage{{Name: stage.Name, MaxConcurrency: stage.MaxConcurrency, Sequences: []shipper.Sequence{own}}}
 	return out
 }
 

@@ -13,6 +13,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -39,13 +40,18 @@ const (
 type runners struct {
 	config *rest.Config
 	scheme *runtime.Scheme
+	// mapper is Shipper's own: an account that is not lent may not ask for it, and the refusal would not say why.
+	mapper meta.RESTMapper
 	kept   *lru.Cache
 	// permitted has the rights of runners, as user, verb and Application.
 	permitted *cache.LRUExpireCache
 }
 
-func newRunners(config *rest.Config, scheme *runtime.Scheme) *runners {
-	return &runners{config: config, scheme: scheme, kept: lru.New(maxRunners), permitted: cache.NewLRUExpireCache(maxPermitted)}
+func newRunners(config *rest.Config, like client.Client) *runners {
+	return &runners{
+		config: config, scheme: like.Scheme(), mapper: like.RESTMapper(), kept: lru.New(maxRunners),
+		permitted: cache.NewLRUExpireCache(maxPermitted),
+	}
 }
 
 // of is the client of the ServiceAccount of a run. The API server gives it the groups of one.
@@ -59,7 +65,7 @@ func (r *runners) of(run *shipper.SequenceRun) (client.Client, error) {
 	config := rest.CopyConfig(r.config)
 	config.WarningHandler = rest.NoWarnings{} // they are for people
 	config.Impersonate = rest.ImpersonationConfig{UserName: user}
-	c, err := client.New(config, client.Options{Scheme: r.scheme})
+	c, err := client.New(config, client.Options{Scheme: r.scheme, Mapper: r.mapper})
 	if err != nil {
 		return nil, fmt.Errorf("building the client of %s: %w", user, err)
 	}
@@ -161,7 +167,8 @@ func merge(ctx context.Context, c client.Client, p *patch) error {
 	return nil
 }
 
-// permitted is an error unless the runner of a run may do verb to the Application. A right that it had is asked for again after permittedFor.
+// permitted is an error unless the runner of a run may do verb to the Application. A right that it had is asked for again after
+// permittedFor.
 func (t *Tasks) permitted(ctx context.Context, run *shipper.SequenceRun, verb string, key types.NamespacedName) error {
 	user := RunnerOf(run)
 	asked := user + " " + verb + " " + key.String()

@@ -47,7 +47,7 @@ type Tasks struct {
 // New returns Tasks.
 func New(o Options) *Tasks {
 	return &Tasks{
-		client: o.Client, live: o.Live, runners: newRunners(o.Config, o.Client.Scheme()), histories: o.Histories,
+		client: o.Client, live: o.Live, runners: newRunners(o.Config, o.Client), histories: o.Histories,
 		sharedChecks: o.SharedChecks, clock: o.Clock,
 	}
 }
