@@ -64,7 +64,7 @@ func TestFailedAndAbortedRunsStartNothing(t *testing.T) {
 
 	aborted := p.abortsWhileDeploying("two")
 	p.says("release "+aborted.Name+" goes on", "rollout", "resume", p.App) // without a run, nothing raises its step
-	p.rollbackGoesFirst(aborted)
+	p.rollbackGoesFirst()
 	p.Release(0) // and no other
 	p.Completes(serving)
 
@@ -150,9 +150,8 @@ func (p *pipeline) abortsWhileDeploying(name string) *shipper.Release {
 	return after
 }
 
-// rollbackGoesFirst checks that a run of rollback, started last, goes before those that wait in line, and that its Release has not moved
-// until then.
-func (p *pipeline) rollbackGoesFirst(of *shipper.Release) {
+// rollbackGoesFirst checks that a run of rollback, started last, goes before those that wait in line.
+func (p *pipeline) rollbackGoesFirst() {
 	p.Helper()
 	p.waits("a", "sign", "web")
 	p.becomes("a", "Running approval:Waiting")

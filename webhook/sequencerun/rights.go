@@ -62,7 +62,8 @@ func validate(run *shipper.SequenceRun, of *shipper.ShipyardSpec) field.ErrorLis
 		}
 	}
 	if run.Spec.TriggeredBy == nil && shipyard.IsNameOfFollowUp(run.Name) {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), run.Name, "is one of a run that follows from another: leave out dots"))
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), run.Name,
+			"is one of a run that follows from another: leave out dots"))
 	}
 	if len(run.Name) > shipyard.MaxRunName {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), run.Name,

@@ -69,8 +69,8 @@ func (w *Webhook) permitUpdate(ctx context.Context, req *admission.Request, run,
 }
 
 // warn says what a new run will wait for.
-func (w *Webhook) warn(ctx context.Context, a *response.Response, run *shipper.SequenceRun, yard *shipper.Shipyard) error {
-	if err := w.warnOfBlocks(ctx, a, run, yard); err != nil {
+func (w *Webhook) warn(ctx context.Context, a *response.Response, run *shipper.SequenceRun) error {
+	if err := w.warnOfBlocks(ctx, a, run); err != nil {
 		return err
 	}
 	known, err := w.State.Runs(shipyardKey(run))
@@ -103,7 +103,7 @@ func listed(names []string) string {
 }
 
 // warnOfBlocks names the RolloutBlocks that stop the deployment of a run now. It waits for their end.
-func (w *Webhook) warnOfBlocks(ctx context.Context, a *response.Response, run *shipper.SequenceRun, yard *shipper.Shipyard) error {
+func (w *Webhook) warnOfBlocks(ctx context.Context, a *response.Response, run *shipper.SequenceRun) error {
 	if !shipyard.Deploys(&run.Spec) {
 		return nil
 	}

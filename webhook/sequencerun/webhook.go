@@ -165,7 +165,7 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	if run.Spec.SkipRequires != nil {
 		a.Audit(response.AuditRunOverridden, strings.Join(append([]string{run.Spec.SkipRequires.Reason}, skipped...), "; "))
 	}
-	return w.warn(ctx, a, run, yard)
+	return w.warn(ctx, a, run)
 }
 
 // isFollowUp reports whether the reconciler creates a run.

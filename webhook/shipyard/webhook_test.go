@@ -79,7 +79,8 @@ func TestShipyardsAreValidated(t *testing.T) {
 		"one that can be run": {rights: ask.Grant(author, lent), req: ask.Create("dev", shop())},
 		"one whose runner is not lent": {
 			rights: ask.Grant(author), req: ask.Create("dev", shop()), warnings: []string{
-				"ServiceAccount shipper-runner is not lent to Shipper, and runs fail until it is: kubectl create rolebinding shipper-runner-impersonator -n shop " +
+				"ServiceAccount shipper-runner is not lent to Shipper, and runs fail until it is: kubectl create rolebinding " +
+					"shipper-runner-impersonator -n shop " +
 					"--clusterrole=shipper-runner-impersonator --serviceaccount=shipper-system:shipper-mgmt-cluster",
 			},
 		},

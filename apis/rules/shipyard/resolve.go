@@ -127,8 +127,8 @@ func sequenceDeploys(of *shipper.Sequence) bool {
 	return slices.ContainsFunc(of.Tasks, func(t shipper.Task) bool { return t.Name == TaskDeployment })
 }
 
-// Unmet is what a run's stage requires of its version and known runs do not show; empty if nothing. ready is when the first soak of it ends;
-// zero if no soak is waited for.
+// Unmet is what a run's stage requires of its version and known runs do not show; empty if nothing. ready is when the first soak of it
+// ends; zero if no soak is waited for.
 func Unmet(run *shipper.SequenceRunSpec, known []*shipper.SequenceRun, now time.Time) (out []string, ready time.Time) {
 	if !Deploys(run) {
 		return nil, time.Time{}

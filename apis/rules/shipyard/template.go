@@ -35,8 +35,8 @@ func stopsFirst(run *shipper.SequenceRun, task *shipper.TaskStatus) bool {
 	return slices.ContainsFunc(sequence.Tasks[at+1:], func(t shipper.Task) bool { return t.Name == TaskRelease })
 }
 
-// LeftHeld is the Release, as NAMESPACE/NAME, that a finished run has left held for its task release; empty if it has left none, or if a run
-// follows that takes it back.
+// LeftHeld is the Release, as NAMESPACE/NAME, that a finished run has left held for its task release; empty if it has left none, or if a
+// run follows that takes it back.
 func LeftHeld(run *shipper.SequenceRun) string {
 	left := ""
 	for i := range run.Status.Tasks {
