@@ -37,7 +37,10 @@ spec:
     - name: delivery
       tasks:
       - {name: deployment}
-      - {name: test, properties: {teststrategy: functional}}
+      - name: test
+        properties:
+          teststrategy: functional
+          job: {template: {spec: {restartPolicy: Never, containers: [{name: smoke, image: "busybox:1"}]}}}
       - {name: evaluation}
       - {name: release}
   - name: production
