@@ -90,14 +90,16 @@ func NewScheme() (*runtime.Scheme, error) {
 func CacheOptions(namespace string) cache.Options {
 	identity := fields.OneTermEqualSelector("metadata.name", shipper.IdentityName)
 	return cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform: strip,
 		ByObject: map[client.Object]cache.ByObject{
-			&shipper.SequenceRun{}: {Transform: run.Strip},
-			&corev1.Secret{}:       {Namespaces: map[string]cache.Config{namespace: {}}},
-			&corev1.ConfigMap{}:    {Namespaces: map[string]cache.Config{namespace: {FieldSelector: identity}}},
+			&corev1.Secret{}:    {Namespaces: map[string]cache.Config{namespace: {}}},
+			&corev1.ConfigMap{}: {Namespaces: map[string]cache.Config{namespace: {FieldSelector: identity}}},
 		},
 	}
 }
+
+// strip is for all kinds: options for one kind would ask the API server for it before its CustomResourceDefinition is there.
+func strip(o any) (any, error) { return run.Strip(cache.TransformStripManagedFields()(o)) }
 
 // Setup makes everything run with mgr: the one list of what there is. ctx is needed for the time of the call only.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {

@@ -14,8 +14,8 @@ import (
 )
 
 // forged says why a new run is not as the webhooks would have written it; empty if it is. While no webhook is called, a user who may start
-// runs could give one a snapshot of their own, without approvals, and with it the rights of the runner.
-func (r *Reconciler) forged(ctx context.Context, run *shipper.SequenceRun) (string, error) {
+// runs could give one a snapshot of their own, without approvals, and with it the rights of the runner. retryOf is the run that it repeats.
+func (r *Reconciler) forged(ctx context.Context, run, retryOf *shipper.SequenceRun) (string, error) {
 	if run.Spec.Snapshot == nil {
 		return "it was created while Shipper's webhook was not called: create it again", nil
 	}
@@ -36,14 +36,10 @@ func (r *Reconciler) forged(ctx context.Context, run *shipper.SequenceRun) (stri
 		return "it does not follow from run " + by.Run, nil
 	}
 	if of := run.Spec.RetryOf; of != nil {
-		before, err := r.namedNow(ctx, run.Namespace, of.Run)
-		if err != nil {
-			return "", err
-		}
-		if before == nil || !shipyard.IsFinished(before) || !shipyard.Same(repeated(before, run), without(run.Spec)) {
+		if retryOf == nil || !shipyard.IsFinished(retryOf) || !shipyard.Same(repeated(retryOf, run), without(run.Spec)) {
 			return "it does not repeat run " + of.Run + ": create it again", nil
 		}
-		return notFrom(before, of.From), nil
+		return notFrom(retryOf, of.From), nil
 	}
 	yard := &shipper.Shipyard{}
 	key := client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.Shipyard}

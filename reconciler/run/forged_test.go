@@ -24,12 +24,56 @@ type forgedCase struct {
 
 func (tc forgedCase) check(t *testing.T) {
 	t.Helper()
-	got, err := newReconciler(t, interceptor.Funcs{}, tc.objects...).forged(t.Context(), tc.run)
+	got, err := isForged(t, newReconciler(t, interceptor.Funcs{}, tc.objects...), tc.run)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(tc.want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// isForged judges a run with the one that it repeats, as decide does.
+func isForged(t *testing.T, r *Reconciler, run *shipper.SequenceRun) (string, error) {
+	t.Helper()
+	var before *shipper.SequenceRun
+	if of := run.Spec.RetryOf; of != nil {
+		var err error
+		if before, err = r.namedNow(t.Context(), run.Namespace, of.Run); err != nil {
+			return "", err
+		}
+	}
+	return r.forged(t.Context(), run, before)
+}
+
+func TestARetryThatWaitsIsHeldToTheRunThatItRepeats(t *testing.T) {
+	retry := again(func(run *shipper.SequenceRun) {
+		run.Spec.Hold = "later"
+		run.Status.Conditions = []shipper.Condition{{Type: shipper.RunFinished, Status: "False", Reason: shipper.RunPaused}}
+	})
+	for sentence, tc := range map[string]struct {
+		there *shipper.SequenceRun
+		want  string
+	}{
+		"it is there": {runOf("first", ended(shipper.ResultFail)), "later"},
+		"another run has its name, with other data": {
+			runOf("first", ended(shipper.ResultFail), func(run *shipper.SequenceRun) { run.Spec.Data = nil }),
+			"it does not repeat run first: create it again",
+		},
+		"another run has its name, of another sequence": {
+			runOf("first", func(run *shipper.SequenceRun) { run.Spec.Sequence = "evaluation" }, ended(shipper.ResultFail)),
+			"it does not repeat run first: create it again",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			d, err := newReconciler(t, interceptor.Funcs{}, theShipyard(), tc.there).decide(t.Context(), retry, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := shipper.FindCondition(d.Status.Conditions, shipper.RunFinished).Message; got != tc.want {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
 	}
 }
 
@@ -214,7 +258,7 @@ func TestARunIsNotForgedOnlyBecauseTheAPIServerCannotBeRead(t *testing.T) {
 		"a retry":         {again(), nil, ofRun},
 		"a follow-up":     {followUp(), nil, ofRun},
 	} {
-		why, err := newReconciler(t, down).forged(t.Context(), tc.run)
+		why, err := isForged(t, newReconciler(t, down), tc.run)
 		if diff := cmp.Diff([]string{"", tc.want}, []string{why, message(err)}); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", sentence, diff)
 		}

@@ -186,13 +186,14 @@ func (r *Reconciler) decide(ctx context.Context, run *shipper.SequenceRun, out *
 	if o.Approvals, err = r.approvals(ctx, run); err != nil {
 		return shipyard.Decision{}, err
 	}
-	if len(run.Status.Conditions) == 0 {
-		if o.Forged, err = r.forged(ctx, run); err != nil {
+	of, begun := run.Spec.RetryOf, run.Status.StartTime != nil
+	if of != nil && !begun {
+		if o.RetryOf, err = r.namedNow(ctx, run.Namespace, of.Run); err != nil {
 			return shipyard.Decision{}, err
 		}
 	}
-	if of := run.Spec.RetryOf; of != nil && run.Status.StartTime == nil {
-		if o.RetryOf, err = r.namedNow(ctx, run.Namespace, of.Run); err != nil {
+	if len(run.Status.Conditions) == 0 || of != nil && !begun { // until it has begun, another run may get the name of the repeated one
+		if o.Forged, err = r.forged(ctx, run, o.RetryOf); err != nil {
 			return shipyard.Decision{}, err
 		}
 	}
@@ -284,13 +285,12 @@ func authentic(a *shipper.Approval, run *shipper.SequenceRun) bool {
 		a.Spec.By.Username != native.RunnerOf(run)
 }
 
-// Strip is the transform of the cache of runs. It keeps of a run that is done what others are decided by.
-func Strip(o any) (any, error) {
+// Strip completes a transform of the cache, which may have failed. It keeps of a run that is done what others are decided by.
+func Strip(o any, err error) (any, error) {
 	if run, is := o.(*shipper.SequenceRun); is {
-		run.ManagedFields = nil
 		shipyard.Shrink(run)
 	}
-	return o, nil
+	return o, err
 }
 
 // named is another run of the namespace as Strip leaves it; nil if there is none.

@@ -29,6 +29,11 @@ func (w *Webhook) permit(ctx context.Context, req *admission.Request, run *shipp
 	if err := response.Invalidate(kind, run.Name, validate(run, &of)); err != nil {
 		return err
 	}
+	if shipyard.Deploys(&run.Spec) {
+		if _, err := askedVersion(run); err != nil {
+			return err
+		}
+	}
 	key, stage := shipyardKey(run), run.Spec.Stage
 	needs := []string{authz.Promote}
 	if run.Spec.SkipRequires != nil {
