@@ -176,7 +176,7 @@ func TestARetryIsForgedUnlessItHasAllOfTheFinishedRunThatItRepeats(t *testing.T)
 		},
 		"it deploys again what was approved once": {
 			again(from), []client.Object{runOf("first", deployed, ended(shipper.ResultPass))},
-			"run first has passed: what was approved then is approved again; begin with approval",
+			"run first has passed, and its approval must be given again: begin with approval",
 		},
 		"the same user repeats it":                {again(requesters("ann")), failed, ""},
 		"it repeats a run that followed":          {again(), []client.Object{runOf("first", triggered, ended(shipper.ResultFail))}, ""},

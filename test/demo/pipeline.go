@@ -25,8 +25,8 @@ const (
 	web            = "web"
 )
 
-// stages is the file of a shipyard, as the specification has it; only apiVersion is another. Production asks for two people and for a
-// check.
+// stages is the file of a shipyard, as the specification has it, with another apiVersion and Shipper's fields namespace, requires, job and
+// checks. Production asks for two people and for a check.
 const stages = `apiVersion: shipper.booking.com/v1alpha1    # was: spec.keptn.sh/0.2.0
 kind: Shipyard
 metadata: {name: shop, namespace: shop}
@@ -367,6 +367,9 @@ func (s *fixture) failEvaluation(ctx context.Context) error {
 		return err
 	}
 	if s.contender, err = s.follows(ctx, run, "delivery"); err != nil {
+		return err
+	}
+	if err := s.becomes(ctx, s.contender, "Running, approval waiting"); err != nil {
 		return err
 	}
 	for _, user := range []string{"ann", "bob"} {

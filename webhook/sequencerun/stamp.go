@@ -108,7 +108,7 @@ func (w *Webhook) retried(
 	case !shipyard.IsFinished(before):
 		return refuse("is under way: abort it, or wait until it has finished")
 	case before.Status.Result == shipper.ResultPass && from == "":
-		return refuse("has passed: name in from the task to do again, or create a run without retryOf")
+		return refuse("has passed: set from to the task to begin with, or create a run without retryOf")
 	}
 	sequence := shipyard.SequenceOf(before.Spec.Snapshot, before.Spec.Stage, before.Spec.Sequence)
 	if from != "" && (sequence == nil || shipyard.TaskIndex(sequence, from) < 0) {

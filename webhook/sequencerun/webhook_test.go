@@ -334,12 +334,12 @@ func TestRunsByUsers(t *testing.T) {
 		},
 		"that deploys again what was approved for one that passed": {
 			user: "bob", run: run(retrying("old", "deployment")), known: []client.Object{passed}, decision: response.Invalid,
-			message: invalid + `spec.retryOf.from: Invalid value: "deployment": run old has passed: what was approved then is approved again; ` +
+			message: invalid + `spec.retryOf.from: Invalid value: "deployment": run old has passed, and its approval must be given again: ` +
 				"begin with approval",
 		},
 		"that repeats one that passed": {
 			user: "bob", run: run(retrying("old", "")), known: []client.Object{passed}, decision: response.Invalid,
-			message: invalid + `spec.retryOf.run: Invalid value: "old": has passed: name in from the task to do again, or ` +
+			message: invalid + `spec.retryOf.run: Invalid value: "old": has passed: set from to the task to begin with, or ` +
 				`create a run without retryOf`,
 		},
 		"that repeats from a task that is not there": {

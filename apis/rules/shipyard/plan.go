@@ -222,7 +222,7 @@ func (p *plan) preempted() bool {
 	if at < 0 || rank(p.Run) <= rank(line[at]) {
 		return false
 	}
-	p.finish(shipper.ResultFail, shipper.CompletionAborted, shipper.RunPreempted, "run "+line[at].Name+" broke in")
+	p.finish(shipper.ResultFail, shipper.CompletionAborted, shipper.RunPreempted, "run "+line[at].Name+" preempted it")
 	return true
 }
 
@@ -394,7 +394,7 @@ func NotFrom(run *shipper.SequenceRun, of *shipper.Sequence, name string) string
 	}
 	for i := range run.Status.Tasks[:at] {
 		if run.Status.Tasks[i].Name == TaskApproval && run.Status.Result == shipper.ResultPass && slices.ContainsFunc(of.Tasks[at:], writes) {
-			return "run " + run.Name + " has passed: what was approved then is approved again; begin with " + NameOf(&run.Status.Tasks[i])
+			return "run " + run.Name + " has passed, and its approval must be given again: begin with " + NameOf(&run.Status.Tasks[i])
 		}
 		if task := &run.Status.Tasks[i]; task.Result == shipper.ResultFail && !isFor(&of.Tasks[at], true) {
 			return "task " + NameOf(task) + " before it failed: begin with that one"

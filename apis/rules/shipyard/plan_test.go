@@ -430,7 +430,7 @@ func TestARunThatPreemptsBreaksIn(t *testing.T) {
 	s.tells(
 		"0s a: Running [deployment Triggered] do deployment",
 		"1m0s b: Queued [] (behind run a)",
-		"1m0s a: Preempted [deployment Finished fail] (run b broke in)",
+		"1m0s a: Preempted [deployment Finished fail] (run b preempted it)",
 		"1m0s b: Running [rollback Triggered] do rollback",
 	)
 }

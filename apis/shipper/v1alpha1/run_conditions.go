@@ -14,7 +14,7 @@ const (
 
 // The reasons of RunFinished.
 const (
-	// RunQueued means that another run of the line, or of the stage, goes first.
+	// RunQueued means that another run of the queue, or of the stage, goes first.
 	RunQueued = "Queued"
 	// RunRunning means that its tasks are under way.
 	RunRunning = "Running"

@@ -72,8 +72,8 @@ type SequenceRunSpec struct {
 	// +kubebuilder:validation:MaxLength=256
 	Hold string `json:"hold,omitempty"`
 
-	// abort is the reason why the run ends now. It cannot be taken back. A Release that it made stays, and goes on where its
-	// steps go on by themselves.
+	// abort is the reason why the run ends now. It cannot be undone. The Release stays: if the run held it
+	// for a task release, it keeps that hold, else steps with after go on.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -233,7 +233,7 @@ type SequenceRunStatus struct {
 	// task that is under way.
 	// +optional
 	Task string `json:"task,omitempty"`
-	// startTime is when the run became the first of its line.
+	// startTime is when the run became the first of its queue.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 	// finishTime is when it ended.
@@ -245,7 +245,7 @@ type SequenceRunStatus struct {
 	// pausedSince is when the clocks were stopped. Absent: they run.
 	// +optional
 	PausedSince *metav1.Time `json:"pausedSince,omitempty"`
-	// behind is the run directly ahead in the line. Absent: none.
+	// behind is the run directly ahead in the queue. Absent: none.
 	// +optional
 	Behind string `json:"behind,omitempty"`
 	// data that the next task gets, at most 256 KiB.

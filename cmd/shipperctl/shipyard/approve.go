@@ -62,7 +62,7 @@ func approvalOf(run client.ObjectKey, task string, reject bool, reason string) *
 func saidOf(a *shipper.Approval) string {
 	verb := "approved"
 	if a.Spec.Decision == shipper.DecisionReject {
-		verb = "refused"
+		verb = "rejected"
 	}
-	return fmt.Sprintf("task %s of run %s is %s by %s", cmp.Or(a.Spec.Task, "approval"), a.Spec.Run, verb, cmp.Or(a.Spec.By.Username, "you"))
+	return fmt.Sprintf("%s: %s task %s of run %s", cmp.Or(a.Spec.By.Username, "you"), verb, cmp.Or(a.Spec.Task, "approval"), a.Spec.Run)
 }

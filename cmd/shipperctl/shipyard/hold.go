@@ -16,8 +16,8 @@ func newPause(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause RUN --reason REASON",
 		Short: "Keep a run from beginning its next task",
-		Long: "Keep a run from beginning its next task: spec.hold gets the reason. The task under way ends. Time-outs do not count meanwhile.\n" +
-			"A run that has not started leaves the line.",
+		Long: "Keep a run from beginning its next task: spec.hold gets the reason. The task under way goes on to its end. Time-outs do not count meanwhile.\n" +
+			"A run that has not started leaves the queue.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkReason("reason", reason); err != nil {
@@ -25,7 +25,7 @@ func newPause(o *options) *cobra.Command {
 			}
 			return o.change(cmd, args[0], func(run *shipper.SequenceRun) (string, error) {
 				run.Spec.Hold = reason
-				return fmt.Sprintf("run %s is held: %s", run.Name, reason), nil
+				return fmt.Sprintf("run %s is paused: %s", run.Name, reason), nil
 			})
 		},
 	}
@@ -56,8 +56,9 @@ func newAbort(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "abort RUN --reason REASON",
 		Short: "End a run now",
-		Long: "End a run now, with the result fail and the status aborted. It cannot be taken back. The Release that it was rolling out stays\n" +
-			"at its step, and runs that follow from failures are not created unless their selector names status: aborted.",
+		Long: "End a run now, with the result fail and the completion aborted. It cannot be undone. The Release stays: if the run held it\n" +
+			"for a task release, it keeps that hold, else steps with after go on. Runs that follow from failures are not created\n" +
+			"unless their selector names status: aborted.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkReason("reason", reason); err != nil {

@@ -26,7 +26,7 @@ func newList(o *options) *cobra.Command {
 	var format cli.Format
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List runs, the newest first: what they deliver, what they do, and where they are in the line",
+		Short: "List runs, the newest first: what they deliver, what they do, and where they are in the queue",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if all && o.Namespace != "" {

@@ -40,7 +40,7 @@ type waiting struct {
 }
 
 func (w *waiting) register(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&w.wait, "wait", false, "wait until the run is finished, and exit as `shipperctl shipyard wait` does")
+	cmd.Flags().BoolVar(&w.wait, "wait", false, "wait until the run is finished, and exit as shipperctl shipyard wait does")
 	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "how long to wait, with --wait; then it exits with 4 (default without end)")
 }
 

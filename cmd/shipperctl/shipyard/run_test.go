@@ -95,7 +95,7 @@ func TestObjectsThatAreCreated(t *testing.T) {
 		t.Errorf("%s, -want +got\n%s", a.GenerateName, diff)
 	}
 	a.Spec.By.Username = "ben"
-	if got := saidOf(a); got != "task approval#2 of run web-1 is refused by ben" {
+	if got := saidOf(a); got != "ben: rejected task approval#2 of run web-1" {
 		t.Error(got)
 	}
 }

@@ -356,8 +356,8 @@ func (f *FollowUp) text() string {
 // remedy is the command that helps a run on that waits for a person; empty if none does.
 func (v *View) remedy() string {
 	if namespace, name, held := strings.Cut(v.LeftHeld, "/"); held {
-		return fmt.Sprintf("Release %s is held: a run of rollback takes it back, and `kubectl patch release %s -n %s --type=merge "+
-			`-p '{"spec":{"hold":null}}'`+"` lets it go on", name, name, namespace)
+		return fmt.Sprintf("the run has left Release %s of namespace %s held: if it still is, `shipperctl shipyard retry %s -n %s --from TASK` "+
+			"goes on with it, and a run of rollback aborts it", name, namespace, v.Run, v.Namespace)
 	}
 	if v.Finished {
 		return ""
