@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,4 +94,48 @@ func TestOnlyVersionsThatPassedAreDelivered(t *testing.T) {
 	p.becomes("fix", "Passed deployment:Finished/pass")
 	p.says("overrode what stage production requires: a fix", "audit", "--kind", "override")
 	p.lifts(block)
+}
+
+const evaluated = `
+stages:
+- name: qa
+  sequences:
+  - name: delivery
+    tasks:
+    - {name: deployment}
+    - {name: evaluation, timeout: 2m, properties: {checks: [{check: errors, key: true}]}}
+    - {name: release}
+  - name: rollback
+    triggeredOn: [{event: qa.delivery.finished, selector: {match: {evaluation.result: fail}}}]
+    tasks: [{name: rollback}]
+`
+
+// TestAFailedEvaluationIsTakenBack is scenario 4: half of the requests of the contender fail, the Check that has to pass does not, and the
+// run of rollback aborts the Release before it is released.
+func TestAFailedEvaluationIsTakenBack(t *testing.T) {
+	p := inOneNamespace(t, "qa")
+	p.metrics()
+	p.checks("errors", errorsCheck(2))
+	p.shipyard(evaluated)
+	serving := p.Release(0)
+	p.starts("one", "0.0.2")
+	contender := p.Release(1)
+	p.serves(west, contender, 0.5)
+	run := p.ends("one", "Failed")
+	if diff := cmp.Diff("Failed deployment:Finished/pass evaluation:Finished/fail release:Skipped", withoutMessages(run)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	p.becomes(p.follows("one", "qa", "rollback"), "Passed rollback:Finished/pass")
+	p.Release(0) // and no other
+	p.Completes(serving)
+	p.readyPods(serving, 1)
+}
+
+// withoutMessages is the state of a run and its tasks in one line.
+func withoutMessages(run *shipper.SequenceRun) string {
+	run = run.DeepCopy()
+	for i := range run.Status.Tasks {
+		run.Status.Tasks[i].Message = ""
+	}
+	return strings.ReplaceAll(toldRun(run), "()", "")
 }
