@@ -20,14 +20,23 @@ import (
 // forbiddenAgain is how long after a refusal that may pass a follow-up is tried again.
 const forbiddenAgain = time.Minute
 
-// finish creates the runs that follow from a finished one, and deletes those that history does not keep.
-func (r *Reconciler) finish(ctx context.Context, run *shipper.SequenceRun) (time.Duration, error) {
+// createdAtOnce bounds the follow-ups that one pass creates: a run may have hundreds, and other runs wait.
+const createdAtOnce = 20
+
+// finish creates the runs that follow from a finished one, and deletes those that history does not keep. isWhole is false if the run is as
+// the cache has it.
+func (r *Reconciler) finish(ctx context.Context, run *shipper.SequenceRun, isWhole bool) (time.Duration, error) {
 	known, err := r.list(ctx, run.Namespace, client.MatchingFields{runsOf: run.Spec.Shipyard})
 	if err != nil {
 		return 0, err
 	}
 	again := time.Duration(0)
 	if shipyard.HasUncreated(run) {
+		if !isWhole {
+			if err := r.whole(ctx, run); err != nil {
+				return 0, err
+			}
+		}
 		if again, err = r.createFollowUps(ctx, run, known); err != nil {
 			return 0, err
 		}
@@ -40,16 +49,26 @@ func (r *Reconciler) finish(ctx context.Context, run *shipper.SequenceRun) (time
 func (r *Reconciler) createFollowUps(ctx context.Context, run *shipper.SequenceRun, known []*shipper.SequenceRun) (time.Duration, error) {
 	d := shipyard.Decision{Status: *run.Status.DeepCopy()}
 	var again time.Duration
+	created := 0
 	for i := range d.Status.Triggered {
 		t := &d.Status.Triggered[i]
 		if t.CreateTime != nil || t.Refused {
 			continue
+		}
+		if created == createdAtOnce {
+			again = time.Millisecond
+			break
 		}
 		why, later := shipyard.Awaits(run, t, known, r.clock.Now())
 		if t.Message = why; why != "" {
 			again = report.Sooner(again, later)
 			continue
 		}
+		if t.Message = shipyard.Unneeded(run, t, known); t.Message != "" {
+			t.Refused = true
+			continue
+		}
+		created++
 		err := r.client.Create(ctx, shipyard.FollowUp(run, t))
 		if apierrors.IsAlreadyExists(err) {
 			if t.Message, err = r.another(ctx, run, t); t.Message != "" {

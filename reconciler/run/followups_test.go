@@ -5,6 +5,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -113,6 +114,38 @@ func TestAFollowUpIsCreatedOrRefusedOnce(t *testing.T) {
 		if diff := cmp.Diff(want, tc.creates(t, 2)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", sentence, diff)
 		}
+	}
+}
+
+// The cache has finished runs without data, and of their snapshot what other runs are judged by.
+func TestAFollowUpIsMadeOfTheWholeRun(t *testing.T) {
+	first := runOf("first", ended(shipper.ResultPass))
+	r := newReconciler(t, interceptor.Funcs{}, theShipyard(), first)
+	cached := first.DeepCopy()
+	shipyard.Strip(cached)
+	if _, err := r.finish(t.Context(), cached, false); err != nil {
+		t.Fatal(err)
+	}
+	want := shipyard.FollowUp(first, &first.Status.Triggered[0])
+	got, err := r.named(t.Context(), "shop", want.Name)
+	if err != nil || got == nil {
+		t.Fatalf("%v, %v", got, err)
+	}
+	if diff := cmp.Diff(want.Spec.Data, got.Spec.Data); diff != "" || !shipyard.Same(want.Spec, got.Spec) {
+		t.Errorf("data (-want +got):\n%s", diff)
+	}
+}
+
+func TestManyFollowUpsAreCreatedInSeveralPasses(t *testing.T) {
+	first := runOf("first", ended(shipper.ResultPass))
+	for i := range createdAtOnce {
+		first.Status.Triggered = append(first.Status.Triggered, first.Status.Triggered[0])
+		first.Status.Triggered[i].Name = fmt.Sprintf("web-%d.x", i)
+	}
+	tc := followUpCase{run: first}
+	once, twice := tc.creates(t, 1), tc.creates(t, 2)
+	if len(once.Sent) != createdAtOnce || once.Again == 0 || len(twice.Sent) != createdAtOnce+1 || twice.Again != 0 {
+		t.Errorf("once: %d, again %s; twice: %d, again %s", len(once.Sent), once.Again, len(twice.Sent), twice.Again)
 	}
 }
 

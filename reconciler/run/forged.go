@@ -6,11 +6,19 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// What the webhook knew when it admitted a run may differ from what is known here: by other clocks, and by a cache that is behind.
+const (
+	otherClocks = time.Minute
+	cacheBehind = 10 * time.Second
 )
 
 // forged says why a new run is not as the webhooks would have written it; empty if it is. While no webhook is called, a user who may start
@@ -35,24 +43,54 @@ func (r *Reconciler) forged(ctx context.Context, run, retryOf *shipper.SequenceR
 		}
 		return "it does not follow from run " + by.Run, nil
 	}
-	if of := run.Spec.RetryOf; of != nil {
-		if retryOf == nil || !shipyard.IsFinished(retryOf) || !shipyard.Same(repeated(retryOf, run), without(run.Spec)) {
-			return "it does not repeat run " + of.Run + ": create it again", nil
-		}
-		return notFrom(retryOf, of.From), nil
-	}
 	yard := &shipper.Shipyard{}
 	key := client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.Shipyard}
 	if err := r.live.Get(ctx, key, yard); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading Shipyard %s: %w", key, err)
 	}
+	if of := run.Spec.RetryOf; of != nil {
+		if retryOf == nil || !shipyard.IsFinished(retryOf) || run.Spec.Snapshot.UID != string(yard.UID) ||
+			!shipyard.Same(repeated(retryOf, run), without(run.Spec)) {
+			return "it does not repeat run " + of.Run + ": create it again", nil
+		}
+		return notFrom(retryOf, of.From), nil
+	}
 	if !shipyard.Same(shipyard.Snapshot(yard), run.Spec.Snapshot) {
 		return "its snapshot is not Shipyard " + run.Spec.Shipyard + " as it is: create the run again", nil
 	}
+	return r.refused(ctx, run, yard)
+}
+
+// refused says why the webhook would not have admitted a new run of a user; empty if it would.
+func (r *Reconciler) refused(ctx context.Context, run *shipper.SequenceRun, yard *shipper.Shipyard) (string, error) {
 	if len(run.Spec.EarlierRequesters) > 0 || shipyard.Deploys(&run.Spec) && run.Spec.Version.Version == "" {
 		return "it has requesters of other runs, or no version: create the run again", nil
 	}
-	return "", nil
+	if errs := shipyard.ValidateRun(run, &yard.Spec); len(errs) > 0 {
+		return errs.ToAggregate().Error(), nil
+	}
+	known, err := r.list(ctx, run.Namespace, client.MatchingFields{runsOf: run.Spec.Shipyard})
+	if err != nil {
+		return "", err
+	}
+	known = slices.DeleteFunc(known, func(other *shipper.SequenceRun) bool { return other.UID == run.UID })
+	sameContext := func(other *shipper.SequenceRun) bool { return other.Spec.Context == run.Spec.Context }
+	if run.Spec.Context == "" || slices.ContainsFunc(known, sameContext) {
+		return "its context is that of another delivery, or absent: create the run again", nil
+	}
+	if why := shipyard.TooMany(&run.Spec, known); why != "" {
+		return why, nil
+	}
+	now := r.clock.Now()
+	unmet, _ := shipyard.Unmet(&run.Spec, known, now.Add(otherClocks))
+	switch why := strings.Join(unmet, "; "); {
+	case len(unmet) == 0, run.Spec.SkipRequires != nil: // the policy asks for the right to skip
+		return "", nil
+	case now.Sub(run.CreationTimestamp.Time) < cacheBehind:
+		return "", fmt.Errorf("SequenceRun %s/%s is judged once all runs that have passed are known: %s", run.Namespace, run.Name, why)
+	default:
+		return why, nil
+	}
 }
 
 // notFrom says why a run cannot be repeated from a task; empty if it can. An approval would count again.

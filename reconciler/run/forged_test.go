@@ -5,6 +5,7 @@ package run
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,16 +47,16 @@ func isForged(t *testing.T, r *Reconciler, run *shipper.SequenceRun) (string, er
 	return r.forged(t.Context(), run, before)
 }
 
-func TestARetryThatWaitsIsHeldToTheRunThatItRepeats(t *testing.T) {
-	retry := again(func(run *shipper.SequenceRun) {
-		run.Spec.Hold = "later"
-		run.Status.Conditions = []shipper.Condition{{Type: shipper.RunFinished, Status: "False", Reason: shipper.RunPaused}}
+// A retry may wait for long. Meanwhile the run that it repeats can be deleted, and another one get its name.
+func TestARetryBeginsOnlyIfTheRunThatItRepeatsIsThere(t *testing.T) {
+	queued := again(func(run *shipper.SequenceRun) {
+		run.Status.Conditions = []shipper.Condition{{Type: shipper.RunFinished, Status: "False", Reason: shipper.RunQueued}}
 	})
 	for sentence, tc := range map[string]struct {
 		there *shipper.SequenceRun
 		want  string
 	}{
-		"it is there": {runOf("first", ended(shipper.ResultFail)), "later"},
+		"it is there": {runOf("first", ended(shipper.ResultFail)), ""},
 		"another run has its name, with other data": {
 			runOf("first", ended(shipper.ResultFail), func(run *shipper.SequenceRun) { run.Spec.Data = nil }),
 			"it does not repeat run first: create it again",
@@ -66,14 +67,30 @@ func TestARetryThatWaitsIsHeldToTheRunThatItRepeats(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			d, err := newReconciler(t, interceptor.Funcs{}, theShipyard(), tc.there).decide(t.Context(), retry, nil)
+			run := queued.DeepCopy()
+			shipyard.Strip(run) // as the cache has it
+			d, err := newReconciler(t, interceptor.Funcs{}, theShipyard(), tc.there, queued.DeepCopy()).decide(t.Context(), run, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := shipper.FindCondition(d.Status.Conditions, shipper.RunFinished).Message; got != tc.want {
 				t.Errorf("%q, want %q", got, tc.want)
 			}
+			if !shipyard.Same(queued.Spec, run.Spec) {
+				t.Error("the run that begins is not whole")
+			}
 		})
+	}
+}
+
+func TestARunThatWaitsIsDecidedAboutWithoutARead(t *testing.T) {
+	held := again(func(run *shipper.SequenceRun) {
+		run.Spec.Hold = "later"
+		run.Status.Conditions = []shipper.Condition{{Type: shipper.RunFinished, Status: "False", Reason: shipper.RunPaused}}
+	})
+	d, err := newReconciler(t, interceptor.Funcs{}).decide(t.Context(), held, nil) // there is nothing to read
+	if err != nil || !shipyard.StillWaits(&d.Status) {
+		t.Errorf("%+v, %v", d.Status, err)
 	}
 }
 
@@ -146,16 +163,18 @@ func again(edits ...func(*shipper.SequenceRun)) *shipper.SequenceRun {
 }
 
 func TestARetryIsForgedUnlessItHasAllOfTheFinishedRunThatItRepeats(t *testing.T) {
-	failed := []client.Object{runOf("first", ended(shipper.ResultFail))}
+	there := func(before ...client.Object) []client.Object { return append(before, theShipyard()) }
+	failed := there(runOf("first", ended(shipper.ResultFail)))
 	const not = "it does not repeat run first: create it again"
 	requesters := func(by string, earlier ...string) func(*shipper.SequenceRun) {
 		return func(run *shipper.SequenceRun) {
 			run.Spec.RequestedBy.Username, run.Spec.EarlierRequesters = by, earlier
 		}
 	}
-	second := []client.Object{runOf("first", requesters("ann", "carl", "dora"), ended(shipper.ResultFail))}
-	changed := theShipyard()
+	second := there(runOf("first", requesters("ann", "carl", "dora"), ended(shipper.ResultFail)))
+	changed, another := theShipyard(), theShipyard()
 	changed.Generation++
+	another.UID = "another"
 	triggered := func(run *shipper.SequenceRun) { run.Spec.TriggeredBy = &shipper.RunTrigger{Event: "e", Run: "x"} }
 	from := func(run *shipper.SequenceRun) { run.Spec.RetryOf.From = "deployment" }
 	deployed := func(run *shipper.SequenceRun) {
@@ -164,26 +183,31 @@ func TestARetryIsForgedUnlessItHasAllOfTheFinishedRunThatItRepeats(t *testing.T)
 			{Name: "deployment", Ordinal: 1, State: shipper.TaskFinished, Result: shipper.ResultPass},
 		}
 	}
+	undone := func(run *shipper.SequenceRun) { run.Status.Tasks[1].Result = shipper.ResultFail }
 	for sentence, tc := range map[string]forgedCase{
 		"it has all of the run that failed": {again(), failed, ""},
 		"it begins with a task, is held and skips what its stage requires": {again(func(run *shipper.SequenceRun) {
 			run.Spec.RetryOf.From, run.Spec.SkipRequires, run.Spec.Hold = "deployment", &shipper.SkipRequires{Reason: "haste"}, "lunch"
-		}), []client.Object{runOf("first", deployed, ended(shipper.ResultFail))}, ""},
+		}), there(runOf("first", deployed, undone, ended(shipper.ResultFail))), ""},
+		"it deploys again what a run that failed later has deployed": {
+			again(from), there(runOf("first", deployed, ended(shipper.ResultFail))),
+			"task deployment of run first has done what was approved, and the approval must be given again: begin with approval",
+		},
 		"it begins with a task that the run did not come to": {again(from), failed, "run first did not come to it"},
 		"it repeats a run that passed": {
-			again(), []client.Object{runOf("first", deployed, ended(shipper.ResultPass))},
+			again(), there(runOf("first", deployed, ended(shipper.ResultPass))),
 			"run first has passed: name the task to do again in spec.retryOf.from",
 		},
 		"it deploys again what was approved once": {
-			again(from), []client.Object{runOf("first", deployed, ended(shipper.ResultPass))},
-			"run first has passed, and its approval must be given again: begin with approval",
+			again(from), there(runOf("first", deployed, ended(shipper.ResultPass))),
+			"task deployment of run first has done what was approved, and the approval must be given again: begin with approval",
 		},
 		"the same user repeats it":                {again(requesters("ann")), failed, ""},
-		"it repeats a run that followed":          {again(), []client.Object{runOf("first", triggered, ended(shipper.ResultFail))}, ""},
+		"it repeats a run that followed":          {again(), there(runOf("first", triggered, ended(shipper.ResultFail))), ""},
 		"it has all who requested it before":      {again(requesters("bob", "ann", "carl", "dora")), second, ""},
 		"it has them in another order":            {again(requesters("dora", "carl", "ann")), second, ""},
 		"the run is gone":                         {again(), nil, not},
-		"the run is under way":                    {again(), []client.Object{runOf("first", started)}, not},
+		"the run is under way":                    {again(), there(runOf("first", started)), not},
 		"it lacks the requester":                  {again(requesters("bob")), failed, not},
 		"it lacks one who requested it before":    {again(requesters("bob", "ann", "dora")), second, not},
 		"it has other data":                       {again(func(run *shipper.SequenceRun) { run.Spec.Data = nil }), failed, not},
@@ -196,7 +220,8 @@ func TestARetryIsForgedUnlessItHasAllOfTheFinishedRunThatItRepeats(t *testing.T)
 		"its snapshot has no approval": {again(func(run *shipper.SequenceRun) {
 			run.Spec.Snapshot.Stages[0].Sequences[0].Tasks = run.Spec.Snapshot.Stages[0].Sequences[0].Tasks[1:]
 		}), failed, not},
-		"the Shipyard was changed since": {again(), append([]client.Object{changed}, failed...), ""},
+		"the Shipyard was changed since":          {again(), []client.Object{changed, runOf("first", ended(shipper.ResultFail))}, ""},
+		"the Shipyard is another one of its name": {again(), []client.Object{another, runOf("first", ended(shipper.ResultFail))}, not},
 	} {
 		t.Run(sentence, tc.check)
 	}
@@ -207,9 +232,16 @@ func TestARunOfAUserIsForgedUnlessItsSnapshotIsTheShipyardAsItIs(t *testing.T) {
 	const (
 		snapshot = "its snapshot is not Shipyard yard as it is: create the run again"
 		more     = "it has requesters of other runs, or no version: create the run again"
+		context  = "its context is that of another delivery, or absent: create the run again"
 	)
-	newer, named := theShipyard(), theShipyard()
+	newer, named, only, strict := theShipyard(), theShipyard(), theShipyard(), theShipyard()
 	newer.Generation++
+	only.Spec.Services = []string{"api"}
+	strict.Spec.Stages[1].Requires = []shipper.StageRequirement{{Stage: "staging"}}
+	required := func(run *shipper.SequenceRun) {
+		run.Spec.Stage, run.Spec.Snapshot = "production", shipyard.Snapshot(strict)
+	}
+	other := func(run *shipper.SequenceRun) { run.Spec.Context = "other" }
 	named.Spec.ServiceAccountName = "deployer"
 	unversioned := func(run *shipper.SequenceRun) { run.Spec.Version = shipper.RunVersion{} }
 	for sentence, tc := range map[string]forgedCase{
@@ -241,8 +273,41 @@ func TestARunOfAUserIsForgedUnlessItsSnapshotIsTheShipyardAsItIs(t *testing.T) {
 		"it has earlier requesters": {
 			runOf("first", func(run *shipper.SequenceRun) { run.Spec.EarlierRequesters = []string{"eve"} }), yard, more,
 		},
+		"it has the context of another delivery": {runOf("first"), append([]client.Object{runOf("other")}, yard...), context},
+		"it has no context":                      {runOf("first", func(run *shipper.SequenceRun) { run.Spec.Context = "" }), yard, context},
+		"it is of a service that the Shipyard does not have": {
+			runOf("first"), []client.Object{only}, `spec.service: Invalid value: "web": is no service of the shipyard; there are: api`,
+		},
+		"it has more data than runs may": {
+			runOf("first", func(run *shipper.SequenceRun) {
+				run.Spec.Data = shipper.FreeForm{"a": strings.Repeat("x", shipyard.MaxData)}
+			}),
+			yard, "spec.data: Forbidden: 257 KiB of 256: put it into a store and pass its URL",
+		},
+		"its version lacks what its stage requires": {
+			runOf("first", required), []client.Object{strict}, "version 1.2.3 has not passed in stage staging; no version has",
+		},
+		"its version has what its stage requires": {
+			runOf("first", required), []client.Object{strict, runOf("before", other, ended(shipper.ResultPass))}, "",
+		},
+		"it skips what its stage requires": {
+			runOf("first", required, func(run *shipper.SequenceRun) { run.Spec.SkipRequires = &shipper.SkipRequires{Reason: "haste"} }),
+			[]client.Object{strict}, "",
+		},
 	} {
 		t.Run(sentence, tc.check)
+	}
+}
+
+func TestARunIsJudgedByWhatItsStageRequiresOnceTheCacheMustHaveIt(t *testing.T) {
+	strict := theShipyard()
+	strict.Spec.Stages[1].Requires = []shipper.StageRequirement{{Stage: "staging"}}
+	young := runOf("first", func(run *shipper.SequenceRun) {
+		run.Spec.Stage, run.Spec.Snapshot, run.CreationTimestamp = "production", shipyard.Snapshot(strict), after(-9)
+	})
+	why, err := isForged(t, newReconciler(t, interceptor.Funcs{}, strict), young)
+	if why != "" || err == nil {
+		t.Errorf("%q, %v; want an error, for which it is tried again", why, err)
 	}
 }
 

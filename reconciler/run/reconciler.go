@@ -98,8 +98,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	var again time.Duration
 	switch {
 	case !run.DeletionTimestamp.IsZero():
-	case shipper.ConditionTrue(run.Status.Conditions, shipper.RunFinished):
-		again, err = r.finish(ctx, run)
+	case shipyard.IsFinished(run):
+		again, err = r.finish(ctx, run, false)
 	default:
 		again, err = r.goOn(ctx, run)
 	}
@@ -136,8 +136,8 @@ func (r *Reconciler) goOn(ctx context.Context, run *shipper.SequenceRun) (time.D
 			}
 			continue
 		}
-		if shipper.ConditionTrue(run.Status.Conditions, shipper.RunFinished) {
-			return r.finish(ctx, run)
+		if shipyard.IsFinished(run) {
+			return r.finish(ctx, run, true)
 		}
 		if d.Do == nil {
 			return again, nil
@@ -186,18 +186,44 @@ func (r *Reconciler) decide(ctx context.Context, run *shipper.SequenceRun, out *
 	if o.Approvals, err = r.approvals(ctx, run); err != nil {
 		return shipyard.Decision{}, err
 	}
-	of, begun := run.Spec.RetryOf, run.Status.StartTime != nil
-	if of != nil && !begun {
+	if run.Status.StartTime != nil {
+		return shipyard.Plan(o), nil
+	}
+	if len(run.Status.Conditions) > 0 {
+		if d := shipyard.Plan(o); shipyard.StillWaits(&d.Status) {
+			return d, nil
+		}
+	}
+	if err := r.whole(ctx, run); err != nil {
+		return shipyard.Decision{}, err
+	}
+	if !shipyard.StillWaits(&run.Status) { // the cache was behind
+		return shipyard.Plan(o), nil
+	}
+	if of := run.Spec.RetryOf; of != nil {
 		if o.RetryOf, err = r.namedNow(ctx, run.Namespace, of.Run); err != nil {
 			return shipyard.Decision{}, err
 		}
 	}
-	if len(run.Status.Conditions) == 0 || of != nil && !begun { // until it has begun, another run may get the name of the repeated one
+	if len(run.Status.Conditions) == 0 || run.Spec.RetryOf != nil { // another run may have got the name of the repeated one meanwhile
 		if o.Forged, err = r.forged(ctx, run, o.RetryOf); err != nil {
 			return shipyard.Decision{}, err
 		}
 	}
 	return shipyard.Plan(o), nil
+}
+
+// whole reads a run from the API server: the cache has those that are not under way as Strip leaves them.
+func (r *Reconciler) whole(ctx context.Context, run *shipper.SequenceRun) error {
+	now, err := r.namedNow(ctx, run.Namespace, run.Name)
+	if err != nil {
+		return err
+	}
+	if now == nil || now.UID != run.UID {
+		return errGone
+	}
+	*run = *now
+	return nil
 }
 
 // errGone ends a pass: the run was deleted, and nothing is done for it any more.
@@ -214,7 +240,7 @@ func (r *Reconciler) write(ctx context.Context, run *shipper.SequenceRun, d ship
 	if !changed && !equality.Semantic.DeepEqual(was.Status, run.Status) {
 		return errGone
 	}
-	if shipper.ConditionTrue(run.Status.Conditions, shipper.RunFinished) {
+	if shipyard.IsFinished(run) {
 		r.begun.Delete(client.ObjectKeyFromObject(run))
 	} else if run.Status.StartTime != nil {
 		r.begun.Store(client.ObjectKeyFromObject(run), start{run.UID, run.Status.StartTime})
@@ -285,10 +311,10 @@ func authentic(a *shipper.Approval, run *shipper.SequenceRun) bool {
 		a.Spec.By.Username != native.RunnerOf(run)
 }
 
-// Strip completes a transform of the cache, which may have failed. It keeps of a run that is done what others are decided by.
+// Strip completes a transform of the cache, which may have failed. It keeps of runs that are not under way what others are decided by.
 func Strip(o any, err error) (any, error) {
-	if run, is := o.(*shipper.SequenceRun); is {
-		shipyard.Shrink(run)
+	if run, is := o.(*shipper.SequenceRun); is && !shipyard.IsUnderWay(run) {
+		shipyard.Strip(run)
 	}
 	return o, err
 }

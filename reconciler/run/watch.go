@@ -82,7 +82,13 @@ func indexes(ctx context.Context, mgr ctrl.Manager) error {
 			return err
 		}
 	}
-	app := func(run *shipper.SequenceRun) string { return shipyard.ApplicationOfRun(run).String() }
+	app := func(run *shipper.SequenceRun) string {
+		sequence := shipyard.SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
+		if run.Status.StartTime == nil || !shipyard.IsAboutApplication(sequence) {
+			return "" // no event of an Application lets it go on
+		}
+		return shipyard.ApplicationOfRun(run).String()
+	}
 	held := func(run *shipper.SequenceRun) string {
 		if shipper.ConditionTrue(run.Status.Conditions, shipper.RunBlocked) {
 			return yes

@@ -4,13 +4,11 @@ package sequencerun
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -26,7 +24,7 @@ func (w *Webhook) permit(ctx context.Context, req *admission.Request, run *shipp
 	if run.Spec.RetryOf != nil { // the Shipyard may have changed since
 		of = shipper.ShipyardSpec{Stages: run.Spec.Snapshot.Stages}
 	}
-	if err := response.Invalidate(kind, run.Name, validate(run, &of)); err != nil {
+	if err := response.Invalidate(kind, run.Name, shipyard.ValidateRun(run, &of)); err != nil {
 		return err
 	}
 	if shipyard.Deploys(&run.Spec) {
@@ -51,30 +49,6 @@ func (w *Webhook) permit(ctx context.Context, req *admission.Request, run *shipp
 		}
 	}
 	return w.permitRunner(ctx, run)
-}
-
-// validate returns the errors of a new run.
-func validate(run *shipper.SequenceRun, of *shipper.ShipyardSpec) field.ErrorList {
-	errs := shipyard.ValidateRun(&run.Spec, of, specPath)
-	raw, err := json.Marshal(run.Spec.Data)
-	if err != nil || run.Spec.TriggeredBy == nil && len(raw) > shipyard.MaxData { // data of runs before it was bounded when it was written
-		errs = append(errs, field.Forbidden(specPath.Child("data"),
-			fmt.Sprintf("%d KiB of %d: put it into a store and pass its URL", (len(raw)+1023)>>10, shipyard.MaxData>>10)))
-	}
-	if run.Spec.Service != "" {
-		for _, problem := range validation.IsValidLabelValue(run.Spec.Service) {
-			errs = append(errs, field.Invalid(specPath.Child("service"), run.Spec.Service, "is a label of the run: "+problem))
-		}
-	}
-	if run.Spec.TriggeredBy == nil && shipyard.IsNameOfFollowUp(run.Name) {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), run.Name,
-			"is one of a run that follows from another: leave out dots"))
-	}
-	if len(run.Name) > shipyard.MaxRunName {
-		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), run.Name,
-			fmt.Sprintf("is a label of its Approvals: must be no more than %d bytes", shipyard.MaxRunName)))
-	}
-	return errs
 }
 
 // judge refuses a run beyond the bounds, or of a version that lacks what its stage requires. It returns what the run skips. before is the
@@ -102,8 +76,8 @@ func (w *Webhook) judge(
 	}
 	// The cache may be behind: a run that has just passed counts.
 	var fresh []*shipper.SequenceRun
-	for _, required := range shipyard.StageOf(&run.Spec).Requires {
-		found, err := w.State.RunsNow(ctx, shipyardKey(run), required.Stage, run.Spec.Service)
+	for _, stage := range required(run) {
+		found, err := w.State.RunsNow(ctx, shipyardKey(run), stage, run.Spec.Service)
 		if err != nil {
 			return nil, response.Later(err.Error(), authz.RetryAfter)
 		}
@@ -116,6 +90,16 @@ func (w *Webhook) judge(
 	return nil, response.Forbid(resource, run.Name, fmt.Sprintf("stage %s of shipyard %s requires more: %s; to run it all the same, set "+
 		"spec.skipRequires with a reason (%s)", run.Spec.Stage, yard.Name, strings.Join(unmet, "; "),
 		authz.StageRemedy(authz.Override, key, run.Spec.Stage)))
+}
+
+// required are the stages that the stage of a run requires, each once.
+func required(run *shipper.SequenceRun) []string {
+	var out []string
+	for _, one := range shipyard.StageOf(&run.Spec).Requires {
+		out = append(out, one.Stage)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // with are runs, of which one is as it was read last.
@@ -156,11 +140,14 @@ func (w *Webhook) judgeFollowUp(ctx context.Context, run *shipper.SequenceRun, y
 		return refuse(path, by.Event, fmt.Sprintf("run %s does not trigger sequence %s in stage %s by this event as run %s", by.Run,
 			run.Spec.Sequence, run.Spec.Stage, run.Name))
 	}
+	if chain := shipyard.FollowUp(before, &shipper.TriggeredRun{}).Spec.TriggeredBy.Chain; by.Chain != chain {
+		return refuse(path.Child("chain"), by.Chain, fmt.Sprintf("is %d for a run that follows from %s", chain, by.Run))
+	}
 	if err := response.Invalidate(kind, run.Name, inherited(run, before)); err != nil {
 		return err
 	}
 	of := shipper.ShipyardSpec{Stages: run.Spec.Snapshot.Stages}
-	if err := response.Invalidate(kind, run.Name, validate(run, &of)); err != nil {
+	if err := response.Invalidate(kind, run.Name, shipyard.ValidateRun(run, &of)); err != nil {
 		return err
 	}
 	if shipyard.Deploys(&run.Spec) && run.Spec.Version.Version == "" {

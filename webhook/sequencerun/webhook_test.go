@@ -334,8 +334,8 @@ func TestRunsByUsers(t *testing.T) {
 		},
 		"that deploys again what was approved for one that passed": {
 			user: "bob", run: run(retrying("old", "deployment")), known: []client.Object{passed}, decision: response.Invalid,
-			message: invalid + `spec.retryOf.from: Invalid value: "deployment": run old has passed, and its approval must be given again: ` +
-				"begin with approval",
+			message: invalid + `spec.retryOf.from: Invalid value: "deployment": task deployment of run old has done what was approved, ` +
+				"and the approval must be given again: begin with approval",
 		},
 		"that repeats one that passed": {
 			user: "bob", run: run(retrying("old", "")), known: []client.Object{passed}, decision: response.Invalid,
@@ -375,12 +375,12 @@ func TestRunsByUsers(t *testing.T) {
 
 func TestRetriesAreCopies(t *testing.T) {
 	before := stored(ended(shipper.ResultFail), asking("~1"), func(r *shipper.SequenceRun) { r.Spec.Snapshot.Generation = 1 })
-	got, err := admit(t, webhook(t, before), ask.Create("bob", run(retrying("old", "deployment"))), &response.Response{})
+	got, err := admit(t, webhook(t, before), ask.Create("bob", run(retrying("old", "approval"))), &response.Response{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := before.DeepCopy().Spec
-	want.RetryOf = &shipper.RetryOf{Run: "old", From: "deployment"}
+	want.RetryOf = &shipper.RetryOf{Run: "old", From: "approval"}
 	want.RequestedBy, want.EarlierRequesters = shipper.ApprovalUser{Username: "bob"}, []string{"cay", "eve", "ann"}
 	if diff := cmp.Diff(want, got.Spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)
@@ -480,7 +480,7 @@ func following(before *shipper.SequenceRun, edits ...func(*shipper.SequenceRun))
 	out := run(named(next.Name))
 	out.Spec = *before.Spec.DeepCopy()
 	out.Spec.Stage, out.Spec.Sequence = next.Stage, next.Sequence
-	out.Spec.TriggeredBy = &shipper.RunTrigger{Event: next.Event, Run: before.Name, Time: *before.Status.FinishTime}
+	out.Spec.TriggeredBy = &shipper.RunTrigger{Event: next.Event, Run: before.Name, Chain: 1, Time: *before.Status.FinishTime}
 	for _, edit := range edits {
 		edit(out)
 	}
@@ -498,6 +498,10 @@ func TestFollowUpsFollow(t *testing.T) {
 		decision response.Decision
 		message  string
 	}{
+		"one whose chain is shorter than it is": {
+			edit: func(r *shipper.SequenceRun) { r.Spec.TriggeredBy.Chain = 0 }, decision: response.Invalid,
+			message: "spec.triggeredBy.chain: Invalid value: 0: is 1 for a run that follows from old",
+		},
 		"one that does": {},
 		"one by a user": {
 			user: "ann", decision: response.Invalid,

@@ -62,7 +62,7 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	if old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec) {
 		return nil
 	}
-	errs := shipyard.Validate(&now.Spec, field.NewPath("spec"))
+	errs := shipyard.Validate(now.Namespace, &now.Spec, field.NewPath("spec"))
 	for _, problem := range validation.IsValidLabelValue(now.Name) {
 		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), now.Name, "is a label of all its runs: "+problem))
 	}
@@ -169,12 +169,16 @@ func (w *Webhook) warnOfShared(a *response.Response, now *shipper.Shipyard) {
 		}
 		for application, stage := range applications(other) {
 			if mine, both := own[application]; both {
-				found = append(found, fmt.Sprintf("stage %s deploys to the Applications %s, and so does stage %s of Shipyard %s/%s", mine,
-					application, stage, other.Namespace, other.Name))
+				who := "a Shipyard of another namespace" // what others have is theirs to tell
+				if other.Namespace == now.Namespace {
+					who = fmt.Sprintf("stage %s of Shipyard %s", stage, other.Name)
+				}
+				found = append(found, fmt.Sprintf("stage %s deploys to the Applications %s, and so does %s", mine, application, who))
 			}
 		}
 	}
 	slices.Sort(found)
+	found = slices.Compact(found)
 	for _, warning := range found[:min(len(found), maxListed)] {
 		a.Warn("%s", warning)
 	}

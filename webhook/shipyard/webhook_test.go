@@ -68,7 +68,8 @@ func TestShipyardsAreValidated(t *testing.T) {
 		lent   = ask.Reconciler + " impersonate serviceaccounts shop/shipper-runner"
 	)
 	edited := func(yard *shipper.Shipyard) { yard.Labels = map[string]string{"a": "b"} }
-	elsewhere := shop(func(yard *shipper.Shipyard) { yard.Namespace, yard.Name = "other", "second" })
+	second := shop(func(yard *shipper.Shipyard) { yard.Name = "second" })
+	elsewhere := shop(func(yard *shipper.Shipyard) { yard.Namespace = "other" })
 	for sentence, tc := range map[string]struct {
 		rights   *ask.Rights
 		req      *admission.Request
@@ -126,11 +127,13 @@ func TestShipyardsAreValidated(t *testing.T) {
 		})
 	}
 	a := &response.Response{}
-	if err := webhook(t, ask.Grant(author, lent), elsewhere).Validate(t.Context(), ask.Create("dev", shop()), a); err != nil {
+	if err := webhook(t, ask.Grant(author, lent), second, elsewhere).Validate(t.Context(), ask.Create("dev", shop()), a); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
-		"stage production deploys to the Applications shop-prod/{service}, and so does stage production of Shipyard other/second",
+		"stage production deploys to the Applications shop-prod/{service}, and so does a Shipyard of another namespace",
+		"stage production deploys to the Applications shop-prod/{service}, and so does stage production of Shipyard second",
+		"stage staging deploys to the Applications shop/{service}-staging, and so does stage staging of Shipyard second",
 	}
 	if diff := cmp.Diff(want, a.Warnings()); diff != "" {
 		t.Errorf("with an Application that another Shipyard deploys to (-want +got):\n%s", diff)

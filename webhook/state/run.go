@@ -13,8 +13,12 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// maxListed bounds the runs that one review lists from the API server. Retention keeps fewer.
-const maxListed = 500
+// Bounds of what one review lists from the API server: runs in all, of which retention keeps fewer, and whole ones at a time, which may
+// have half a megabyte each.
+const (
+	maxListed = 500
+	pageSize  = 10
+)
 
 // ShipyardNow is the Shipyard, read from the API server; nil when there is none.
 func (f *Reader) ShipyardNow(ctx context.Context, key types.NamespacedName) (*shipper.Shipyard, error) {
@@ -49,21 +53,26 @@ func (f *Reader) Runs(of types.NamespacedName) ([]*shipper.SequenceRun, error) {
 	return list[*shipper.SequenceRun](f.cached.Runs, byShipyard, of.String())
 }
 
-// RunsNow are the runs of a Shipyard in a stage for a service, read from the API server by their labels.
+// RunsNow are the runs of a Shipyard in a stage for a service as Strip leaves them, read from the API server by their labels.
 func (f *Reader) RunsNow(ctx context.Context, of types.NamespacedName, stage, service string) ([]*shipper.SequenceRun, error) {
 	if f.live == nil {
 		return f.Runs(of)
 	}
-	var found shipper.SequenceRunList
-	err := f.live.List(ctx, &found, client.InNamespace(of.Namespace), client.Limit(maxListed), client.MatchingLabels{
-		shipper.ShipyardLabel: of.Name, shipper.StageLabel: stage, shipper.ServiceLabel: service,
-	})
-	if err != nil {
-		return nil, fmt.Errorf("listing the runs of stage %s of Shipyard %s: %w", stage, of, err)
-	}
-	out := make([]*shipper.SequenceRun, len(found.Items))
-	for i := range found.Items {
-		out[i] = &found.Items[i]
+	var out []*shipper.SequenceRun
+	labels := client.MatchingLabels{shipper.ShipyardLabel: of.Name, shipper.StageLabel: stage, shipper.ServiceLabel: service}
+	for next := ""; len(out) < maxListed; {
+		var page shipper.SequenceRunList
+		err := f.live.List(ctx, &page, client.InNamespace(of.Namespace), labels, client.Limit(pageSize), client.Continue(next))
+		if err != nil {
+			return nil, fmt.Errorf("listing the runs of stage %s of Shipyard %s: %w", stage, of, err)
+		}
+		for i := range page.Items {
+			stripRun(&page.Items[i])
+			out = append(out, &page.Items[i])
+		}
+		if next = page.Continue; next == "" {
+			break
+		}
 	}
 	return out, nil
 }
@@ -85,13 +94,9 @@ func shipyardOf(o any) ([]string, error) {
 	return []string{types.NamespacedName{Namespace: run.Namespace, Name: run.Spec.Shipyard}.String()}, nil
 }
 
-// stripRun removes what no other run is judged by: data, and all of the snapshot but the names of the run's own tasks. A run with both
-// may have half a megabyte; what stays has about one KiB.
+// stripRun removes what no other run is judged by, how far its tasks are too; what stays has about one KiB.
 func stripRun(run *shipper.SequenceRun) {
-	run.Spec.Data = nil
-	if run.Spec.Snapshot != nil {
-		run.Spec.Snapshot = shipyard.OwnTasks(run)
-	}
+	shipyard.Strip(run)
 	was := run.Status
 	run.Status = shipper.SequenceRunStatus{Result: was.Result, StartTime: was.StartTime, FinishTime: was.FinishTime}
 	if c := shipper.FindCondition(was.Conditions, shipper.RunFinished); c != nil {

@@ -3,14 +3,18 @@
 package state_test
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
@@ -110,5 +114,46 @@ func TestRunsAreKeptSmall(t *testing.T) {
 	}
 	if text, err := json.Marshal(got); err != nil || len(text) > 1<<10 {
 		t.Errorf("it has %d bytes, %v", len(text), err)
+	}
+}
+
+// pages answers lists of runs by pages of the size that is asked for.
+type pages struct {
+	client.Reader
+	runs  int
+	sizes []int64
+}
+
+func (p *pages) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	p.sizes = append(p.sizes, o.Limit)
+	from, _ := strconv.Atoi(o.Continue)
+	to := min(from+int(o.Limit), p.runs)
+	out := list.(*shipper.SequenceRunList)
+	for i := from; i < to; i++ {
+		run := runOf("shop", fmt.Sprint(i))
+		run.Spec.Data = shipper.FreeForm{"a": "x"}
+		out.Items = append(out.Items, *run)
+	}
+	if to < p.runs {
+		out.Continue = strconv.Itoa(to)
+	}
+	return nil
+}
+
+// TestWholeRunsAreReadAFewAtATime: a list of all of a stage may have hundreds of megabytes.
+func TestWholeRunsAreReadAFewAtATime(t *testing.T) {
+	server := &pages{runs: 25}
+	runs, err := state.New(state.NewIndexers(), server, "global").
+		RunsNow(t.Context(), types.NamespacedName{Namespace: "shop", Name: "shop"}, "staging", "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]int64{10, 10, 10}, server.sizes); diff != "" {
+		t.Errorf("sizes of the pages (-want +got):\n%s", diff)
+	}
+	if len(runs) != 25 || runs[24].Name != "24" || slices.ContainsFunc(runs, func(r *shipper.SequenceRun) bool { return r.Spec.Data != nil }) {
+		t.Errorf("%d runs, the last %v", len(runs), runs[len(runs)-1])
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // UnderWay is the task of a run that is under way; nil if there is none.
 func UnderWay(run *shipper.SequenceRun) *shipper.TaskStatus {
-	if len(run.Status.Tasks) == 0 || isFinished(run) {
+	if len(run.Status.Tasks) == 0 || IsFinished(run) {
 		return nil
 	}
 	switch last := &run.Status.Tasks[len(run.Status.Tasks)-1]; last.State {
@@ -26,14 +26,11 @@ func UnderWay(run *shipper.SequenceRun) *shipper.TaskStatus {
 	}
 }
 
-// IsFinished reports whether a run has ended.
-func IsFinished(run *shipper.SequenceRun) bool { return isFinished(run) }
-
 // Awaited is the task approval that a run waits at, and what it asks for; without one, why is the reason.
 func Awaited(run *shipper.SequenceRun, now time.Time) (task *shipper.TaskStatus, asks Consent, why string) {
 	task = UnderWay(run)
 	switch {
-	case isFinished(run):
+	case IsFinished(run):
 		return nil, asks, "it has finished"
 	case task == nil:
 		return nil, asks, "no task of it is under way"

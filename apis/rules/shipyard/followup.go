@@ -32,10 +32,18 @@ func FollowUp(run *shipper.SequenceRun, t *shipper.TriggeredRun) *shipper.Sequen
 		Spec: shipper.SequenceRunSpec{
 			Shipyard: spec.Shipyard, Stage: t.Stage, Sequence: t.Sequence, Service: spec.Service,
 			Data: data, RequestedBy: spec.RequestedBy, EarlierRequesters: spec.EarlierRequesters,
-			TriggeredBy: &shipper.RunTrigger{Event: t.Event, Run: run.Name, Time: at},
+			TriggeredBy: &shipper.RunTrigger{Event: t.Event, Run: run.Name, Chain: chain(&spec) + 1, Time: at},
 			Context:     spec.Context, Version: spec.Version, Snapshot: spec.Snapshot,
 		},
 	}
+}
+
+// chain is how many runs lead to one from the one that a user created.
+func chain(run *shipper.SequenceRunSpec) int32 {
+	if run.TriggeredBy == nil {
+		return 0
+	}
+	return run.TriggeredBy.Chain
 }
 
 // Awaits says why a run that was triggered cannot be created yet: what its stage requires. It is empty when it can. Known are the finished
@@ -49,6 +57,24 @@ func Awaits(
 		again = ready.Sub(now)
 	}
 	return shorten(strings.Join(unmet, "; ")), again
+}
+
+// Unneeded says why a run that was triggered, and is due, is not to be created at all; empty if it is. Known are the runs of the Shipyard:
+// one of the delivery that leads to the same sequence creates what follows from a retry, too, and circles of triggers end.
+func Unneeded(run *shipper.SequenceRun, t *shipper.TriggeredRun, known []*shipper.SequenceRun) string {
+	for _, other := range known {
+		if run.Spec.RetryOf == nil || other.UID == run.UID || other.Spec.Context != run.Spec.Context {
+			continue
+		}
+		for i := range other.Status.Triggered {
+			if same := &other.Status.Triggered[i]; other.Spec.RetryOf == nil && same.CreateTime == nil && !same.Refused &&
+				same.Stage == t.Stage && same.Sequence == t.Sequence {
+				return "run " + other.Name + " waits to trigger it, too, and does so"
+			}
+		}
+	}
+	next := FollowUp(run, t)
+	return TooMany(&next.Spec, known)
 }
 
 // StageOf is the stage of a run in its snapshot; an empty one if it has none.

@@ -49,7 +49,7 @@ func TestAFollowUpIsMadeOfTheRunBefore(t *testing.T) {
 			Shipyard: "shop", Stage: "production", Sequence: "delivery", Service: "web", Context: "c",
 			RequestedBy: shipper.ApprovalUser{Username: "ann"}, EarlierRequesters: []string{"bob"},
 			Version: shipper.RunVersion{Name: "web", Version: "1.2.3"}, Data: shipper.FreeForm{"new": "y", "earlier": map[string]any{}},
-			TriggeredBy: &shipper.RunTrigger{Event: "e", Run: "a", Time: metav1.NewTime(start)}, Snapshot: run.Spec.Snapshot,
+			TriggeredBy: &shipper.RunTrigger{Event: "e", Run: "a", Chain: 1, Time: metav1.NewTime(start)}, Snapshot: run.Spec.Snapshot,
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -129,6 +129,51 @@ func TestHistoryKeeps(t *testing.T) {
 				t.Errorf("again in %s; -want +got:\n%s", again, diff)
 			}
 		})
+	}
+}
+
+func TestWhatFollowsFromARetryAndFromAnotherRunIsCreatedOnce(t *testing.T) {
+	known := func(edit func(*shipper.SequenceRun)) *shipper.SequenceRun {
+		other := endedRun("b", shipper.ResultPass, start)
+		other.Spec.RetryOf = nil
+		other.Status.Triggered = FollowUps(other)
+		edit(other)
+		return other
+	}
+	waits := func(*shipper.SequenceRun) {}
+	for sentence, tc := range map[string]struct {
+		other  *shipper.SequenceRun
+		direct bool
+		want   string
+	}{
+		"another run of the delivery waits to trigger it": {known(waits), false, "run b waits to trigger it, too, and does so"},
+		"the run is no retry":                             {known(waits), true, ""},
+		"the other one has created it": {known(func(run *shipper.SequenceRun) {
+			run.Status.Triggered[0].CreateTime = run.Status.FinishTime
+		}), false, ""},
+		"the other one is not to create it":       {known(func(run *shipper.SequenceRun) { run.Status.Triggered[0].Refused = true }), false, ""},
+		"the other one is of another delivery":    {known(func(run *shipper.SequenceRun) { run.Spec.Context = "other" }), false, ""},
+		"the other one leads to another stage":    {known(func(run *shipper.SequenceRun) { run.Status.Triggered[0].Stage = "x" }), false, ""},
+		"the other one leads to another sequence": {known(func(run *shipper.SequenceRun) { run.Status.Triggered[0].Sequence = "x" }), false, ""},
+		"the other one is a retry, too":           {known(func(run *shipper.SequenceRun) { run.Spec.RetryOf = &shipper.RetryOf{} }), false, ""},
+	} {
+		retry := endedRun("a", shipper.ResultPass, start)
+		if tc.direct {
+			retry.Spec.RetryOf = nil
+		}
+		if got := Unneeded(retry, &FollowUps(retry)[0], []*shipper.SequenceRun{retry, tc.other}); got != tc.want {
+			t.Errorf("%s: %q, want %q", sentence, got, tc.want)
+		}
+	}
+}
+
+func TestCirclesOfTriggersEndWhereHistoryKeepsNoRun(t *testing.T) {
+	run := endedRun("a", shipper.ResultPass, start)
+	for chain, want := range map[int32]string{99: "", 100: "100 runs lead here, each triggered by the one before: the triggers are a circle"} {
+		run.Spec.TriggeredBy = &shipper.RunTrigger{Run: "x", Chain: chain}
+		if got := Unneeded(run, &FollowUps(run)[0], nil); got != want {
+			t.Errorf("after %d runs: %q, want %q", chain, got, want)
+		}
 	}
 }
 

@@ -23,12 +23,14 @@ func OwnTasks(run *shipper.SequenceRun) *shipper.ShipyardSnapshot {
 	return out
 }
 
-// Shrink removes from a finished run what nothing is decided by any more once the runs that follow from it were created: data, and all of
-// the snapshot but the names of its tasks. A retry copies these, and is made of the run as the API server has it.
-func Shrink(run *shipper.SequenceRun) {
-	if !isFinished(run) || HasUncreated(run) {
-		return
-	}
+// IsUnderWay reports whether a run has begun and not finished.
+func IsUnderWay(run *shipper.SequenceRun) bool {
+	return run.Status.StartTime != nil && !IsFinished(run)
+}
+
+// Strip removes from a run what no other run is judged by: data, and all of the snapshot but the names of its own tasks. That may be half a
+// megabyte. Who begins the run, or makes another one of it, reads it from the API server.
+func Strip(run *shipper.SequenceRun) {
 	run.Spec.Data, run.Status.Data = nil, nil
 	if run.Spec.Snapshot != nil {
 		run.Spec.Snapshot = OwnTasks(run)

@@ -10,23 +10,36 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-func TestFinishedRunsAreKeptSmall(t *testing.T) {
+func TestStrippedRunsAreSmall(t *testing.T) {
 	whole := endedRun("a", shipper.ResultPass, start)
 	whole.Status.Triggered = FollowUps(whole)
-	awaits, done := whole.DeepCopy(), whole.DeepCopy()
-	Shrink(awaits)
-	if diff := cmp.Diff(whole, awaits); diff != "" {
-		t.Errorf("a run whose follow-up is to be created (-want +got):\n%s", diff)
-	}
-	at := whole.Status.FinishTime
-	whole.Status.Triggered[0].CreateTime, done.Status.Triggered[0].CreateTime = at, at
-	Shrink(done)
+	got := whole.DeepCopy()
+	Strip(got)
 	want := whole.DeepCopy()
 	want.Spec.Data, want.Status.Data, want.Spec.Snapshot = nil, nil, OwnTasks(whole)
-	if diff := cmp.Diff(want, done); diff != "" {
-		t.Errorf("a run that is done (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("run (-want +got):\n%s", diff)
 	}
-	if !Deploys(&done.Spec) || len(done.Spec.Snapshot.Stages) != 1 {
-		t.Errorf("its snapshot: %v", done.Spec.Snapshot)
+	if !Deploys(&got.Spec) || len(got.Spec.Snapshot.Stages) != 1 {
+		t.Errorf("its snapshot: %v", got.Spec.Snapshot)
+	}
+	again := got.DeepCopy()
+	if Strip(again); !cmp.Equal(got, again) {
+		t.Errorf("a second time (-want +got):\n%s", cmp.Diff(got, again))
+	}
+}
+
+func TestOnlyRunsThatHaveBegunAreUnderWay(t *testing.T) {
+	run := endedRun("a", shipper.ResultPass, start)
+	if IsUnderWay(run) {
+		t.Error("a finished run is under way")
+	}
+	run.Status.StartTime, run.Status.Conditions = run.Status.FinishTime, nil
+	if !IsUnderWay(run) {
+		t.Error("a run that has begun is not under way")
+	}
+	run.Status.StartTime = nil
+	if IsUnderWay(run) {
+		t.Error("a queued run is under way")
 	}
 }

@@ -14,7 +14,7 @@ import (
 // started are left out.
 func Line(runs []*shipper.SequenceRun) []*shipper.SequenceRun {
 	out := slices.DeleteFunc(slices.Clone(runs), func(run *shipper.SequenceRun) bool {
-		return isFinished(run) || run.Status.StartTime == nil && run.Spec.Hold != ""
+		return IsFinished(run) || run.Status.StartTime == nil && run.Spec.Hold != ""
 	})
 	slices.SortStableFunc(out, func(a, b *shipper.SequenceRun) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -48,6 +48,6 @@ func breaksIn(run *shipper.SequenceRun) bool {
 func takesBack(t shipper.Task) bool { return t.Name == TaskRollback || t.Name == TaskRemediation }
 
 // isFinished reports whether a run has ended.
-func isFinished(run *shipper.SequenceRun) bool {
+func IsFinished(run *shipper.SequenceRun) bool {
 	return shipper.ConditionTrue(run.Status.Conditions, shipper.RunFinished)
 }

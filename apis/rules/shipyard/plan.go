@@ -72,11 +72,16 @@ func Plan(o Observed) Decision {
 	p := &plan{Observed: o, status: *o.Run.Status.DeepCopy(), now: metav1.NewTime(o.Now.Truncate(time.Second))}
 	p.sequence = SequenceOf(o.Run.Spec.Snapshot, o.Run.Spec.Stage, o.Run.Spec.Sequence)
 	p.status.ObservedGeneration = o.Run.Generation
-	if !isFinished(o.Run) {
+	if !IsFinished(o.Run) {
 		p.advance()
 		p.status.Task = p.underWay()
 	}
 	return Decision{Status: p.status, Do: p.do, Recheck: p.recheck}
+}
+
+// StillWaits reports whether a run that has not begun is not to begin or end by a decision.
+func StillWaits(status *shipper.SequenceRunStatus) bool {
+	return status.StartTime == nil && !shipper.ConditionTrue(status.Conditions, shipper.RunFinished)
 }
 
 // plan collects a decision.
@@ -147,7 +152,7 @@ func (p *plan) carry() bool {
 		return true
 	}
 	at := TaskIndex(p.sequence, of.From)
-	if p.RetryOf == nil || at < 0 || at > len(p.RetryOf.Status.Tasks) {
+	if p.RetryOf == nil || at < 0 || at > len(p.RetryOf.Status.Tasks) || !startsWith(p.sequence, p.RetryOf.Status.Tasks[:at]) {
 		p.finish(shipper.ResultFail, shipper.CompletionErrored, shipper.RunFailed,
 			"run "+of.Run+" is gone, or did not come to task "+of.From+": repeat the whole run")
 		return false
@@ -160,6 +165,16 @@ func (p *plan) carry() bool {
 		p.status.Tasks = append(p.status.Tasks, task)
 	}
 	p.status.Data = old.Data
+	return true
+}
+
+// startsWith reports whether the first tasks of a sequence have the names of tasks.
+func startsWith(of *shipper.Sequence, tasks []shipper.TaskStatus) bool {
+	for i := range tasks {
+		if tasks[i].Name != of.Tasks[i].Name {
+			return false
+		}
+	}
 	return true
 }
 
@@ -189,7 +204,7 @@ func (p *plan) superseding(line []*shipper.SequenceRun) string {
 func (p *plan) active() int {
 	n := 0
 	for _, run := range p.Others {
-		if run.Name != p.Run.Name && run.Spec.Stage == p.Run.Spec.Stage && run.Status.StartTime != nil && !isFinished(run) {
+		if run.Name != p.Run.Name && run.Spec.Stage == p.Run.Spec.Stage && run.Status.StartTime != nil && !IsFinished(run) {
 			n++
 		}
 	}
@@ -392,9 +407,13 @@ func NotFrom(run *shipper.SequenceRun, of *shipper.Sequence, name string) string
 	if at < 0 || at > len(run.Status.Tasks) {
 		return "run " + run.Name + " did not come to it"
 	}
+	written := slices.IndexFunc(run.Status.Tasks[at:], func(t shipper.TaskStatus) bool {
+		return writes(t.Name) && (t.Result == shipper.ResultPass || t.Result == shipper.ResultWarning)
+	})
 	for i := range run.Status.Tasks[:at] {
-		if run.Status.Tasks[i].Name == TaskApproval && run.Status.Result == shipper.ResultPass && slices.ContainsFunc(of.Tasks[at:], writes) {
-			return "run " + run.Name + " has passed, and its approval must be given again: begin with " + NameOf(&run.Status.Tasks[i])
+		if run.Status.Tasks[i].Name == TaskApproval && written >= 0 {
+			return fmt.Sprintf("task %s of run %s has done what was approved, and the approval must be given again: begin with %s",
+				NameOf(&run.Status.Tasks[at+written]), run.Name, NameOf(&run.Status.Tasks[i]))
 		}
 		if task := &run.Status.Tasks[i]; task.Result == shipper.ResultFail && !isFor(&of.Tasks[at], true) {
 			return "task " + NameOf(task) + " before it failed: begin with that one"
@@ -404,8 +423,8 @@ func NotFrom(run *shipper.SequenceRun, of *shipper.Sequence, name string) string
 }
 
 // writes reports whether a task changes what serves.
-func writes(t shipper.Task) bool {
-	return t.Name == TaskDeployment || t.Name == TaskRelease || t.Name == TaskRollback
+func writes(task string) bool {
+	return task == TaskDeployment || task == TaskRelease || task == TaskRollback
 }
 
 // next begins or skips the next task, or ends the run; false if it ended.

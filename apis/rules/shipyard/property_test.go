@@ -31,7 +31,7 @@ func TestRunsEndAndDoNoTaskTwice(t *testing.T) {
 				meddle(random, run, step)
 				before := run.DeepCopy()
 				d := Plan(Observed{Run: run, Others: s.runs, Outcome: randomOutcome(random, run), Now: s.now})
-				if isFinished(before) && !cmp.Equal(before.Status, d.Status) {
+				if IsFinished(before) && !cmp.Equal(before.Status, d.Status) {
 					t.Fatalf("seed %d: %s changed after its end", seed, run.Name)
 				}
 				run.Status = d.Status
@@ -39,7 +39,7 @@ func TestRunsEndAndDoNoTaskTwice(t *testing.T) {
 			}
 			underWay := 0
 			for _, run := range s.runs {
-				if run.Status.StartTime != nil && !isFinished(run) {
+				if run.Status.StartTime != nil && !IsFinished(run) {
 					underWay++
 				}
 			}
@@ -57,7 +57,7 @@ func check(t *testing.T, seed uint64, run *shipper.SequenceRun, d Decision, ende
 	if d.Do != nil && ended[d.Do.EventID] {
 		t.Fatalf("seed %d: %s of %s is done again", seed, NameOf(d.Do), run.Name)
 	}
-	if d.Do != nil && isFinished(run) {
+	if d.Do != nil && IsFinished(run) {
 		t.Fatalf("seed %d: %s of %s is done after the end of the run", seed, NameOf(d.Do), run.Name)
 	}
 	for i, task := range run.Status.Tasks {
@@ -77,7 +77,7 @@ func (s *story) ends(seed uint64) {
 		left := 0
 		for _, run := range s.runs {
 			run.Spec.Hold = ""
-			if !isFinished(run) {
+			if !IsFinished(run) {
 				left++
 				run.Status = Plan(Observed{Run: run, Others: s.runs, Now: s.now}).Status
 			}

@@ -4,12 +4,14 @@ package shipyard
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -17,7 +19,8 @@ import (
 
 // Bounds of runs.
 const (
-	// MaxOfSequence bounds the runs of one sequence of one stage in one context: circles of triggers end there.
+	// MaxOfSequence bounds the runs of one sequence of one stage in one context, and with the number of sequences the runs that lead to one:
+	// circles of triggers end there, the longest where history has deleted the runs before.
 	MaxOfSequence = 20
 	// MaxUnfinished bounds the unfinished runs of a stage of a Shipyard: who may start runs in one stage stops none in another.
 	MaxUnfinished = 200
@@ -45,8 +48,32 @@ func Snapshot(of *shipper.Shipyard) *shipper.ShipyardSnapshot {
 	}
 }
 
-// ValidateRun refuses a new run that names what a Shipyard does not have, with what it has.
-func ValidateRun(run *shipper.SequenceRunSpec, of *shipper.ShipyardSpec, path *field.Path) field.ErrorList {
+// ValidateRun refuses a new run that its Shipyard cannot run. It says what the Shipyard has.
+func ValidateRun(run *shipper.SequenceRun, of *shipper.ShipyardSpec) field.ErrorList {
+	path, name := field.NewPath("spec"), field.NewPath("metadata", "name")
+	errs := validateNames(run.Namespace, &run.Spec, of, path)
+	raw, err := json.Marshal(run.Spec.Data)
+	if err != nil || run.Spec.TriggeredBy == nil && len(raw) > MaxData { // data of runs before it was bounded when it was written
+		errs = append(errs, field.Forbidden(path.Child("data"),
+			fmt.Sprintf("%d KiB of %d: put it into a store and pass its URL", (len(raw)+1023)>>10, MaxData>>10)))
+	}
+	if run.Spec.Service != "" {
+		for _, problem := range validation.IsValidLabelValue(run.Spec.Service) {
+			errs = append(errs, field.Invalid(path.Child("service"), run.Spec.Service, "is a label of the run: "+problem))
+		}
+	}
+	if run.Spec.TriggeredBy == nil && IsNameOfFollowUp(run.Name) {
+		errs = append(errs, field.Invalid(name, run.Name, "is one of a run that follows from another: leave out dots"))
+	}
+	if len(run.Name) > MaxRunName {
+		errs = append(errs, field.Invalid(name, run.Name,
+			fmt.Sprintf("is a label of its Approvals: must be no more than %d bytes", MaxRunName)))
+	}
+	return errs
+}
+
+// validateNames refuses a run in a namespace that names what a Shipyard does not have, with what it has.
+func validateNames(namespace string, run *shipper.SequenceRunSpec, of *shipper.ShipyardSpec, path *field.Path) field.ErrorList {
 	var stages, sequences []string
 	var stage *shipper.Stage
 	for i := range of.Stages {
@@ -71,7 +98,7 @@ func ValidateRun(run *shipper.SequenceRunSpec, of *shipper.ShipyardSpec, path *f
 	case run.Service == "":
 		errs = append(errs, field.Required(path.Child("service"), "name what is delivered"))
 	}
-	if other := alsoOf(of, stage, run.Shipyard, run.Service); other != "" {
+	if other := alsoOf(namespace, of, stage, run); other != "" {
 		errs = append(errs, field.Invalid(path.Child("service"), run.Service, "its Application in stage "+stage.Name+" may be one of stage "+
 			other+": give the service another name, or the stages namespaces of their own"))
 	}
@@ -85,14 +112,14 @@ func ValidateRun(run *shipper.SequenceRunSpec, of *shipper.ShipyardSpec, path *f
 
 // alsoOf is another stage whose pattern fits the Application of a service in a stage, so that who may deploy to one could reach what the
 // other deploys; empty if there is none.
-func alsoOf(of *shipper.ShipyardSpec, stage *shipper.Stage, shipyard, service string) string {
-	name := ApplicationOf(stage, shipyard, service)
+func alsoOf(namespace string, of *shipper.ShipyardSpec, stage *shipper.Stage, run *shipper.SequenceRunSpec) string {
+	name := ApplicationOf(stage, run.Shipyard, run.Service)
 	for i := range of.Stages {
 		other := &of.Stages[i]
-		if other.Name == stage.Name || other.Namespace != stage.Namespace || !deploys(other) {
+		if other.Name == stage.Name || cmp.Or(other.Namespace, namespace) != cmp.Or(stage.Namespace, namespace) || !deploys(other) {
 			continue
 		}
-		before, after, _ := strings.Cut(ApplicationOf(other, shipyard, "\x00"), "\x00")
+		before, after, _ := strings.Cut(ApplicationOf(other, run.Shipyard, "\x00"), "\x00")
 		if len(name) > len(before)+len(after) && strings.HasPrefix(name, before) && strings.HasSuffix(name, after) {
 			return other.Name
 		}
@@ -152,7 +179,7 @@ func unmet(
 	const most = 3
 	verified := map[string]time.Time{} // when a version passed first
 	for _, other := range known {
-		passed := isFinished(other) && other.Status.Result == shipper.ResultPass && other.Status.FinishTime != nil
+		passed := IsFinished(other) && other.Status.Result == shipper.ResultPass && other.Status.FinishTime != nil
 		if !passed || other.Spec.Stage != required.Stage || other.Spec.Service != run.Service ||
 			required.Sequence != "" && other.Spec.Sequence != required.Sequence || required.Sequence == "" && !Deploys(&other.Spec) {
 			continue
@@ -192,18 +219,31 @@ func unmet(
 // identity is a version with what tells archives of one version apart.
 func identity(v shipper.RunVersion) string { return v.Version + "@" + v.Name + "@" + v.Digest }
 
+// sequences is how many a snapshot has: each stage has evaluation beside its own.
+func sequences(of *shipper.ShipyardSnapshot) int {
+	n := 1
+	if of != nil {
+		for i := range of.Stages {
+			n += len(of.Stages[i].Sequences) + 1
+		}
+	}
+	return n
+}
+
 // TooMany says which bound a new run exceeds, among the runs of its Shipyard; empty for none.
 func TooMany(run *shipper.SequenceRunSpec, known []*shipper.SequenceRun) string {
 	same, unfinished := 0, 0
 	for _, other := range known {
-		if !isFinished(other) && other.Spec.Stage == run.Stage {
+		if !IsFinished(other) && other.Spec.Stage == run.Stage {
 			unfinished++
 		}
 		if run.Context != "" && other.Spec.Context == run.Context && other.Spec.Stage == run.Stage && other.Spec.Sequence == run.Sequence {
 			same++
 		}
 	}
-	switch {
+	switch longest := MaxOfSequence * sequences(run.Snapshot); {
+	case int(chain(run)) > longest:
+		return fmt.Sprintf("%d runs lead here, each triggered by the one before: the triggers are a circle", longest)
 	case same >= MaxOfSequence:
 		return fmt.Sprintf("%d runs of sequence %s in stage %s follow from one another: the triggers are a circle", same, run.Sequence, run.Stage)
 	case unfinished >= MaxUnfinished && run.TriggeredBy == nil: // what follows is part of what was admitted

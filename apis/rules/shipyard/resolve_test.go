@@ -3,13 +3,13 @@
 package shipyard
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -63,11 +63,40 @@ stages:
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			text := ""
-			if errs := ValidateRun(&got, of, field.NewPath("spec")); len(errs) > 0 {
+			if errs := ValidateRun(&shipper.SequenceRun{Spec: got}, of); len(errs) > 0 {
 				text = errs.ToAggregate().Error()
 			}
 			if diff := cmp.Diff(tc.err, text); diff != "" {
 				t.Errorf("error (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestAServiceReachesNoApplicationOfAnotherStage: who may start runs in one stage would deploy what another stage approves.
+func TestAServiceReachesNoApplicationOfAnotherStage(t *testing.T) {
+	const two = "stages: [{name: dev, application: '{service}', %s sequences: [{name: d, tasks: [{name: deployment}]}]}, " +
+		"{name: production, %s sequences: [{name: d, tasks: [{name: deployment}]}]}]"
+	const refused = `spec.service: Invalid value: "web-production": its Application in stage dev may be one of stage production: give the ` +
+		`service another name, or the stages namespaces of their own`
+	for sentence, tc := range map[string]struct{ dev, production, service, want string }{
+		"the name of another stage's Application":          {service: "web-production", want: refused},
+		"the Shipyard's namespace by its name":             {dev: "namespace: shop,", service: "web-production", want: refused},
+		"another name":                                     {service: "web"},
+		"the name of an Application of another namespace":  {dev: "namespace: dev,", service: "web-production"},
+		"the name of an Application in its own namespaces": {production: "namespace: production,", service: "web-production"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			run := &shipper.SequenceRun{
+				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "a"},
+				Spec:       shipper.SequenceRunSpec{Shipyard: "shop", Stage: "dev", Sequence: "d", Service: tc.service},
+			}
+			got := ""
+			if errs := ValidateRun(run, spec(t, fmt.Sprintf(two, tc.dev, tc.production))); len(errs) > 0 {
+				got = errs.ToAggregate().Error()
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
 	}
@@ -133,6 +162,16 @@ func TestRunsAreBounded(t *testing.T) {
 	}
 	done := func(r *shipper.SequenceRun) {
 		r.Status.Conditions = []shipper.Condition{{Type: shipper.RunFinished, Status: "True"}}
+	}
+	led := one.DeepCopy()
+	led.Spec.Snapshot = &shipper.ShipyardSnapshot{Stages: []shipper.Stage{{Name: "a", Sequences: []shipper.Sequence{{Name: "d"}}}}}
+	for chain, want := range map[int32]string{
+		2: "", 60: "", 61: "60 runs lead here, each triggered by the one before: the triggers are a circle",
+	} {
+		led.Spec.TriggeredBy = &shipper.RunTrigger{Chain: chain}
+		if got := TooMany(&led.Spec, nil); got != want {
+			t.Errorf("a chain of %d: %q, want %q", chain, got, want)
+		}
 	}
 	for want, known := range map[string][]*shipper.SequenceRun{
 		"": many(MaxOfSequence-1, done),

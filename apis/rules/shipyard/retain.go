@@ -17,8 +17,8 @@ const (
 )
 
 // Surplus are the finished runs of one stage and service that history does not keep. The newest of each sequence that passed is kept in any
-// case, or later stages could not require it, and up to maxAge those with follow-ups that are still to be created. again is when the next
-// one is too old; 0 for never.
+// case, or later stages could not require it, and of the newest MaxUnfinished up to maxAge those with follow-ups that are still to be
+// created. again is when the next one is too old; 0 for never.
 func Surplus(
 	runs []*shipper.SequenceRun, history *shipper.RunHistory, now time.Time,
 ) (surplus []*shipper.SequenceRun, again time.Duration) {
@@ -30,7 +30,7 @@ func Surplus(
 		maxAge = history.MaxAge.Duration
 	}
 	finished := slices.DeleteFunc(slices.Clone(runs), func(run *shipper.SequenceRun) bool {
-		return !isFinished(run) || run.Status.FinishTime == nil
+		return !IsFinished(run) || run.Status.FinishTime == nil
 	})
 	slices.SortFunc(finished, func(a, b *shipper.SequenceRun) int {
 		return cmp.Or(b.Status.FinishTime.Compare(a.Status.FinishTime.Time), cmp.Compare(b.Name, a.Name))
@@ -41,7 +41,7 @@ func Surplus(
 		passed[run.Spec.Sequence] = passed[run.Spec.Sequence] || newestPass
 		age := now.Sub(run.Status.FinishTime.Time)
 		switch {
-		case newestPass, HasUncreated(run) && age < maxAge:
+		case newestPass, HasUncreated(run) && age < maxAge && i < MaxUnfinished:
 		case i >= limit, age >= maxAge:
 			surplus = append(surplus, run)
 		case again == 0 || maxAge-age < again:

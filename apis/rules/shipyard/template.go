@@ -18,12 +18,12 @@ func Claim(run *shipper.SequenceRun) shipper.RunClaim {
 		return out
 	}
 	out.EventID = task.EventID
-	out.Hold = stopsFirst(run, task)
+	out.Hold = StopsFirst(run, task)
 	return out
 }
 
-// stopsFirst reports whether a deployment ends at the first step, because a task release comes after it.
-func stopsFirst(run *shipper.SequenceRun, task *shipper.TaskStatus) bool {
+// StopsFirst reports whether a deployment ends at the first step, because a task release comes after it.
+func StopsFirst(run *shipper.SequenceRun, task *shipper.TaskStatus) bool {
 	sequence := SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
 	if sequence == nil {
 		return false
@@ -41,7 +41,7 @@ func LeftHeld(run *shipper.SequenceRun) string {
 	left := ""
 	for i := range run.Status.Tasks {
 		switch task := &run.Status.Tasks[i]; {
-		case task.Name == TaskDeployment && task.Release != "" && stopsFirst(run, task):
+		case task.Name == TaskDeployment && task.Release != "" && StopsFirst(run, task):
 			left = task.Release
 		case task.Release != "" && (task.Name == TaskRelease || task.Name == TaskRollback):
 			left = ""
@@ -51,7 +51,7 @@ func LeftHeld(run *shipper.SequenceRun) string {
 		next := SequenceOf(run.Spec.Snapshot, t.Stage, t.Sequence)
 		return !t.Refused && next != nil && slices.ContainsFunc(next.Tasks, takesBack)
 	})
-	if !isFinished(run) || takenBack {
+	if !IsFinished(run) || takenBack {
 		return ""
 	}
 	return left

@@ -3,6 +3,7 @@
 package shipyard
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -23,8 +24,9 @@ const (
 	MaxProperties = 16 << 10
 )
 
-// Validate refuses a spec that could not be run. Its schema holds without a webhook; these are the rules that a schema cannot afford.
-func Validate(spec *shipper.ShipyardSpec, path *field.Path) field.ErrorList {
+// Validate refuses a spec of a Shipyard in a namespace that could not be run. Its schema holds without a webhook; these are the rules that
+// a schema cannot afford.
+func Validate(namespace string, spec *shipper.ShipyardSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	at := path.Child("stages")
 	if raw, err := json.Marshal(spec.Stages); err != nil || len(raw) > MaxSpec {
@@ -41,7 +43,7 @@ func Validate(spec *shipper.ShipyardSpec, path *field.Path) field.ErrorList {
 		if !deploys(stage) {
 			continue
 		}
-		name := stage.Namespace + "/" + applicationPattern(stage)
+		name := cmp.Or(stage.Namespace, namespace) + "/" + applicationPattern(stage)
 		if other, twice := applications[name]; twice {
 			errs = append(errs, field.Invalid(at.Index(i), stage.Name, fmt.Sprintf(
 				"deploys to the Application of stage %s: give it another namespace or application", other)))
@@ -227,8 +229,11 @@ func validateApplication(stage *shipper.Stage, path *field.Path) field.ErrorList
 			return field.ErrorList{field.Invalid(path, stage.Application, found+" is not "+strings.Join(placeholders, ", "))}
 		}
 	}
-	if stage.Application != "" && !strings.Contains(stage.Application, "{service}") {
+	switch n := strings.Count(stage.Application, "{service}"); {
+	case stage.Application != "" && n == 0:
 		return field.ErrorList{field.Invalid(path, stage.Application, "has no {service}: all services would be one Application")}
+	case n > 1:
+		return field.ErrorList{field.Invalid(path, stage.Application, "has {service} twice: leave one out")}
 	}
 	return nil
 }

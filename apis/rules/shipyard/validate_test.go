@@ -72,9 +72,14 @@ func TestShipyardsThatAreRefused(t *testing.T) {
 			"{name: b, application: '{service}', sequences: [{name: d, tasks: [{name: deployment}]}]}]": `spec.stages[1]: Invalid value: ` +
 			`"b": deploys to ` +
 			"the Application of stage a: give it another namespace or application",
+		"stages: [{name: a, application: '{service}', sequences: [{name: d, tasks: [{name: deployment}]}]}, " +
+			"{name: b, namespace: shop, sequences: [{name: d, tasks: [{name: deployment}]}]}]": `spec.stages[1]: Invalid value: ` +
+			`"b": deploys to the Application of stage a: give it another namespace or application`,
+		"stages: [{name: a, application: '{service}-{service}', sequences: [{name: d, tasks: [{name: test}]}]}]": `spec.stages[0].` +
+			`application: Invalid value: "{service}-{service}": has {service} twice: leave one out`,
 	} {
 		got := ""
-		if errs := Validate(spec(t, text), field.NewPath("spec")); len(errs) > 0 {
+		if errs := Validate("shop", spec(t, text), field.NewPath("spec")); len(errs) > 0 {
 			got = errs.ToAggregate().Error()
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

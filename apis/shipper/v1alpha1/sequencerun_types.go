@@ -156,6 +156,9 @@ type RunTrigger struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Run string `json:"run,omitempty"`
+	// chain is how many runs, each triggered by the one before, lead here from the one that a user created. Circles of triggers end by it.
+	// +optional
+	Chain int32 `json:"chain,omitempty"`
 	// time of the event.
 	Time metav1.Time `json:"time"`
 }

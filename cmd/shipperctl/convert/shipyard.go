@@ -114,7 +114,7 @@ var unknownStage = regexp.MustCompile(`^\S+: stage ".*" is not in this shipyard 
 
 // reviewShipyard reports what the webhook would refuse or warn of.
 func reviewShipyard(r *report, spec *shipper.ShipyardSpec) {
-	for _, err := range rules.Validate(spec, field.NewPath("spec")) {
+	for _, err := range rules.Validate("", spec, field.NewPath("spec")) {
 		r.add(err.Field, "is refused: %s", err.ErrorBody())
 	}
 	for _, warning := range rules.Warnings(spec) {

@@ -111,7 +111,7 @@ func (o *observed) delivering(rel *shipper.Release) action {
 
 // absentTo is where the task ends if its properties do not say.
 func (o *observed) absentTo() string {
-	if shipyard.Claim(o.run).Hold {
+	if shipyard.StopsFirst(o.run, o.task) {
 		return "first"
 	}
 	return "last"
