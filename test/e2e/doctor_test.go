@@ -122,6 +122,9 @@ func TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt(t *testing.T) {
 	s.Must("lifting the block", c.Delete(s.Ctx, freeze))
 
 	s.Must("stopping the webhook", world.Pod.Webhook.Stop())
+	run := &shipper.SequenceRun{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "unseen"}}
+	run.Spec.Shipyard = "shop"
+	s.refused("starting a run while no webhook answers", c.Create(s.Ctx, run), "failed calling webhook") // scenario 31
 	s.findsBroken("BROKEN   webhooks: the API server cannot call the webhook for Application, Release, InstallationTarget, " +
 		"CapacityTarget, TrafficTarget, Cluster, RolloutBlock: ")
 	s.Must("starting the webhook", world.Pod.StartWebhook(s.Ctx))

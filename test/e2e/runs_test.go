@@ -59,6 +59,7 @@ func TestRunsStandInLine(t *testing.T) {
 	p.becomes("a", "Running approval:Waiting")
 	p.waits("b", "sign", "web")
 	p.becomes("b", "Queued")
+	p.says("Queued at 1", "shipyard", "list", "-n", p.Namespace)
 	p.waits("c", "sign", "api")
 	p.becomes("c", "Running approval:Waiting")
 
@@ -102,7 +103,7 @@ func TestRefusalsAndRetries(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "no"},
 		Spec:       shipper.ApprovalSpec{Run: "a", Decision: shipper.DecisionReject},
 	}))
-	p.becomes("a", "Failed evaluation:Finished/pass approval:Finished/fail(ann refused)")
+	p.becomes("a", "Failed evaluation:Finished/pass approval:Finished/fail(ann rejected it)")
 	p.refused("approving a finished run", p.approves(p.ann, "a"), "it has finished")
 	after := p.follows("a", "qa", "refused")
 	p.becomes(after, "Running approval:Waiting")

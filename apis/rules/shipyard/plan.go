@@ -352,7 +352,7 @@ func (p *plan) consent(task *shipper.TaskStatus, of *shipper.Task) bool {
 		}
 		task.Approvals = append(task.Approvals, shipper.CountedApproval{By: vote.By, Decision: vote.Decision, Time: metav1.NewTime(vote.Time)})
 		if vote.Decision == shipper.DecisionReject {
-			p.ends(task, Outcome{Result: shipper.ResultFail, Completion: shipper.CompletionSucceeded, Message: vote.By + " refused"})
+			p.ends(task, Outcome{Result: shipper.ResultFail, Completion: shipper.CompletionSucceeded, Message: vote.By + " rejected it"})
 			return false
 		}
 		approved[vote.By] = true

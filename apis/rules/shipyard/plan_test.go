@@ -175,6 +175,28 @@ func TestATimeOutIsAFailure(t *testing.T) {
 	)
 }
 
+// KS14: the tasks together have a time, too. One under way ends with the run.
+func TestARunThatTakesTooLongFails(t *testing.T) {
+	s := begin(t, tasks("deployment", "test")...)
+	s.stages[0].Sequences[0].Timeout = "15m"
+	run := s.creates("a", "delivery")
+	s.decides(run, nil)
+	s.after(10 * time.Minute)
+	s.decides(run, passed)
+	s.after(4 * time.Minute)
+	if d := s.decides(run, waiting); d.Recheck != time.Minute {
+		t.Errorf("looked at again after %s", d.Recheck)
+	}
+	s.after(time.Minute)
+	s.decides(run, waiting)
+	s.tells(
+		"0s a: Running [deployment Triggered] do deployment",
+		"10m0s a: Running [deployment Finished pass, test Triggered] do test",
+		"14m0s a: Running [deployment Finished pass, test Triggered] do test",
+		"15m0s a: TimedOut [deployment Finished pass, test Finished fail] (took longer than 15m0s) triggers staging.rollback",
+	)
+}
+
 // Scenario 6: an abort triggers nothing.
 func TestAnAbortEndsARunAtOnce(t *testing.T) {
 	s := begin(t, tasks("deployment", "test")...)
@@ -298,7 +320,7 @@ func TestApprovals(t *testing.T) {
 			func(run *shipper.SequenceRun) []Vote {
 				return []Vote{vote(run, "ann", approve), vote(run, "ann", reject)}
 			}, 0,
-			"Failed [approval Finished fail] (task approval: ann refused) triggers staging.rollback",
+			"Failed [approval Finished fail] (task approval: ann rejected it) triggers staging.rollback",
 		},
 		"of what is not deployed any more": {
 			func(run *shipper.SequenceRun) []Vote {
@@ -323,7 +345,7 @@ func TestApprovals(t *testing.T) {
 			func(run *shipper.SequenceRun) []Vote {
 				return []Vote{vote(run, "ann", approve), vote(run, "bob", reject)}
 			}, 0,
-			"Failed [approval Finished fail] (task approval: bob refused) triggers staging.rollback",
+			"Failed [approval Finished fail] (task approval: bob rejected it) triggers staging.rollback",
 		},
 		"expired": {
 			func(run *shipper.SequenceRun) []Vote { return []Vote{vote(run, "ann", approve)} }, 72 * time.Hour,

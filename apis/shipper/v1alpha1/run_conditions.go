@@ -2,7 +2,7 @@
 
 package v1alpha1
 
-// The conditions of SequenceRuns.
+// Condition types of SequenceRuns.
 const (
 	// RunFinished is True when the run has ended, with the reason; until then its reason is what the run does.
 	RunFinished = "Finished"
@@ -12,7 +12,7 @@ const (
 	RunBlocked = "Blocked"
 )
 
-// The reasons of RunFinished.
+// Reasons of the condition Finished of SequenceRuns.
 const (
 	// RunQueued means that another run of the queue, or of the stage, goes first.
 	RunQueued = "Queued"
