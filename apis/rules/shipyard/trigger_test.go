@@ -102,3 +102,37 @@ func TestTheNameOfAFollowUpIsTheSameEachTime(t *testing.T) {
 		t.Errorf("%s, %s and of another run %s", first, again, another)
 	}
 }
+
+// FuzzTriggers checks of any event and selector that what follows is the same each time, that each run has a name that no user can take,
+// and that an abort triggers nothing unless it is selected.
+func FuzzTriggers(f *testing.F) {
+	f.Add("staging.delivery.finished", "result", "pass", "web", uint8(0))
+	f.Add("staging.test.finished", "test.status", "succeeded", "a.b", uint8(1))
+	f.Add("..finished", "status", "aborted", "", uint8(2))
+	f.Fuzz(func(t *testing.T, event, key, value, service string, how uint8) {
+		results := []shipper.Result{shipper.ResultPass, shipper.ResultFail, shipper.ResultFail}
+		completions := []shipper.Completion{shipper.CompletionSucceeded, shipper.CompletionErrored, shipper.CompletionAborted}
+		how %= 3
+		on := shipper.Trigger{Event: event}
+		if key != "" {
+			on.Selector = &shipper.TriggerSelector{Match: map[string]string{key: value}}
+		}
+		run := listening(results[how], completions[how], on, on)
+		run.Spec.Service = service
+		got := FollowUps(run)
+		if diff := cmp.Diff(got, FollowUps(run.DeepCopy())); diff != "" {
+			t.Fatalf("the second time (-first +second):\n%s", diff)
+		}
+		for _, next := range got {
+			if !IsNameOfFollowUp(next.Name) || len(next.Name) > MaxRunName || next.Stage != "production" || next.Event != event {
+				t.Errorf("%+v", next)
+			}
+			if how == 2 && (key != "status" || value != "aborted") && event == "staging.delivery.finished" {
+				t.Errorf("an abort triggers %+v by %s: %s", next, key, value)
+			}
+		}
+		if len(got) > 1 {
+			t.Errorf("one sequence is triggered %d times", len(got))
+		}
+	})
+}

@@ -4,8 +4,12 @@ package convert
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
@@ -90,4 +94,31 @@ func TestShipyardsHaveTheNamespaceThatIsGiven(t *testing.T) {
 			}
 		})
 	}
+}
+
+// FuzzConvert checks of files of Keptn, whatever is in them, that the output is YAML which is read again.
+func FuzzConvert(f *testing.F) {
+	for _, name := range []string{"keptn-0.1.yaml", "keptn-0.2.yaml", "keptn-two.yaml"} {
+		raw, err := os.ReadFile(filepath.Join("testdata", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		out, err := convert(t.Context(), raw, settings{})
+		if err != nil {
+			t.Skip()
+		}
+		text, err := out.print()
+		if err != nil {
+			t.Skip()
+		}
+		for part := range strings.SplitSeq(text, "\n---\n") {
+			var object map[string]any
+			if err := yaml.Unmarshal([]byte(part), &object); err != nil {
+				t.Errorf("%v\n%s", err, part)
+			}
+		}
+	})
 }
