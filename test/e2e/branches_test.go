@@ -18,12 +18,15 @@ const branches = `
 stages:
 - {name: dev, sequences: [{name: delivery, tasks: [{name: deployment}]}]}
 - name: eu
+  namespace: IN-eu
   sequences:
   - {name: delivery, triggeredOn: [{event: dev.delivery.finished}], tasks: [{name: approval}, {name: deployment}]}
 - name: us
+  namespace: IN-us
   sequences:
   - {name: delivery, triggeredOn: [{event: dev.delivery.finished}], tasks: [{name: approval}, {name: deployment}]}
 - name: world
+  namespace: IN-world
   requires: [{stage: eu}, {stage: us}]
   sequences:
   - name: delivery
@@ -31,10 +34,10 @@ stages:
     tasks: [{name: deployment}]
 `
 
-// TestWhatSeveralStagesLeadToRunsOnce is scenarios 23 and 24: two stages go on side by side. While one has failed, the stage after both waits
-// and says for what; when a retry of it has passed, it runs once.
+// TestWhatSeveralStagesLeadToRunsOnce is scenarios 23 and 24: two stages go on side by side. While one has failed, the stage after both
+// waits and says for what; when a retry of it has passed, it runs once.
 func TestWhatSeveralStagesLeadToRunsOnce(t *testing.T) {
-	p := inOneNamespace(t, "dev", "eu", "us", "world")
+	p := onOneCluster(t, "dev", "eu", "us", "world")
 	p.shipyard(branches)
 	p.starts("one", "0.0.2")
 	eu, us := p.follows("one", "eu", "delivery"), p.follows("one", "us", "delivery")
@@ -90,8 +93,8 @@ func (p *pipeline) rejects(name string) error {
 	})
 }
 
-// TestApprovalsAreOfOneAttemptAndExpire is of scenarios 12 and 13: nobody approves in time, and an Approval of an older attempt, also if it
-// is written again as the webhook wrote it, lets no retry go on.
+// TestApprovalsAreOfOneAttemptAndExpire is of scenarios 12 and 13: nobody approves in time, and an Approval of an older attempt lets no
+// retry go on.
 func TestApprovalsAreOfOneAttemptAndExpire(t *testing.T) {
 	p := beginRuns(t, `
 stages:

@@ -23,6 +23,8 @@ type pipeline struct {
 	*fixture
 
 	production *fixture
+	// others are the namespaces of stages by their names, in place of production.
+	others map[string]*fixture
 	// ann and bob may approve, and dev starts runs.
 	ann, bob, dev client.Client
 }
@@ -78,11 +80,14 @@ func (p *pipeline) user(name, role string) client.Client {
 	return c
 }
 
-// shipyard creates one; PRODUCTION is replaced by the namespace of production, if there is one.
+// shipyard creates one; PRODUCTION is replaced by the namespace of production, and IN-STAGE by those of others.
 func (p *pipeline) shipyard(text string) {
 	p.Helper()
 	if p.production != nil {
 		text = strings.ReplaceAll(text, "PRODUCTION", p.production.Namespace)
+	}
+	for stage, s := range p.others {
+		text = strings.ReplaceAll(text, "IN-"+stage, s.Namespace)
 	}
 	sy := &shipper.Shipyard{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "shop"}}
 	p.Must("reading the shipyard", yaml.UnmarshalStrict([]byte(text), &sy.Spec))

@@ -17,25 +17,35 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// inOneNamespace makes the Applications of stages of one cluster, whose first Releases serve at once, and lends the runner there.
-func inOneNamespace(t *testing.T, stages ...string) *pipeline {
+// onOneCluster makes the Applications of stages of one cluster, whose first Releases serve at once, and lends the runner. The first is in
+// the namespace of the Shipyard, and each other in one of its own, as the chart has one Service.
+func onOneCluster(t *testing.T, first string, others ...string) *pipeline {
 	t.Parallel()
-	p := &pipeline{fixture: begin(t, []string{west}, []string{westRegion})}
-	for _, stage := range stages {
-		app := world.Application(p.Namespace, "web-"+stage, "0.0.1", 1, vanguard[1:], p.regions...)
-		app.Spec.Template.Strategy.FirstRelease = shipper.FirstReleaseImmediate
-		p.applies(app)
+	p := &pipeline{fixture: begin(t, []string{west}, []string{westRegion}), others: map[string]*fixture{}}
+	p.App = "web-" + first
+	all, namespaces := []*fixture{p.fixture}, []string{p.Namespace}
+	for _, stage := range others {
+		other := begin(t, []string{west}, []string{westRegion})
+		other.App = "web"
+		p.others[stage] = other
+		all, namespaces = append(all, other), append(namespaces, other.Namespace)
 	}
-	p.App = "web-" + stages[0]
-	p.lendsRunner(p.Namespace)
+	for _, s := range all {
+		app := s.application("0.0.1", 1, vanguard[1:])
+		app.Spec.Template.Strategy.FirstRelease = shipper.FirstReleaseImmediate
+		s.applies(app)
+	}
+	p.lendsRunner(namespaces...)
 	p.ann, p.dev = p.user("ann", "shipper:approver"), p.user("dev", "shipper:promoter")
-	p.Completes(p.Release(0))
+	for _, s := range all {
+		s.Completes(s.Release(0))
+	}
 	return p
 }
 
 // TestTheExampleOfTheSpecificationIsRun is scenario 1: the example as the specification has it, with its two names for tests.
 func TestTheExampleOfTheSpecificationIsRun(t *testing.T) {
-	p := inOneNamespace(t, "hardening")
+	p := onOneCluster(t, "hardening")
 	text, err := os.ReadFile(filepath.Join("..", "..", "apis", "rules", "shipyard", "file", "testdata", "0.2.golden.yaml"))
 	p.Must("reading the example", err)
 	p.shipyard(string(text))
@@ -48,14 +58,14 @@ func TestTheExampleOfTheSpecificationIsRun(t *testing.T) {
 const requiring = `
 stages:
 - {name: staging, sequences: [{name: delivery, tasks: [{name: deployment}]}]}
-- {name: production, requires: [{stage: staging}], sequences: [{name: delivery, tasks: [{name: deployment}]}]}
-- {name: later, requires: [{stage: staging, soak: 1h}], sequences: [{name: delivery, tasks: [{name: deployment}]}]}
+- {name: production, namespace: IN-production, requires: [{stage: staging}], sequences: [{name: delivery, tasks: [{name: deployment}]}]}
+- {name: later, namespace: IN-later, requires: [{stage: staging, soak: 1h}], sequences: [{name: delivery, tasks: [{name: deployment}]}]}
 `
 
 // TestOnlyVersionsThatPassedAreDelivered is scenarios 9 and 25: versions that have not passed, or not soaked, are refused and may be
 // overridden; a block is overridden on the Application while the run waits.
 func TestOnlyVersionsThatPassedAreDelivered(t *testing.T) {
-	p := inOneNamespace(t, "staging", "production", "later")
+	p := onOneCluster(t, "staging", "production", "later")
 	p.shipyard(requiring)
 	p.starts("old", "0.0.1")
 	p.becomes("old", "Passed deployment:Finished/pass")
@@ -77,7 +87,8 @@ func TestOnlyVersionsThatPassedAreDelivered(t *testing.T) {
 	p.Must("a version that has passed", p.dev.Create(p.Ctx, of("same", "production", "0.0.1")))
 	p.becomes("same", "Passed deployment:Finished/pass")
 
-	block := p.blocks()
+	production := p.others["production"]
+	block := production.blocks()
 	p.Must("skipping it with the right", p.User.Create(p.Ctx, of("fix", "production", "0.0.2", skips)))
 	p.Eventually("what holds the run", "rollouts blocked by: "+block, func() (string, error) {
 		run, err := p.run("fix")
@@ -88,12 +99,12 @@ func TestOnlyVersionsThatPassedAreDelivered(t *testing.T) {
 		return "rollouts blocked by: " + block, err
 	})
 	app := &shipper.Application{}
-	app.Namespace, app.Name = p.Namespace, "web-production"
+	app.Namespace, app.Name = production.Namespace, production.App
 	override := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, shipper.RolloutBlockOverrideAnnotation, block)
 	p.Must("overriding the block", p.User.Patch(p.Ctx, app, client.RawPatch(types.MergePatchType, override)))
 	p.becomes("fix", "Passed deployment:Finished/pass")
 	p.says("overrode what stage production requires: a fix", "audit", "--kind", "override")
-	p.lifts(block)
+	production.lifts(block)
 }
 
 const evaluated = `
@@ -113,7 +124,7 @@ stages:
 // TestAFailedEvaluationIsTakenBack is scenario 4: half of the requests of the contender fail, the Check that has to pass does not, and the
 // run of rollback aborts the Release before it is released.
 func TestAFailedEvaluationIsTakenBack(t *testing.T) {
-	p := inOneNamespace(t, "qa")
+	p := onOneCluster(t, "qa")
 	p.metrics()
 	p.checks("errors", errorsCheck(2))
 	p.shipyard(evaluated)

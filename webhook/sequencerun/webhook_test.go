@@ -235,6 +235,10 @@ const invalid = `SequenceRun.shipper.booking.com "web-1" is invalid: `
 func TestRunsByUsers(t *testing.T) {
 	const requires = "stage production of shipyard shop requires more: version 1.4.1 has not passed in stage staging; "
 	passed, failed := stored(ended(shipper.ResultPass)), stored(ended(shipper.ResultFail))
+	following := func(r *shipper.SequenceRun) {
+		r.Spec.TriggeredBy = &shipper.RunTrigger{Event: "x", Run: "before", Chain: 1}
+		r.Spec.Data = shipper.FreeForm{"earlier": map[string]any{"deployment": []any{map[string]any{"version": "1.0.0"}}}}
+	}
 	large := func(r *shipper.SequenceRun) { r.Spec.Data = shipper.FreeForm{"a": strings.Repeat("x", 260<<10)} }
 	reserved := func(r *shipper.SequenceRun) { r.Spec.Data = shipper.FreeForm{"result": "pass"} }
 	for sentence, tc := range map[string]struct {
@@ -336,6 +340,9 @@ func TestRunsByUsers(t *testing.T) {
 			user: "bob", run: run(retrying("old", "deployment")), known: []client.Object{passed}, decision: response.Invalid,
 			message: invalid + `spec.retryOf.from: Invalid value: "deployment": task deployment of run old has done what was approved, ` +
 				"and the approval must be given again: begin with approval",
+		},
+		"that repeats one that followed, with the data of tasks before": {
+			user: "bob", run: run(retrying("old", "")), known: []client.Object{stored(ended(shipper.ResultFail), following)},
 		},
 		"that repeats one that passed": {
 			user: "bob", run: run(retrying("old", "")), known: []client.Object{passed}, decision: response.Invalid,

@@ -169,11 +169,11 @@ func (w *Webhook) warnOfShared(a *response.Response, now *shipper.Shipyard) {
 		}
 		for application, stage := range applications(other) {
 			if mine, both := own[application]; both {
-				who := "a Shipyard of another namespace" // what others have is theirs to tell
+				also := "a Shipyard of another namespace" // of which no more is told
 				if other.Namespace == now.Namespace {
-					who = fmt.Sprintf("stage %s of Shipyard %s", stage, other.Name)
+					also = fmt.Sprintf("stage %s of Shipyard %s", stage, other.Name)
 				}
-				found = append(found, fmt.Sprintf("stage %s deploys to the Applications %s, and so does %s", mine, application, who))
+				found = append(found, fmt.Sprintf("stage %s deploys to the Applications %s, and so does %s", mine, application, also))
 			}
 		}
 	}

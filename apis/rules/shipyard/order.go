@@ -47,7 +47,7 @@ func breaksIn(run *shipper.SequenceRun) bool {
 
 func takesBack(t shipper.Task) bool { return t.Name == TaskRollback || t.Name == TaskRemediation }
 
-// isFinished reports whether a run has ended.
+// IsFinished reports whether a run has ended.
 func IsFinished(run *shipper.SequenceRun) bool {
 	return shipper.ConditionTrue(run.Status.Conditions, shipper.RunFinished)
 }

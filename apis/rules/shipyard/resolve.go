@@ -53,7 +53,8 @@ func ValidateRun(run *shipper.SequenceRun, of *shipper.ShipyardSpec) field.Error
 	path, name := field.NewPath("spec"), field.NewPath("metadata", "name")
 	errs := validateNames(run.Namespace, &run.Spec, of, path)
 	raw, err := json.Marshal(run.Spec.Data)
-	if err != nil || run.Spec.TriggeredBy == nil && len(raw) > MaxData { // data of runs before it was bounded when it was written
+	follows := run.Spec.TriggeredBy != nil || run.Spec.RetryOf != nil // its data was bounded when it was written
+	if err != nil || !follows && len(raw) > MaxData {
 		errs = append(errs, field.Forbidden(path.Child("data"),
 			fmt.Sprintf("%d KiB of %d: put it into a store and pass its URL", (len(raw)+1023)>>10, MaxData>>10)))
 	}
@@ -102,8 +103,9 @@ func validateNames(namespace string, run *shipper.SequenceRunSpec, of *shipper.S
 		errs = append(errs, field.Invalid(path.Child("service"), run.Service, "its Application in stage "+stage.Name+" may be one of stage "+
 			other+": give the service another name, or the stages namespaces of their own"))
 	}
+	follows := run.TriggeredBy != nil || run.RetryOf != nil // and is given what was written before
 	for _, key := range slices.Sorted(maps.Keys(run.Data)) {
-		if Reserved(key) && (key != earlierKey || run.TriggeredBy == nil) { // a run that follows is given what was written before
+		if Reserved(key) && (key != earlierKey || !follows) {
 			errs = append(errs, field.Forbidden(path.Child("data").Key(key), "is written by Shipper: leave it out"))
 		}
 	}
