@@ -26,7 +26,7 @@ const createdAtOnce = 20
 // finish creates the runs that follow from a finished one, and deletes those that history does not keep. isWhole is false if the run is as
 // the cache has it.
 func (r *Reconciler) finish(ctx context.Context, run *shipper.SequenceRun, isWhole bool) (time.Duration, error) {
-	known, err := r.list(ctx, run.Namespace, client.MatchingFields{runsOf: run.Spec.Shipyard})
+	known, err := r.list(ctx, run.Namespace, client.MatchingFields{serviceOf: ofService(run)})
 	if err != nil {
 		return 0, err
 	}

@@ -251,9 +251,14 @@ func (r *Reconciler) write(ctx context.Context, run *shipper.SequenceRun, d ship
 	return nil
 }
 
-// others are the other unfinished runs of the Shipyard. Lists do not wait for what this process has written: that a run has begun is added.
+// others are the other unfinished runs that a decision about a run depends on. Lists do not wait for what this process has written: that a
+// run has begun is added.
 func (r *Reconciler) others(ctx context.Context, run *shipper.SequenceRun) ([]*shipper.SequenceRun, error) {
-	out, err := r.list(ctx, run.Namespace, client.MatchingFields{unfinishedOf: run.Spec.Shipyard})
+	key := inLine(run)
+	if isBounded(run) {
+		key = inStage(run)
+	}
+	out, err := r.list(ctx, run.Namespace, client.MatchingFields{unfinishedOf: key})
 	for i, other := range out {
 		stored, _ := r.begun.Load(client.ObjectKeyFromObject(other))
 		if begun, is := stored.(start); is && begun.uid == other.UID && other.Status.StartTime == nil {

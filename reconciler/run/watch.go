@@ -26,11 +26,15 @@ import (
 	"shipper.dev/shipper/reconciler/run/native"
 )
 
-// The indexes of runs: of a Shipyard, all and those that are not finished, and by the Application that an unfinished one is about; and of
-// Approvals, by their run.
+// The indexes of runs, each with the runs that a decision or an event bears on and few others: all of a Shipyard; all of a service of it;
+// the unfinished ones of a stage of it, and of a service there; those that wait in a stage whose number of runs is bounded; those whose
+// follow-ups wait, of a service; by the Application that one under way is about; and of Approvals, by their run.
 const (
 	runsOf        = "shipyard"
+	serviceOf     = "service"
 	unfinishedOf  = "unfinished"
+	boundedIn     = "bounded"
+	awaiting      = "awaiting"
 	byApplication = "run.application"
 	byBlock       = "run.blocked"
 	approvalsOf   = "run"
@@ -82,20 +86,20 @@ func indexes(ctx context.Context, mgr ctrl.Manager) error {
 			return err
 		}
 	}
-	app := func(run *shipper.SequenceRun) string {
+	app := func(run *shipper.SequenceRun) []string {
 		sequence := shipyard.SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
-		if run.Status.StartTime == nil || !shipyard.IsAboutApplication(sequence) {
-			return "" // no event of an Application lets it go on
+		if !shipyard.IsUnderWay(run) || !shipyard.IsAboutApplication(sequence) {
+			return nil // no event of an Application lets it go on
 		}
-		return shipyard.ApplicationOfRun(run).String()
+		return []string{shipyard.ApplicationOfRun(run).String()}
 	}
-	held := func(run *shipper.SequenceRun) string {
-		if shipper.ConditionTrue(run.Status.Conditions, shipper.RunBlocked) {
-			return yes
+	held := func(run *shipper.SequenceRun) []string {
+		if !shipyard.IsFinished(run) && shipper.ConditionTrue(run.Status.Conditions, shipper.RunBlocked) {
+			return []string{yes}
 		}
-		return ""
+		return nil
 	}
-	for field, keys := range map[string]client.IndexerFunc{byApplication: unfinished(app), byBlock: unfinished(held)} {
+	for field, keys := range map[string]client.IndexerFunc{byApplication: indexed(app), byBlock: indexed(held)} {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, &shipper.SequenceRun{}, field, keys); err != nil {
 			return fmt.Errorf("indexing runs by %s: %w", field, err)
 		}
@@ -105,30 +109,49 @@ func indexes(ctx context.Context, mgr ctrl.Manager) error {
 
 // shipyardIndexes are the indexes of runs by their Shipyard, which are read in one namespace at a time.
 func shipyardIndexes() map[string]client.IndexerFunc {
-	name := func(run *shipper.SequenceRun) string { return run.Spec.Shipyard }
-	return map[string]client.IndexerFunc{runsOf: indexed(name), unfinishedOf: unfinished(name)}
-}
-
-// indexed indexes runs that have a snapshot by a key, unless the key is empty.
-func indexed(key func(*shipper.SequenceRun) string) client.IndexerFunc {
-	return func(o client.Object) []string {
-		if run, ok := o.(*shipper.SequenceRun); ok && run.Spec.Snapshot != nil {
-			if value := key(run); value != "" {
-				return []string{value}
+	only := func(is func(*shipper.SequenceRun) bool, keys ...func(*shipper.SequenceRun) string) client.IndexerFunc {
+		return indexed(func(run *shipper.SequenceRun) []string {
+			if !is(run) {
+				return nil
 			}
-		}
-		return nil
+			out := make([]string, len(keys))
+			for i, key := range keys {
+				out[i] = key(run)
+			}
+			return out
+		})
+	}
+	every := func(*shipper.SequenceRun) bool { return true }
+	isUnfinished := func(run *shipper.SequenceRun) bool { return !shipyard.IsFinished(run) }
+	waitsBounded := func(run *shipper.SequenceRun) bool { return shipyard.StillWaits(&run.Status) && isBounded(run) }
+	awaits := func(run *shipper.SequenceRun) bool { return shipyard.IsFinished(run) && shipyard.HasUncreated(run) }
+	return map[string]client.IndexerFunc{
+		runsOf:       only(every, func(run *shipper.SequenceRun) string { return run.Spec.Shipyard }),
+		serviceOf:    only(every, ofService),
+		unfinishedOf: only(isUnfinished, inStage, inLine),
+		boundedIn:    only(waitsBounded, inStage),
+		awaiting:     only(awaits, ofService),
 	}
 }
 
-// unfinished indexes the runs that have not finished.
-func unfinished(key func(*shipper.SequenceRun) string) client.IndexerFunc {
-	return indexed(func(run *shipper.SequenceRun) string {
-		if shipyard.IsFinished(run) {
-			return ""
+// inStage, inLine and ofService are keys of indexes. Names have no slash.
+func inStage(run *shipper.SequenceRun) string   { return run.Spec.Shipyard + "/" + run.Spec.Stage }
+func inLine(run *shipper.SequenceRun) string    { return inStage(run) + "/" + run.Spec.Service }
+func ofService(run *shipper.SequenceRun) string { return run.Spec.Shipyard + "/" + run.Spec.Service }
+
+// isBounded reports whether the stage of a run bounds how many are under way.
+func isBounded(run *shipper.SequenceRun) bool {
+	return shipyard.StageOf(&run.Spec).MaxConcurrency != nil
+}
+
+// indexed indexes runs that have a snapshot.
+func indexed(keys func(*shipper.SequenceRun) []string) client.IndexerFunc {
+	return func(o client.Object) []string {
+		if run, ok := o.(*shipper.SequenceRun); ok && run.Spec.Snapshot != nil {
+			return keys(run)
 		}
-		return key(run)
-	})
+		return nil
+	}
 }
 
 // runOfApproval indexes Approvals by their run.
@@ -200,25 +223,29 @@ func (r *Reconciler) beside(ctx context.Context, o client.Object) []reconcile.Re
 	if !ok || run.Spec.Snapshot == nil {
 		return nil
 	}
-	var all shipper.SequenceRunList
-	err := r.client.List(ctx, &all, client.InNamespace(run.Namespace), client.MatchingFields{runsOf: run.Spec.Shipyard},
-		client.UnsafeDisableDeepCopy)
-	if err != nil {
-		log.FromContext(ctx).Error(err, "Cannot find the runs beside another")
-	}
-	ended := shipper.ConditionTrue(run.Status.Conditions, shipper.RunFinished)
-	bounded := shipyard.StageOf(&run.Spec).MaxConcurrency != nil // else runs of other services are in other lines
-	var out []reconcile.Request
-	for i := range all.Items {
-		other := &all.Items[i]
-		over := shipper.ConditionTrue(other.Status.Conditions, shipper.RunFinished)
-		switch {
-		case other.Name == run.Name:
-		case !over && other.Spec.Stage == run.Spec.Stage && (other.Spec.Service == run.Spec.Service || bounded) &&
-			(other.Status.StartTime == nil || run.Status.StartTime == nil),
-			over && ended && other.Spec.Service == run.Spec.Service && shipyard.HasUncreated(other):
-			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(other)})
+	found := map[client.ObjectKey]bool{}
+	add := func(fields client.MatchingFields, is func(*shipper.SequenceRun) bool) {
+		others, err := r.list(ctx, run.Namespace, fields)
+		if err != nil {
+			log.FromContext(ctx).Error(err, "Cannot find the runs beside another")
 		}
+		for _, other := range others {
+			if other.Name != run.Name && is(other) {
+				found[client.ObjectKeyFromObject(other)] = true
+			}
+		}
+	}
+	every := func(*shipper.SequenceRun) bool { return true }
+	add(client.MatchingFields{unfinishedOf: inLine(run)}, func(other *shipper.SequenceRun) bool {
+		return other.Status.StartTime == nil || run.Status.StartTime == nil
+	})
+	add(client.MatchingFields{boundedIn: inStage(run)}, every)
+	if shipyard.IsFinished(run) {
+		add(client.MatchingFields{awaiting: ofService(run)}, every)
+	}
+	out := make([]reconcile.Request, 0, len(found))
+	for key := range found {
+		out = append(out, reconcile.Request{NamespacedName: key})
 	}
 	return out
 }

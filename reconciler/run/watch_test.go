@@ -4,11 +4,14 @@ package run
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -151,6 +154,42 @@ func TestAChangeThatBearsOnNoOtherRunChangesNoDecisionAboutOthers(t *testing.T) 
 		}
 		if least := 5; len(decisions) < least { // queued, begun, held or failed, passed, passed earlier
 			t.Errorf("%s: the states lead to %d decisions: fewer than %d show little", name, len(decisions), least)
+		}
+	}
+}
+
+func TestARunWakesTheRunsThatItBearsOn(t *testing.T) {
+	bounded := func(run *shipper.SequenceRun) { run.Spec.Snapshot.Stages[0].MaxConcurrency = ptr.To(int32(1)) }
+	service := func(name string) edit { return func(run *shipper.SequenceRun) { run.Spec.Service = name } }
+	production := func(run *shipper.SequenceRun) { run.Spec.Stage = "production" }
+	elsewhere := func(run *shipper.SequenceRun) { run.Namespace = "other" }
+	objects := []client.Object{
+		runOf("queued"), runOf("begun", started), runOf("other-service", service("shop")),
+		runOf("bounded", service("shop"), bounded), runOf("bounded-begun", service("shop"), bounded, started),
+		runOf("other-stage", production), runOf("other-namespace", elsewhere),
+		runOf("waits", requires("1h"), ended(shipper.ResultPass)), runOf("waits-of-other-service", service("shop"), ended(shipper.ResultPass)),
+		runOf("done", ended(shipper.ResultFail)),
+	}
+	r := newReconciler(t, interceptor.Funcs{}, objects...)
+	for sentence, tc := range map[string]struct {
+		run  *shipper.SequenceRun
+		want []string
+	}{
+		"one that is queued":    {runOf("first"), []string{"begun", "bounded", "queued"}},
+		"one that begins":       {runOf("first", started), []string{"bounded", "queued"}},
+		"one that ends":         {runOf("first", ended(shipper.ResultPass)), []string{"bounded", "queued", "waits"}},
+		"one without a service": {runOf("first", service("")), []string{"bounded"}},
+		"one that was created while no webhook was called": {
+			runOf("first", func(run *shipper.SequenceRun) { run.Spec.Snapshot = nil }), nil,
+		},
+	} {
+		var got []string
+		for _, request := range r.beside(t.Context(), tc.run) {
+			got = append(got, request.Name)
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", sentence, diff)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 // Observed is what a decision about a run is made of.
 type Observed struct {
 	Run *shipper.SequenceRun
-	// Others are the other unfinished runs of the Shipyard.
+	// Others are the other unfinished runs of the service in the stage, and of all services if the stage bounds its runs.
 	Others []*shipper.SequenceRun
 	// Outcome is what the current task has come to; nil before it was done.
 	Outcome *Outcome
