@@ -20,8 +20,11 @@ import (
 // forbiddenAgain is how long after a refusal that may pass a follow-up is tried again.
 const forbiddenAgain = time.Minute
 
-// createdAtOnce bounds the follow-ups that one pass creates: a run may have hundreds, and other runs wait.
-const createdAtOnce = 20
+// maxCreatesPerPass bounds the follow-ups that one pass creates: a run may have hundreds, and other runs wait.
+const maxCreatesPerPass = 20
+
+// nextPass is when the rest is created.
+const nextPass = time.Millisecond
 
 // finish creates the runs that follow from a finished one, and deletes those that history does not keep. isWhole is false if the run is as
 // the cache has it.
@@ -33,7 +36,7 @@ func (r *Reconciler) finish(ctx context.Context, run *shipper.SequenceRun, isWho
 	again := time.Duration(0)
 	if shipyard.HasUncreated(run) {
 		if !isWhole {
-			if err := r.whole(ctx, run); err != nil {
+			if err := r.readLive(ctx, run); err != nil {
 				return 0, err
 			}
 		}
@@ -55,8 +58,8 @@ func (r *Reconciler) createFollowUps(ctx context.Context, run *shipper.SequenceR
 		if t.CreateTime != nil || t.Refused {
 			continue
 		}
-		if created == createdAtOnce {
-			again = time.Millisecond
+		if created == maxCreatesPerPass {
+			again = nextPass
 			break
 		}
 		why, later := shipyard.Awaits(run, t, known, r.clock.Now())

@@ -138,13 +138,13 @@ func TestAFollowUpIsMadeOfTheWholeRun(t *testing.T) {
 
 func TestManyFollowUpsAreCreatedInSeveralPasses(t *testing.T) {
 	first := runOf("first", ended(shipper.ResultPass))
-	for i := range createdAtOnce {
+	for i := range maxCreatesPerPass {
 		first.Status.Triggered = append(first.Status.Triggered, first.Status.Triggered[0])
 		first.Status.Triggered[i].Name = fmt.Sprintf("web-%d.x", i)
 	}
 	tc := followUpCase{run: first}
 	once, twice := tc.creates(t, 1), tc.creates(t, 2)
-	if len(once.Sent) != createdAtOnce || once.Again == 0 || len(twice.Sent) != createdAtOnce+1 || twice.Again != 0 {
+	if len(once.Sent) != maxCreatesPerPass || once.Again == 0 || len(twice.Sent) != maxCreatesPerPass+1 || twice.Again != 0 {
 		t.Errorf("once: %d, again %s; twice: %d, again %s", len(once.Sent), once.Again, len(twice.Sent), twice.Again)
 	}
 }

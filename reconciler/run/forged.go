@@ -17,8 +17,8 @@ import (
 
 // What the webhook knew when it admitted a run may differ from what is known here: by other clocks, and by a cache that is behind.
 const (
-	otherClocks = time.Minute
-	cacheBehind = 10 * time.Second
+	maxClockSkew = time.Minute
+	maxCacheLag  = 10 * time.Second
 )
 
 // forged says why a new run is not as the webhooks would have written it; empty if it is. While no webhook is called, a user who may start
@@ -37,7 +37,11 @@ func (r *Reconciler) forged(ctx context.Context, run, retryOf *shipper.SequenceR
 		}
 		for i := range before.Status.Triggered {
 			t := &before.Status.Triggered[i]
-			if t.Name == run.Name && shipyard.Same(shipyard.FollowUp(before, t).Spec, without(run.Spec)) {
+			want := shipyard.FollowUp(before, t).Spec
+			if by.Depth == 0 { // it was created before the field was there
+				want.TriggeredBy.Depth = 0
+			}
+			if t.Name == run.Name && shipyard.Same(want, without(run.Spec)) {
 				return "", nil
 			}
 		}
@@ -58,11 +62,11 @@ func (r *Reconciler) forged(ctx context.Context, run, retryOf *shipper.SequenceR
 	if !shipyard.Same(shipyard.Snapshot(yard), run.Spec.Snapshot) {
 		return "its snapshot is not Shipyard " + run.Spec.Shipyard + " as it is: create the run again", nil
 	}
-	return r.refused(ctx, run, yard)
+	return r.notAdmitted(ctx, run, yard)
 }
 
-// refused says why the webhook would not have admitted a new run of a user; empty if it would.
-func (r *Reconciler) refused(ctx context.Context, run *shipper.SequenceRun, yard *shipper.Shipyard) (string, error) {
+// notAdmitted says why the webhook would not have admitted a new run of a user; empty if it would.
+func (r *Reconciler) notAdmitted(ctx context.Context, run *shipper.SequenceRun, yard *shipper.Shipyard) (string, error) {
 	if len(run.Spec.EarlierRequesters) > 0 || shipyard.Deploys(&run.Spec) && run.Spec.Version.Version == "" {
 		return "it has requesters of other runs, or no version: create the run again", nil
 	}
@@ -73,7 +77,9 @@ func (r *Reconciler) refused(ctx context.Context, run *shipper.SequenceRun, yard
 	if err != nil {
 		return "", err
 	}
-	known = slices.DeleteFunc(known, func(other *shipper.SequenceRun) bool { return other.UID == run.UID })
+	known = slices.DeleteFunc(known, func(other *shipper.SequenceRun) bool { // nothing that came later stops it
+		return other.UID == run.UID || run.CreationTimestamp.Before(&other.CreationTimestamp)
+	})
 	sameContext := func(other *shipper.SequenceRun) bool { return other.Spec.Context == run.Spec.Context }
 	if run.Spec.Context == "" || slices.ContainsFunc(known, sameContext) {
 		return "its context is that of another delivery, or absent: create the run again", nil
@@ -82,11 +88,11 @@ func (r *Reconciler) refused(ctx context.Context, run *shipper.SequenceRun, yard
 		return why, nil
 	}
 	now := r.clock.Now()
-	unmet, _ := shipyard.Unmet(&run.Spec, known, now.Add(otherClocks))
+	unmet, _ := shipyard.Unmet(&run.Spec, known, now.Add(maxClockSkew))
 	switch why := strings.Join(unmet, "; "); {
 	case len(unmet) == 0, run.Spec.SkipRequires != nil: // the policy asks for the right to skip
 		return "", nil
-	case now.Sub(run.CreationTimestamp.Time) < cacheBehind:
+	case now.Sub(run.CreationTimestamp.Time) < maxCacheLag:
 		return "", fmt.Errorf("SequenceRun %s/%s is judged once all runs that have passed are known: %s", run.Namespace, run.Name, why)
 	default:
 		return why, nil

@@ -194,7 +194,7 @@ func (r *Reconciler) decide(ctx context.Context, run *shipper.SequenceRun, out *
 			return d, nil
 		}
 	}
-	if err := r.whole(ctx, run); err != nil {
+	if err := r.readLive(ctx, run); err != nil {
 		return shipyard.Decision{}, err
 	}
 	if !shipyard.StillWaits(&run.Status) { // the cache was behind
@@ -213,8 +213,8 @@ func (r *Reconciler) decide(ctx context.Context, run *shipper.SequenceRun, out *
 	return shipyard.Plan(o), nil
 }
 
-// whole reads a run from the API server: the cache has those that are not under way as Strip leaves them.
-func (r *Reconciler) whole(ctx context.Context, run *shipper.SequenceRun) error {
+// readLive reads a run from the API server: the cache has those that are not under way as Strip leaves them.
+func (r *Reconciler) readLive(ctx context.Context, run *shipper.SequenceRun) error {
 	now, err := r.namedNow(ctx, run.Namespace, run.Name)
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ func (r *Reconciler) write(ctx context.Context, run *shipper.SequenceRun, d ship
 // others are the other unfinished runs that a decision about a run depends on. Lists do not wait for what this process has written: that a
 // run has begun is added.
 func (r *Reconciler) others(ctx context.Context, run *shipper.SequenceRun) ([]*shipper.SequenceRun, error) {
-	key := inLine(run)
+	key := inQueue(run)
 	if isBounded(run) {
 		key = inStage(run)
 	}

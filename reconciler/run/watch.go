@@ -128,15 +128,15 @@ func shipyardIndexes() map[string]client.IndexerFunc {
 	return map[string]client.IndexerFunc{
 		runsOf:       only(every, func(run *shipper.SequenceRun) string { return run.Spec.Shipyard }),
 		serviceOf:    only(every, ofService),
-		unfinishedOf: only(isUnfinished, inStage, inLine),
+		unfinishedOf: only(isUnfinished, inStage, inQueue),
 		boundedIn:    only(waitsBounded, inStage),
 		awaiting:     only(awaits, ofService),
 	}
 }
 
-// inStage, inLine and ofService are keys of indexes. Names have no slash.
+// inStage, inQueue and ofService are keys of indexes. Names have no slash.
 func inStage(run *shipper.SequenceRun) string   { return run.Spec.Shipyard + "/" + run.Spec.Stage }
-func inLine(run *shipper.SequenceRun) string    { return inStage(run) + "/" + run.Spec.Service }
+func inQueue(run *shipper.SequenceRun) string   { return inStage(run) + "/" + run.Spec.Service }
 func ofService(run *shipper.SequenceRun) string { return run.Spec.Shipyard + "/" + run.Spec.Service }
 
 // isBounded reports whether the stage of a run bounds how many are under way.
@@ -170,12 +170,12 @@ func ofApproval(_ context.Context, o client.Object) []reconcile.Request {
 	return nil
 }
 
-// ofLabel makes requests for the unfinished runs about the Application that an object belongs to.
+// ofLabel makes requests for the runs under way about the Application that an object belongs to.
 func (r *Reconciler) ofLabel(ctx context.Context, o client.Object) []reconcile.Request {
 	return r.about(ctx, o.GetNamespace(), o.GetLabels()[shipper.AppLabel])
 }
 
-// about makes requests for the unfinished runs about an Application, which may be of other namespaces.
+// about makes requests for the runs under way about an Application, which may be of other namespaces.
 func (r *Reconciler) about(ctx context.Context, namespace, app string) []reconcile.Request {
 	return r.requests(ctx, client.MatchingFields{byApplication: namespace + "/" + app})
 }
@@ -236,7 +236,7 @@ func (r *Reconciler) beside(ctx context.Context, o client.Object) []reconcile.Re
 		}
 	}
 	every := func(*shipper.SequenceRun) bool { return true }
-	add(client.MatchingFields{unfinishedOf: inLine(run)}, func(other *shipper.SequenceRun) bool {
+	add(client.MatchingFields{unfinishedOf: inQueue(run)}, func(other *shipper.SequenceRun) bool {
 		return other.Status.StartTime == nil || run.Status.StartTime == nil
 	})
 	add(client.MatchingFields{boundedIn: inStage(run)}, every)

@@ -60,7 +60,7 @@ func TestWhatSeveralStagesLeadToRunsOnce(t *testing.T) {
 	p.Must("approving the retry", p.approves(p.ann, "again"))
 	p.becomes("again", "Passed approval:Finished/pass deployment:Finished/pass")
 	p.becomes(p.follows(eu, "world", "delivery"), "Passed deployment:Finished/pass")
-	p.Eventually("what the retry says", "run "+eu+" waits to trigger it, too, and does so", func() (string, error) {
+	p.Eventually("what the retry says", "run "+eu+" of the delivery creates it", func() (string, error) {
 		run, err := p.run("again")
 		return triggeredFrom(run), err
 	})

@@ -63,7 +63,7 @@ func (w *Webhook) judge(
 	known = with(known, before)
 	if why := shipyard.TooMany(&run.Spec, known); why != "" {
 		if run.Spec.TriggeredBy != nil { // it does not pass with time
-			return nil, response.Invalidate(kind, run.Name, field.ErrorList{field.Invalid(specPath.Child("sequence"), run.Spec.Sequence, why)})
+			return nil, response.Invalidate(kind, run.Name, field.ErrorList{field.Invalid(specPath.Child("triggeredBy"), run.Spec.TriggeredBy.Run, why)})
 		}
 		return nil, response.Forbid(resource, run.Name, why)
 	}
@@ -140,8 +140,8 @@ func (w *Webhook) judgeFollowUp(ctx context.Context, run *shipper.SequenceRun, y
 		return refuse(path, by.Event, fmt.Sprintf("run %s does not trigger sequence %s in stage %s by this event as run %s", by.Run,
 			run.Spec.Sequence, run.Spec.Stage, run.Name))
 	}
-	if chain := shipyard.FollowUp(before, &shipper.TriggeredRun{}).Spec.TriggeredBy.Chain; by.Chain != chain {
-		return refuse(path.Child("chain"), by.Chain, fmt.Sprintf("is %d for a run that follows from %s", chain, by.Run))
+	if depth := shipyard.NextDepth(&before.Spec); by.Depth != 0 && by.Depth != depth { // a reconciler of before the field leaves it out
+		return refuse(path.Child("depth"), by.Depth, fmt.Sprintf("is %d for a run that follows from %s", depth, by.Run))
 	}
 	if err := response.Invalidate(kind, run.Name, inherited(run, before)); err != nil {
 		return err

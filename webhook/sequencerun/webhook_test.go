@@ -236,7 +236,7 @@ func TestRunsByUsers(t *testing.T) {
 	const requires = "stage production of shipyard shop requires more: version 1.4.1 has not passed in stage staging; "
 	passed, failed := stored(ended(shipper.ResultPass)), stored(ended(shipper.ResultFail))
 	following := func(r *shipper.SequenceRun) {
-		r.Spec.TriggeredBy = &shipper.RunTrigger{Event: "x", Run: "before", Chain: 1}
+		r.Spec.TriggeredBy = &shipper.RunTrigger{Event: "x", Run: "before", Depth: 1}
 		r.Spec.Data = shipper.FreeForm{"earlier": map[string]any{"deployment": []any{map[string]any{"version": "1.0.0"}}}}
 	}
 	large := func(r *shipper.SequenceRun) { r.Spec.Data = shipper.FreeForm{"a": strings.Repeat("x", 260<<10)} }
@@ -487,7 +487,7 @@ func following(before *shipper.SequenceRun, edits ...func(*shipper.SequenceRun))
 	out := run(named(next.Name))
 	out.Spec = *before.Spec.DeepCopy()
 	out.Spec.Stage, out.Spec.Sequence = next.Stage, next.Sequence
-	out.Spec.TriggeredBy = &shipper.RunTrigger{Event: next.Event, Run: before.Name, Chain: 1, Time: *before.Status.FinishTime}
+	out.Spec.TriggeredBy = &shipper.RunTrigger{Event: next.Event, Run: before.Name, Depth: 1, Time: *before.Status.FinishTime}
 	for _, edit := range edits {
 		edit(out)
 	}
@@ -505,10 +505,11 @@ func TestFollowUpsFollow(t *testing.T) {
 		decision response.Decision
 		message  string
 	}{
-		"one whose chain is shorter than it is": {
-			edit: func(r *shipper.SequenceRun) { r.Spec.TriggeredBy.Chain = 0 }, decision: response.Invalid,
-			message: "spec.triggeredBy.chain: Invalid value: 0: is 1 for a run that follows from old",
+		"one with another depth": {
+			edit: func(r *shipper.SequenceRun) { r.Spec.TriggeredBy.Depth = 5 }, decision: response.Invalid,
+			message: "spec.triggeredBy.depth: Invalid value: 5: is 1 for a run that follows from old",
 		},
+		"one of a reconciler from before the depth": {edit: func(r *shipper.SequenceRun) { r.Spec.TriggeredBy.Depth = 0 }},
 		"one that does": {},
 		"one by a user": {
 			user: "ann", decision: response.Invalid,

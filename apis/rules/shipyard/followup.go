@@ -32,22 +32,25 @@ func FollowUp(run *shipper.SequenceRun, t *shipper.TriggeredRun) *shipper.Sequen
 		Spec: shipper.SequenceRunSpec{
 			Shipyard: spec.Shipyard, Stage: t.Stage, Sequence: t.Sequence, Service: spec.Service,
 			Data: data, RequestedBy: spec.RequestedBy, EarlierRequesters: spec.EarlierRequesters,
-			TriggeredBy: &shipper.RunTrigger{Event: t.Event, Run: run.Name, Chain: chain(&spec) + 1, Time: at},
+			TriggeredBy: &shipper.RunTrigger{Event: t.Event, Run: run.Name, Depth: NextDepth(&spec), Time: at},
 			Context:     spec.Context, Version: spec.Version, Snapshot: spec.Snapshot,
 		},
 	}
 }
 
-// chain is how many runs lead to one from the one that a user created.
-func chain(run *shipper.SequenceRunSpec) int32 {
+// depth is how many triggers lead to a run from the one that a user created.
+func depth(run *shipper.SequenceRunSpec) int32 {
 	if run.TriggeredBy == nil {
 		return 0
 	}
-	return run.TriggeredBy.Chain
+	return run.TriggeredBy.Depth
 }
 
-// Awaits says why a run that was triggered cannot be created yet: what its stage requires. It is empty when it can. Known are the finished
-// runs of the Shipyard, and again is when the time alone may change that; 0 for never.
+// NextDepth is the depth of the runs that follow from one.
+func NextDepth(run *shipper.SequenceRunSpec) int32 { return depth(run) + 1 }
+
+// Awaits says why a run that was triggered cannot be created yet: what its stage requires. It is empty when it can. Known are the runs of
+// the service, and again is when the time alone may change that; 0 for never.
 func Awaits(
 	run *shipper.SequenceRun, t *shipper.TriggeredRun, known []*shipper.SequenceRun, now time.Time,
 ) (why string, again time.Duration) {
@@ -59,21 +62,24 @@ func Awaits(
 	return shorten(strings.Join(unmet, "; ")), again
 }
 
-// Unneeded says why a run that was triggered, and is due, is not to be created at all; empty if it is. Known are the runs of the Shipyard:
-// one of the delivery that leads to the same sequence creates what follows from a retry, too, and circles of triggers end.
+// Unneeded says why a run that was triggered, and is due, is not to be created at all; empty if it is. Known are the runs of the service.
+// Where a stage requires several, one that is no retry and waited until this retry had passed creates what follows from both. Circles of
+// triggers end.
 func Unneeded(run *shipper.SequenceRun, t *shipper.TriggeredRun, known []*shipper.SequenceRun) string {
+	next := FollowUp(run, t)
+	joins := run.Spec.RetryOf != nil && len(StageOf(&next.Spec).Requires) > 0 && Deploys(&next.Spec)
 	for _, other := range known {
-		if run.Spec.RetryOf == nil || other.UID == run.UID || other.Spec.Context != run.Spec.Context {
+		if !joins || other.UID == run.UID || other.Spec.Context != run.Spec.Context || other.Spec.RetryOf != nil {
 			continue
 		}
 		for i := range other.Status.Triggered {
-			if same := &other.Status.Triggered[i]; other.Spec.RetryOf == nil && same.CreateTime == nil && !same.Refused &&
-				same.Stage == t.Stage && same.Sequence == t.Sequence {
-				return "run " + other.Name + " waits to trigger it, too, and does so"
+			same := &other.Status.Triggered[i]
+			waited := same.CreateTime == nil || !same.CreateTime.Before(run.Status.FinishTime)
+			if waited && !same.Refused && same.Stage == t.Stage && same.Sequence == t.Sequence {
+				return "run " + other.Name + " of the delivery creates it"
 			}
 		}
 	}
-	next := FollowUp(run, t)
 	return TooMany(&next.Spec, known)
 }
 

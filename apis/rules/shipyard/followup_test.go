@@ -49,7 +49,7 @@ func TestAFollowUpIsMadeOfTheRunBefore(t *testing.T) {
 			Shipyard: "shop", Stage: "production", Sequence: "delivery", Service: "web", Context: "c",
 			RequestedBy: shipper.ApprovalUser{Username: "ann"}, EarlierRequesters: []string{"bob"},
 			Version: shipper.RunVersion{Name: "web", Version: "1.2.3"}, Data: shipper.FreeForm{"new": "y", "earlier": map[string]any{}},
-			TriggeredBy: &shipper.RunTrigger{Event: "e", Run: "a", Chain: 1, Time: metav1.NewTime(start)}, Snapshot: run.Spec.Snapshot,
+			TriggeredBy: &shipper.RunTrigger{Event: "e", Run: "a", Depth: 1, Time: metav1.NewTime(start)}, Snapshot: run.Spec.Snapshot,
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -82,6 +82,19 @@ func TestAFanInIsOneRun(t *testing.T) {
 	a, b := FollowUps(one), FollowUps(two)
 	if a[0].Name != b[0].Name {
 		t.Errorf("%s and %s", a[0].Name, b[0].Name)
+	}
+}
+
+func TestHistoryKeepsSomeRunsWhoseFollowUpsWait(t *testing.T) {
+	var runs []*shipper.SequenceRun
+	for i := range MaxAwaiting + 2 {
+		run := endedRun(fmt.Sprintf("r%03d", i), shipper.ResultFail, start.Add(time.Duration(i)*time.Second))
+		run.Status.Triggered = []shipper.TriggeredRun{{Name: "next"}}
+		runs = append(runs, run)
+	}
+	surplus, _ := Surplus(runs, &shipper.RunHistory{}, start.Add(time.Hour))
+	if len(surplus) != 2 || surplus[1].Name != "r000" {
+		t.Errorf("%d are too many", len(surplus))
 	}
 }
 
@@ -146,10 +159,13 @@ func TestWhatFollowsFromARetryAndFromAnotherRunIsCreatedOnce(t *testing.T) {
 		direct bool
 		want   string
 	}{
-		"another run of the delivery waits to trigger it": {known(waits), false, "run b waits to trigger it, too, and does so"},
+		"another run of the delivery waits to trigger it": {known(waits), false, "run b of the delivery creates it"},
 		"the run is no retry":                             {known(waits), true, ""},
-		"the other one has created it": {known(func(run *shipper.SequenceRun) {
+		"the other one has just created it": {known(func(run *shipper.SequenceRun) {
 			run.Status.Triggered[0].CreateTime = run.Status.FinishTime
+		}), false, "run b of the delivery creates it"},
+		"the other one had created it before the retry passed": {known(func(run *shipper.SequenceRun) {
+			run.Status.Triggered[0].CreateTime = &metav1.Time{Time: start.Add(-time.Second)}
 		}), false, ""},
 		"the other one is not to create it":       {known(func(run *shipper.SequenceRun) { run.Status.Triggered[0].Refused = true }), false, ""},
 		"the other one is of another delivery":    {known(func(run *shipper.SequenceRun) { run.Spec.Context = "other" }), false, ""},
@@ -165,14 +181,21 @@ func TestWhatFollowsFromARetryAndFromAnotherRunIsCreatedOnce(t *testing.T) {
 			t.Errorf("%s: %q, want %q", sentence, got, tc.want)
 		}
 	}
+	free := endedRun("a", shipper.ResultPass, start)
+	free.Spec.Snapshot.Stages[1].Requires = nil
+	if got := Unneeded(free, &FollowUps(free)[0], []*shipper.SequenceRun{known(waits)}); got != "" {
+		t.Errorf("to a stage that requires nothing: %q", got)
+	}
 }
 
 func TestCirclesOfTriggersEndWhereHistoryKeepsNoRun(t *testing.T) {
 	run := endedRun("a", shipper.ResultPass, start)
-	for chain, want := range map[int32]string{99: "", 100: "100 runs lead here, each triggered by the one before: the triggers are a circle"} {
-		run.Spec.TriggeredBy = &shipper.RunTrigger{Run: "x", Chain: chain}
+	for depth, want := range map[int32]string{
+		99: "", 100: "more than 100 runs lead here, each triggered by the one before: the triggers are a circle",
+	} {
+		run.Spec.TriggeredBy = &shipper.RunTrigger{Run: "x", Depth: depth}
 		if got := Unneeded(run, &FollowUps(run)[0], nil); got != want {
-			t.Errorf("after %d runs: %q, want %q", chain, got, want)
+			t.Errorf("after %d runs: %q, want %q", depth, got, want)
 		}
 	}
 }

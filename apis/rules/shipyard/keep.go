@@ -29,7 +29,7 @@ func IsUnderWay(run *shipper.SequenceRun) bool {
 }
 
 // Strip removes from a run what no other run is judged by: data, and all of the snapshot but the names of its own tasks. That may be half a
-// megabyte. Who begins the run, or makes another one of it, reads it from the API server.
+// megabyte. Code that starts, retries or follows a run reads it from the API server.
 func Strip(run *shipper.SequenceRun) {
 	run.Spec.Data, run.Status.Data = nil, nil
 	if run.Spec.Snapshot != nil {

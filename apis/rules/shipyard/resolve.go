@@ -99,7 +99,7 @@ func validateNames(namespace string, run *shipper.SequenceRunSpec, of *shipper.S
 	case run.Service == "":
 		errs = append(errs, field.Required(path.Child("service"), "name what is delivered"))
 	}
-	if other := alsoOf(namespace, of, stage, run); other != "" {
+	if other := stageWithSameApplication(namespace, of, stage, run); other != "" {
 		errs = append(errs, field.Invalid(path.Child("service"), run.Service, "its Application in stage "+stage.Name+" may be one of stage "+
 			other+": give the service another name, or the stages namespaces of their own"))
 	}
@@ -112,9 +112,9 @@ func validateNames(namespace string, run *shipper.SequenceRunSpec, of *shipper.S
 	return errs
 }
 
-// alsoOf is another stage whose pattern fits the Application of a service in a stage, so that who may deploy to one could reach what the
+// stageWithSameApplication is another stage whose pattern fits the Application of a service in a stage, so that who may deploy to one could reach what the
 // other deploys; empty if there is none.
-func alsoOf(namespace string, of *shipper.ShipyardSpec, stage *shipper.Stage, run *shipper.SequenceRunSpec) string {
+func stageWithSameApplication(namespace string, of *shipper.ShipyardSpec, stage *shipper.Stage, run *shipper.SequenceRunSpec) string {
 	name := ApplicationOf(stage, run.Shipyard, run.Service)
 	for i := range of.Stages {
 		other := &of.Stages[i]
@@ -223,7 +223,7 @@ func identity(v shipper.RunVersion) string { return v.Version + "@" + v.Name + "
 
 // sequences is how many a snapshot has: each stage has evaluation beside its own.
 func sequences(of *shipper.ShipyardSnapshot) int {
-	n := 1
+	n := 0
 	if of != nil {
 		for i := range of.Stages {
 			n += len(of.Stages[i].Sequences) + 1
@@ -243,9 +243,9 @@ func TooMany(run *shipper.SequenceRunSpec, known []*shipper.SequenceRun) string 
 			same++
 		}
 	}
-	switch longest := MaxOfSequence * sequences(run.Snapshot); {
-	case int(chain(run)) > longest:
-		return fmt.Sprintf("%d runs lead here, each triggered by the one before: the triggers are a circle", longest)
+	switch deepest := MaxOfSequence * (1 + sequences(run.Snapshot)); {
+	case int(depth(run)) > deepest:
+		return fmt.Sprintf("more than %d runs lead here, each triggered by the one before: the triggers are a circle", deepest)
 	case same >= MaxOfSequence:
 		return fmt.Sprintf("%d runs of sequence %s in stage %s follow from one another: the triggers are a circle", same, run.Sequence, run.Stage)
 	case unfinished >= MaxUnfinished && run.TriggeredBy == nil: // what follows is part of what was admitted

@@ -165,12 +165,12 @@ func TestRunsAreBounded(t *testing.T) {
 	}
 	led := one.DeepCopy()
 	led.Spec.Snapshot = &shipper.ShipyardSnapshot{Stages: []shipper.Stage{{Name: "a", Sequences: []shipper.Sequence{{Name: "d"}}}}}
-	for chain, want := range map[int32]string{
-		2: "", 60: "", 61: "60 runs lead here, each triggered by the one before: the triggers are a circle",
+	for depth, want := range map[int32]string{
+		2: "", 60: "", 61: "more than 60 runs lead here, each triggered by the one before: the triggers are a circle",
 	} {
-		led.Spec.TriggeredBy = &shipper.RunTrigger{Chain: chain}
+		led.Spec.TriggeredBy = &shipper.RunTrigger{Depth: depth}
 		if got := TooMany(&led.Spec, nil); got != want {
-			t.Errorf("a chain of %d: %q, want %q", chain, got, want)
+			t.Errorf("depth %d: %q, want %q", depth, got, want)
 		}
 	}
 	for want, known := range map[string][]*shipper.SequenceRun{

@@ -10,14 +10,16 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Defaults of history.
+// Defaults and bounds of history.
 const (
 	DefaultHistoryLimit  = 20
 	DefaultHistoryMaxAge = 720 * time.Hour
+	// MaxAwaiting bounds, in place of the limit, the finished runs of a stage and a service that are kept with those whose follow-ups wait.
+	MaxAwaiting = 200
 )
 
 // Surplus are the finished runs of one stage and service that history does not keep. The newest of each sequence that passed is kept in any
-// case, or later stages could not require it, and of the newest MaxUnfinished up to maxAge those with follow-ups that are still to be
+// case, or later stages could not require it, and of the newest MaxAwaiting up to maxAge those with follow-ups that are still to be
 // created. again is when the next one is too old; 0 for never.
 func Surplus(
 	runs []*shipper.SequenceRun, history *shipper.RunHistory, now time.Time,
@@ -41,7 +43,7 @@ func Surplus(
 		passed[run.Spec.Sequence] = passed[run.Spec.Sequence] || newestPass
 		age := now.Sub(run.Status.FinishTime.Time)
 		switch {
-		case newestPass, HasUncreated(run) && age < maxAge && i < MaxUnfinished:
+		case newestPass, HasUncreated(run) && age < maxAge && i < MaxAwaiting:
 		case i >= limit, age >= maxAge:
 			surplus = append(surplus, run)
 		case again == 0 || maxAge-age < again:

@@ -73,7 +73,8 @@ func triggers(t *shipper.Trigger, run *shipper.SequenceRun) bool {
 		match = t.Selector.Match
 	}
 	// An abort triggers nothing unless it is selected (KS13).
-	if is.completion == shipper.CompletionAborted && match["status"] != string(shipper.CompletionAborted) {
+	aborted := is.completion == shipper.CompletionAborted || run.Status.Completion == shipper.CompletionAborted
+	if aborted && match["status"] != string(shipper.CompletionAborted) {
 		return false
 	}
 	for key, want := range match {

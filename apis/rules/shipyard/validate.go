@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -234,6 +235,9 @@ func validateApplication(stage *shipper.Stage, path *field.Path) field.ErrorList
 		return field.ErrorList{field.Invalid(path, stage.Application, "has no {service}: all services would be one Application")}
 	case n > 1:
 		return field.ErrorList{field.Invalid(path, stage.Application, "has {service} twice: leave one out")}
+	}
+	if name := placeholder.ReplaceAllString(stage.Application, "x"); name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return field.ErrorList{field.Invalid(path, stage.Application, "makes no names of objects: use lower-case letters, digits, - and .")}
 	}
 	return nil
 }

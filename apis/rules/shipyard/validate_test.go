@@ -77,6 +77,8 @@ func TestShipyardsThatAreRefused(t *testing.T) {
 			`"b": deploys to the Application of stage a: give it another namespace or application`,
 		"stages: [{name: a, application: '{service}-{service}', sequences: [{name: d, tasks: [{name: test}]}]}]": `spec.stages[0].` +
 			`application: Invalid value: "{service}-{service}": has {service} twice: leave one out`,
+		"stages: [{name: a, application: '-{service}', sequences: [{name: d, tasks: [{name: test}]}]}]": `spec.stages[0].application: ` +
+			`Invalid value: "-{service}": makes no names of objects: use lower-case letters, digits, - and .`,
 	} {
 		got := ""
 		if errs := Validate("shop", spec(t, text), field.NewPath("spec")); len(errs) > 0 {

@@ -32,6 +32,6 @@ const (
 	RunAborted = "Aborted"
 	// RunSuperseded means that a newer run of the sequence replaced it while it was queued.
 	RunSuperseded = "Superseded"
-	// RunPreempted means that a run with whenBusy Preempt broke in.
+	// RunPreempted means that a run with whenBusy Preempt ended it.
 	RunPreempted = "Preempted"
 )

@@ -156,9 +156,11 @@ type RunTrigger struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Run string `json:"run,omitempty"`
-	// chain is how many runs, each triggered by the one before, lead here from the one that a user created. Circles of triggers end by it.
+	// depth is how many triggers lead here from the run that a user created: 1 for a run that follows from that one, or from a retry. A run
+	// that is too deep is refused, so that circles of triggers end. Absent in runs from before the field: counted as 0.
 	// +optional
-	Chain int32 `json:"chain,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	Depth int32 `json:"depth,omitempty"`
 	// time of the event.
 	Time metav1.Time `json:"time"`
 }

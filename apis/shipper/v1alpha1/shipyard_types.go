@@ -43,7 +43,7 @@ type ShipyardSpec struct {
 	// by a RoleBinding of Shipper's account to shipper-runner-impersonator.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 
 	// history says which finished runs are kept.
@@ -79,14 +79,14 @@ type Stage struct {
 	// namespace of the Applications of this stage. Absent: that of the Shipyard.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$`
 	Namespace string `json:"namespace,omitempty"`
 
 	// application is the name of the Application, in which {service}, {stage} and {shipyard} are replaced. Absent: {service} with a
 	// namespace, else {service}-{stage}.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:Pattern=`^[-.a-z0-9{}]+$`
+	// +kubebuilder:validation:Pattern=`^[-.a-z0-9{}]*$`
 	Application string `json:"application,omitempty"`
 
 	// sequences that runs of this stage may be of. Every stage has evaluation, a sequence of that one task, beside them.

@@ -104,7 +104,7 @@ func shipyardOf(d document, with settings) (convertedShipyard, error) {
 		}
 		report.add(place, "%s", what)
 	}
-	reviewShipyard(&report, &read.Spec)
+	reviewShipyard(&report, with.shipyards, &read.Spec)
 	out.reviews = report.reviews
 	return out, nil
 }
@@ -113,8 +113,8 @@ func shipyardOf(d document, with settings) (convertedShipyard, error) {
 var unknownStage = regexp.MustCompile(`^\S+: stage ".*" is not in this shipyard `)
 
 // reviewShipyard reports what the webhook would refuse or warn of.
-func reviewShipyard(r *report, spec *shipper.ShipyardSpec) {
-	for _, err := range rules.Validate("", spec, field.NewPath("spec")) {
+func reviewShipyard(r *report, namespace string, spec *shipper.ShipyardSpec) {
+	for _, err := range rules.Validate(namespace, spec, field.NewPath("spec")) {
 		r.add(err.Field, "is refused: %s", err.ErrorBody())
 	}
 	for _, warning := range rules.Warnings(spec) {

@@ -18,9 +18,9 @@ func newApprove(o *options) *cobra.Command {
 	var reason, task string
 	cmd := &cobra.Command{
 		Use:   "approve RUN",
-		Short: "Approve the task that a run waits at, or refuse it",
-		Long: "Approve the task that a run waits at, or refuse it, by an Approval in your name. It takes the verb approve on shipyards/STAGE,\n" +
-			"or on shipyards. The user who requested the run cannot approve it, unless the task has allowRequester. One refusal fails the\n" +
+		Short: "Approve or reject the task that a run waits at",
+		Long: "Approve or reject the task that a run waits at, by an Approval in your name. It takes the verb approve on shipyards/STAGE,\n" +
+			"or on shipyards. The user who requested the run cannot approve it, unless the task has allowRequester. One rejection fails the\n" +
 			"task. An Approval is of the version and the values that the run has now.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -41,7 +41,7 @@ func newApprove(o *options) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&reject, "reject", false, "refuse the task instead: it fails, and the run with it; it takes --reason")
+	cmd.Flags().BoolVar(&reject, "reject", false, "reject the task instead: it fails, and the run with it; it takes --reason")
 	cmd.Flags().StringVar(&task, "task", "", "task to approve; approval#2 is the second approval (default the one that waits)")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for others to read; 256 characters at most")
 	return cmd

@@ -16,8 +16,8 @@ func newPause(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause RUN --reason REASON",
 		Short: "Keep a run from beginning its next task",
-		Long: "Keep a run from beginning its next task: spec.hold gets the reason. The task under way goes on to its end. Time-outs do not count meanwhile.\n" +
-			"A run that has not started leaves the queue.",
+		Long: "Keep a run from beginning its next task: spec.hold gets the reason. The task under way goes on to its end. " +
+			"Time-outs do not count meanwhile.\nA run that has not started leaves the queue.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkReason("reason", reason); err != nil {

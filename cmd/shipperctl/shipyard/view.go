@@ -192,7 +192,7 @@ func tasksOf(run *shipper.SequenceRun) []Task {
 		for _, a := range task.Approvals {
 			verb := "approved"
 			if a.Decision == shipper.DecisionReject {
-				verb = "refused"
+				verb = "rejected"
 			} else {
 				one.Approved++
 			}
