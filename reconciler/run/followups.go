@@ -4,6 +4,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -71,7 +72,6 @@ func (r *Reconciler) createFollowUps(ctx context.Context, run *shipper.SequenceR
 			t.Refused = true
 			continue
 		}
-		created++
 		err := r.client.Create(ctx, shipyard.FollowUp(run, t))
 		if apierrors.IsAlreadyExists(err) {
 			if t.Message, err = r.another(ctx, run, t); t.Message != "" {
@@ -83,12 +83,14 @@ func (r *Reconciler) createFollowUps(ctx context.Context, run *shipper.SequenceR
 		case err == nil:
 			now := metav1.NewTime(r.clock.Now().Truncate(time.Second))
 			t.CreateTime = &now
+			created++
 		case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 			t.Refused, t.Message = true, retry.Brief(err)
 		case apierrors.IsForbidden(err): // a quota, or what its stage requires by the clock of the webhook
 			t.Message, again = retry.Brief(err), report.Sooner(again, forbiddenAgain)
 		default:
-			return 0, fmt.Errorf("creating SequenceRun %s/%s, which follows from %s: %w", run.Namespace, t.Name, run.Name, err)
+			err = fmt.Errorf("creating SequenceRun %s/%s, which follows from %s: %w", run.Namespace, t.Name, run.Name, err)
+			return 0, errors.Join(err, r.write(ctx, run, d)) // what was created is not created again
 		}
 	}
 	return again, r.write(ctx, run, d)
@@ -124,7 +126,7 @@ func (r *Reconciler) prune(ctx context.Context, run *shipper.SequenceRun, known 
 			alike = append(alike, one)
 		}
 	}
-	surplus, again := shipyard.Surplus(alike, &yard.Spec.History, r.clock.Now())
+	surplus, again := shipyard.Surplus(alike, shipyard.Needed(known), &yard.Spec.History, r.clock.Now())
 	for _, one := range surplus {
 		if err := r.client.Delete(ctx, one, client.Preconditions{UID: &one.UID}); client.IgnoreNotFound(err) != nil {
 			return 0, fmt.Errorf("deleting SequenceRun %s/%s: %w", one.Namespace, one.Name, err)

@@ -52,38 +52,57 @@ func (r *Reconciler) forged(ctx context.Context, run, retryOf *shipper.SequenceR
 	if err := r.live.Get(ctx, key, yard); client.IgnoreNotFound(err) != nil {
 		return "", fmt.Errorf("reading Shipyard %s: %w", key, err)
 	}
-	if of := run.Spec.RetryOf; of != nil {
-		if retryOf == nil || !shipyard.IsFinished(retryOf) || run.Spec.Snapshot.UID != string(yard.UID) ||
-			!shipyard.Same(repeated(retryOf, run), without(run.Spec)) {
-			return "it does not repeat run " + of.Run + ": create it again", nil
-		}
-		return notFrom(retryOf, of.From), nil
+	if run.Spec.RetryOf != nil {
+		return r.notRepeating(ctx, run, retryOf, yard)
 	}
-	if !shipyard.Same(shipyard.Snapshot(yard), run.Spec.Snapshot) {
+	now := shipyard.Snapshot(yard)
+	now.Generation = run.Spec.Snapshot.Generation // an edit of what runs do not have makes no other snapshot
+	if !shipyard.Same(now, run.Spec.Snapshot) {
 		return "its snapshot is not Shipyard " + run.Spec.Shipyard + " as it is: create the run again", nil
 	}
-	return r.notAdmitted(ctx, run, yard)
-}
-
-// notAdmitted says why the webhook would not have admitted a new run of a user; empty if it would.
-func (r *Reconciler) notAdmitted(ctx context.Context, run *shipper.SequenceRun, yard *shipper.Shipyard) (string, error) {
-	if len(run.Spec.EarlierRequesters) > 0 || shipyard.Deploys(&run.Spec) && run.Spec.Version.Version == "" {
-		return "it has requesters of other runs, or no version: create the run again", nil
+	if len(run.Spec.EarlierRequesters) > 0 || shipyard.Deploys(&run.Spec) == (run.Spec.Version == shipper.RunVersion{}) {
+		return "it has requesters of other runs, or no version, or one that it does not deploy: create the run again", nil
 	}
 	if errs := shipyard.ValidateRun(run, &yard.Spec); len(errs) > 0 {
 		return errs.ToAggregate().Error(), nil
 	}
-	known, err := r.list(ctx, run.Namespace, client.MatchingFields{runsOf: run.Spec.Shipyard})
+	known, err := r.earlier(ctx, run)
 	if err != nil {
 		return "", err
 	}
-	known = slices.DeleteFunc(known, func(other *shipper.SequenceRun) bool { // nothing that came later stops it
-		return other.UID == run.UID || run.CreationTimestamp.Before(&other.CreationTimestamp)
-	})
 	sameContext := func(other *shipper.SequenceRun) bool { return other.Spec.Context == run.Spec.Context }
 	if run.Spec.Context == "" || slices.ContainsFunc(known, sameContext) {
 		return "its context is that of another delivery, or absent: create the run again", nil
 	}
+	return r.notAdmitted(run, known)
+}
+
+// notRepeating says why a new run does not repeat another one as the webhook would have it; empty if it does.
+func (r *Reconciler) notRepeating(ctx context.Context, run, before *shipper.SequenceRun, yard *shipper.Shipyard) (string, error) {
+	if before == nil || !shipyard.IsFinished(before) || run.Spec.Snapshot.UID != string(yard.UID) ||
+		!shipyard.Same(repeated(before, run), without(run.Spec)) {
+		return "it does not repeat run " + run.Spec.RetryOf.Run + ": create it again", nil
+	}
+	known, err := r.earlier(ctx, run)
+	if err != nil {
+		return "", err
+	}
+	if why := shipyard.NotAgain(before, run.Spec.RetryOf.From, known); why != "" || len(run.Status.Conditions) > 0 {
+		return why, nil
+	}
+	return r.notAdmitted(run, known)
+}
+
+// earlier are the other runs of the Shipyard, but for those that came later and have not begun: nothing that came later stops a run.
+func (r *Reconciler) earlier(ctx context.Context, run *shipper.SequenceRun) ([]*shipper.SequenceRun, error) {
+	known, err := r.list(ctx, run.Namespace, client.MatchingFields{runsOf: run.Spec.Shipyard})
+	return slices.DeleteFunc(known, func(other *shipper.SequenceRun) bool {
+		return other.UID == run.UID || run.CreationTimestamp.Before(&other.CreationTimestamp) && other.Status.StartTime == nil
+	}), err
+}
+
+// notAdmitted says why the webhook would not have admitted a new run among those that were there; empty if it would.
+func (r *Reconciler) notAdmitted(run *shipper.SequenceRun, known []*shipper.SequenceRun) (string, error) {
 	if why := shipyard.TooMany(&run.Spec, known); why != "" {
 		return why, nil
 	}
@@ -97,18 +116,6 @@ func (r *Reconciler) notAdmitted(ctx context.Context, run *shipper.SequenceRun, 
 	default:
 		return why, nil
 	}
-}
-
-// notFrom says why a run cannot be repeated from a task; empty if it can. An approval would count again.
-func notFrom(before *shipper.SequenceRun, from string) string {
-	sequence := shipyard.SequenceOf(before.Spec.Snapshot, before.Spec.Stage, before.Spec.Sequence)
-	switch {
-	case from == "" && before.Status.Result == shipper.ResultPass:
-		return "run " + before.Name + " has passed: name the task to do again in spec.retryOf.from"
-	case from != "" && sequence != nil:
-		return shipyard.NotFrom(before, sequence, from)
-	}
-	return ""
 }
 
 // repeated is what a run that repeats another one has, but for who asked for it: these are compared as sets.

@@ -5,6 +5,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -184,6 +185,19 @@ func TestARetryIsForgedUnlessItHasAllOfTheFinishedRunThatItRepeats(t *testing.T)
 		}
 	}
 	undone := func(run *shipper.SequenceRun) { run.Status.Tasks[1].Result = shipper.ResultFail }
+	refusedAtOnce := func(run *shipper.SequenceRun) {
+		run.Status.StartTime, run.Status.Conditions[0].Reason = nil, shipper.RunFailed
+	}
+	repeats := func(edits ...func(*shipper.SequenceRun)) client.Object {
+		return runOf("second", append(edits, func(run *shipper.SequenceRun) {
+			run.Spec.RetryOf = &shipper.RetryOf{Run: "first", From: "deployment"}
+		})...)
+	}
+	strict := theShipyard()
+	strict.Spec.Stages[1].Requires = []shipper.StageRequirement{{Stage: "staging"}}
+	required := func(run *shipper.SequenceRun) {
+		run.Spec.Stage, run.Spec.Snapshot = "production", shipyard.Snapshot(strict)
+	}
 	for sentence, tc := range map[string]forgedCase{
 		"it has all of the run that failed": {again(), failed, ""},
 		"it begins with a task, is held and skips what its stage requires": {again(func(run *shipper.SequenceRun) {
@@ -194,6 +208,24 @@ func TestARetryIsForgedUnlessItHasAllOfTheFinishedRunThatItRepeats(t *testing.T)
 			"task deployment of run first has done what was approved, and the approval must be given again: begin with approval",
 		},
 		"it begins with a task that the run did not come to": {again(from), failed, "run first did not come to it"},
+		"it repeats a run that was refused": {
+			again(), there(runOf("first", ended(shipper.ResultFail), refusedAtOnce)),
+			"run first was refused before it began: create a run without retryOf",
+		},
+		"another run has done with that approval what it would do": {
+			again(from), there(runOf("first", deployed, undone, ended(shipper.ResultFail)), repeats(started)),
+			"run second repeats it, and what was approved is done once: repeat that one, or begin with the approval",
+		},
+		"another run repeats it, and has not begun": {
+			again(from), there(runOf("first", deployed, undone, ended(shipper.ResultFail)), repeats()), "",
+		},
+		"another run repeats it with the approval": {
+			again(), there(runOf("first", deployed, undone, ended(shipper.ResultFail)), repeats(started)), "",
+		},
+		"the run that it repeats skipped what its stage requires": {
+			again(required), []client.Object{strict, runOf("first", required, ended(shipper.ResultFail))},
+			"version 1.2.3 has not passed in stage staging; no version has",
+		},
 		"it repeats a run that passed": {
 			again(), there(runOf("first", deployed, ended(shipper.ResultPass))),
 			"run first has passed: name the task to do again in spec.retryOf.from",
@@ -227,11 +259,20 @@ func TestARetryIsForgedUnlessItHasAllOfTheFinishedRunThatItRepeats(t *testing.T)
 	}
 }
 
+// many are unfinished runs of other deliveries.
+func many(n int) []client.Object {
+	var out []client.Object
+	for i := range n {
+		out = append(out, runOf(fmt.Sprintf("r%d", i), func(run *shipper.SequenceRun) { run.Spec.Context = "other" }))
+	}
+	return out
+}
+
 func TestARunOfAUserIsForgedUnlessItsSnapshotIsTheShipyardAsItIs(t *testing.T) {
 	yard := []client.Object{theShipyard()}
 	const (
 		snapshot = "its snapshot is not Shipyard yard as it is: create the run again"
-		more     = "it has requesters of other runs, or no version: create the run again"
+		more     = "it has requesters of other runs, or no version, or one that it does not deploy: create the run again"
 		context  = "its context is that of another delivery, or absent: create the run again"
 	)
 	newer, named, only, strict := theShipyard(), theShipyard(), theShipyard(), theShipyard()
@@ -250,17 +291,15 @@ func TestARunOfAUserIsForgedUnlessItsSnapshotIsTheShipyardAsItIs(t *testing.T) {
 		"it deploys nothing and has no version": {
 			runOf("first", unversioned, func(run *shipper.SequenceRun) { run.Spec.Sequence = "sign" }), yard, "",
 		},
-		"it deploys and has no version": {runOf("first", unversioned), yard, more},
+		"it deploys nothing and has a version": {runOf("first", func(run *shipper.SequenceRun) { run.Spec.Sequence = "sign" }), yard, more},
+		"it deploys and has no version":        {runOf("first", unversioned), yard, more},
 		"it has no snapshot": {
 			runOf("first", func(run *shipper.SequenceRun) { run.Spec.Snapshot = nil }), yard,
 			"it was created while Shipper's webhook was not called: create it again",
 		},
-		"the Shipyard is a newer one":             {runOf("first"), []client.Object{newer}, snapshot},
+		"the Shipyard has another history since":  {runOf("first"), []client.Object{newer}, ""},
 		"the Shipyard is gone":                    {runOf("first"), nil, snapshot},
 		"the Shipyard has another ServiceAccount": {runOf("first"), []client.Object{named}, snapshot},
-		"its snapshot is of an older generation": {
-			runOf("first", func(run *shipper.SequenceRun) { run.Spec.Snapshot.Generation = 1 }), yard, snapshot,
-		},
 		"its snapshot is of a Shipyard that had the name before": {
 			runOf("first", func(run *shipper.SequenceRun) { run.Spec.Snapshot.UID = "old" }), yard, snapshot,
 		},
@@ -274,7 +313,12 @@ func TestARunOfAUserIsForgedUnlessItsSnapshotIsTheShipyardAsItIs(t *testing.T) {
 			runOf("first", func(run *shipper.SequenceRun) { run.Spec.EarlierRequesters = []string{"eve"} }), yard, more,
 		},
 		"it has the context of another delivery": {runOf("first"), append([]client.Object{runOf("other")}, yard...), context},
-		"it has no context":                      {runOf("first", func(run *shipper.SequenceRun) { run.Spec.Context = "" }), yard, context},
+		"a run that came later has its context": {runOf("first"), append([]client.Object{
+			runOf("other", func(run *shipper.SequenceRun) { run.CreationTimestamp = after(-60) }),
+		}, yard...), ""},
+		"the stage has too many runs": {runOf("first"), append(many(shipyard.MaxUnfinished), yard...),
+			"200 runs of stage staging of shipyard yard are not finished: wait, or abort some"},
+		"it has no context": {runOf("first", func(run *shipper.SequenceRun) { run.Spec.Context = "" }), yard, context},
 		"it is of a service that the Shipyard does not have": {
 			runOf("first"), []client.Object{only}, `spec.service: Invalid value: "web": is no service of the shipyard; there are: api`,
 		},

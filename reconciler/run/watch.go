@@ -240,8 +240,10 @@ func (r *Reconciler) beside(ctx context.Context, o client.Object) []reconcile.Re
 		return other.Status.StartTime == nil || run.Status.StartTime == nil
 	})
 	add(client.MatchingFields{boundedIn: inStage(run)}, every)
-	if shipyard.IsFinished(run) {
-		add(client.MatchingFields{awaiting: ofService(run)}, every)
+	if shipyard.IsFinished(run) && run.Status.Result == shipper.ResultPass {
+		add(client.MatchingFields{awaiting: ofService(run)}, func(other *shipper.SequenceRun) bool {
+			return other.Spec.Version == run.Spec.Version
+		})
 	}
 	out := make([]reconcile.Request, 0, len(found))
 	for key := range found {

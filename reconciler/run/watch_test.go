@@ -175,9 +175,14 @@ func TestARunWakesTheRunsThatItBearsOn(t *testing.T) {
 		run  *shipper.SequenceRun
 		want []string
 	}{
-		"one that is queued":    {runOf("first"), []string{"begun", "bounded", "queued"}},
-		"one that begins":       {runOf("first", started), []string{"bounded", "queued"}},
-		"one that ends":         {runOf("first", ended(shipper.ResultPass)), []string{"bounded", "queued", "waits"}},
+		"one that is queued": {runOf("first"), []string{"begun", "bounded", "queued"}},
+		"one that begins":    {runOf("first", started), []string{"bounded", "queued"}},
+		"one that fails":     {runOf("first", ended(shipper.ResultFail)), []string{"bounded", "queued"}},
+		"one of another version that passes": {
+			runOf("first", func(run *shipper.SequenceRun) { run.Spec.Version.Version = "2.0.0" }, ended(shipper.ResultPass)),
+			[]string{"bounded", "queued"},
+		},
+		"one that passes":       {runOf("first", ended(shipper.ResultPass)), []string{"bounded", "queued", "waits"}},
 		"one without a service": {runOf("first", service("")), []string{"bounded"}},
 		"one that was created while no webhook was called": {
 			runOf("first", func(run *shipper.SequenceRun) { run.Spec.Snapshot = nil }), nil,

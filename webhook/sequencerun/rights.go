@@ -63,7 +63,8 @@ func (w *Webhook) judge(
 	known = with(known, before)
 	if why := shipyard.TooMany(&run.Spec, known); why != "" {
 		if run.Spec.TriggeredBy != nil { // it does not pass with time
-			return nil, response.Invalidate(kind, run.Name, field.ErrorList{field.Invalid(specPath.Child("triggeredBy"), run.Spec.TriggeredBy.Run, why)})
+			problem := field.Invalid(specPath.Child("triggeredBy"), run.Spec.TriggeredBy.Run, why)
+			return nil, response.Invalidate(kind, run.Name, field.ErrorList{problem})
 		}
 		return nil, response.Forbid(resource, run.Name, why)
 	}

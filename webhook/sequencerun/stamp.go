@@ -107,6 +107,8 @@ func (w *Webhook) retried(
 		return refuse(fmt.Sprintf("is a run of a Shipyard %s that was deleted: create a run without retryOf", yard.Name))
 	case !shipyard.IsFinished(before):
 		return refuse("is under way: abort it, or wait until it has finished")
+	case shipyard.WasRefused(before):
+		return refuse("was refused before it began: create a run without retryOf")
 	case before.Status.Result == shipper.ResultPass && from == "":
 		return refuse("has passed: set from to the task to begin with, or create a run without retryOf")
 	}
@@ -116,7 +118,11 @@ func (w *Webhook) retried(
 			fmt.Sprintf("is no task of sequence %s in stage %s; the second of a name is NAME#2", before.Spec.Sequence, before.Spec.Stage))})
 	}
 	if from != "" {
-		if why := shipyard.NotFrom(before, sequence, from); why != "" {
+		known, err := w.State.Runs(shipyardKey(run))
+		if err != nil {
+			return nil, err
+		}
+		if why := shipyard.NotAgain(before, from, known); why != "" {
 			return nil, response.Invalidate(kind, run.Name, field.ErrorList{field.Invalid(path.Child("from"), from, why)})
 		}
 	}

@@ -344,6 +344,13 @@ func TestRunsByUsers(t *testing.T) {
 		"that repeats one that followed, with the data of tasks before": {
 			user: "bob", run: run(retrying("old", "")), known: []client.Object{stored(ended(shipper.ResultFail), following)},
 		},
+		"that repeats one that was refused": {
+			user: "bob", run: run(retrying("old", "")), decision: response.Invalid,
+			known: []client.Object{stored(ended(shipper.ResultFail), func(r *shipper.SequenceRun) {
+				r.Status.Conditions[0].Reason = shipper.RunFailed
+			})},
+			message: invalid + `spec.retryOf.run: Invalid value: "old": was refused before it began: create a run without retryOf`,
+		},
 		"that repeats one that passed": {
 			user: "bob", run: run(retrying("old", "")), known: []client.Object{passed}, decision: response.Invalid,
 			message: invalid + `spec.retryOf.run: Invalid value: "old": has passed: set from to the task to begin with, or ` +

@@ -63,18 +63,19 @@ func Awaits(
 }
 
 // Unneeded says why a run that was triggered, and is due, is not to be created at all; empty if it is. Known are the runs of the service.
-// Where a stage requires several, one that is no retry and waited until this retry had passed creates what follows from both. Circles of
-// triggers end.
+// Where a stage requires several, another run that waited until this retry had passed creates what follows from both; of two retries, that
+// of the lower name. Circles of triggers end.
 func Unneeded(run *shipper.SequenceRun, t *shipper.TriggeredRun, known []*shipper.SequenceRun) string {
 	next := FollowUp(run, t)
 	joins := run.Spec.RetryOf != nil && len(StageOf(&next.Spec).Requires) > 0 && Deploys(&next.Spec)
 	for _, other := range known {
-		if !joins || other.UID == run.UID || other.Spec.Context != run.Spec.Context || other.Spec.RetryOf != nil {
+		if !joins || other.UID == run.UID || other.Spec.Context != run.Spec.Context {
 			continue
 		}
+		first := other.Spec.RetryOf == nil || other.Name < run.Name // of two that wait
 		for i := range other.Status.Triggered {
 			same := &other.Status.Triggered[i]
-			waited := same.CreateTime == nil || !same.CreateTime.Before(run.Status.FinishTime)
+			waited := same.CreateTime == nil && first || same.CreateTime != nil && !same.CreateTime.Before(run.Status.FinishTime)
 			if waited && !same.Refused && same.Stage == t.Stage && same.Sequence == t.Sequence {
 				return "run " + other.Name + " of the delivery creates it"
 			}

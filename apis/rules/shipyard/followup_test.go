@@ -92,9 +92,31 @@ func TestHistoryKeepsSomeRunsWhoseFollowUpsWait(t *testing.T) {
 		run.Status.Triggered = []shipper.TriggeredRun{{Name: "next"}}
 		runs = append(runs, run)
 	}
-	surplus, _ := Surplus(runs, &shipper.RunHistory{}, start.Add(time.Hour))
+	surplus, _ := Surplus(runs, nil, &shipper.RunHistory{}, start.Add(time.Hour))
 	if len(surplus) != 2 || surplus[1].Name != "r000" {
 		t.Errorf("%d are too many", len(surplus))
+	}
+}
+
+func TestHistoryKeepsWhatOtherRunsDependOn(t *testing.T) {
+	limit := int32(1)
+	old, back := endedRun("old", shipper.ResultFail, start), endedRun("back", shipper.ResultFail, start.Add(time.Second))
+	old.Status.StartTime, back.Status.StartTime = &metav1.Time{Time: start}, &metav1.Time{Time: start}
+	aborted := endedRun("aborted", shipper.ResultFail, start.Add(time.Minute)) // before it began
+	next := endedRun("next", "", start)
+	next.Status = shipper.SequenceRunStatus{}
+	next.Spec.RetryOf, next.Spec.TriggeredBy = nil, &shipper.RunTrigger{Run: "old"}
+	for sentence, tc := range map[string]struct {
+		known []*shipper.SequenceRun
+		want  int
+	}{
+		"a run that one under way follows from": {[]*shipper.SequenceRun{old, back, aborted, next}, 0},
+		"a run that nothing depends on":         {[]*shipper.SequenceRun{old, back, aborted}, 1},
+	} {
+		surplus, _ := Surplus(tc.known, Needed(tc.known), &shipper.RunHistory{Limit: &limit}, start.Add(time.Hour))
+		if len(surplus) != tc.want || tc.want == 1 && surplus[0] != old {
+			t.Errorf("%s: %d are too many", sentence, len(surplus))
+		}
 	}
 }
 
@@ -133,7 +155,7 @@ func TestHistoryKeeps(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			surplus, again := Surplus(tc.runs, &tc.history, start.Add(tc.after))
+			surplus, again := Surplus(tc.runs, nil, &tc.history, start.Add(tc.after))
 			var got []string
 			for _, run := range surplus {
 				got = append(got, run.Name)
@@ -159,19 +181,22 @@ func TestWhatFollowsFromARetryAndFromAnotherRunIsCreatedOnce(t *testing.T) {
 		direct bool
 		want   string
 	}{
-		"another run of the delivery waits to trigger it": {known(waits), false, "run b of the delivery creates it"},
+		"another run of the delivery waits for the retry": {known(waits), false, "run b of the delivery creates it"},
 		"the run is no retry":                             {known(waits), true, ""},
-		"the other one has just created it": {known(func(run *shipper.SequenceRun) {
+		"it has just created it": {known(func(run *shipper.SequenceRun) {
 			run.Status.Triggered[0].CreateTime = run.Status.FinishTime
 		}), false, "run b of the delivery creates it"},
-		"the other one had created it before the retry passed": {known(func(run *shipper.SequenceRun) {
+		"it had created it before the retry passed": {known(func(run *shipper.SequenceRun) {
 			run.Status.Triggered[0].CreateTime = &metav1.Time{Time: start.Add(-time.Second)}
 		}), false, ""},
-		"the other one is not to create it":       {known(func(run *shipper.SequenceRun) { run.Status.Triggered[0].Refused = true }), false, ""},
-		"the other one is of another delivery":    {known(func(run *shipper.SequenceRun) { run.Spec.Context = "other" }), false, ""},
-		"the other one leads to another stage":    {known(func(run *shipper.SequenceRun) { run.Status.Triggered[0].Stage = "x" }), false, ""},
-		"the other one leads to another sequence": {known(func(run *shipper.SequenceRun) { run.Status.Triggered[0].Sequence = "x" }), false, ""},
-		"the other one is a retry, too":           {known(func(run *shipper.SequenceRun) { run.Spec.RetryOf = &shipper.RetryOf{} }), false, ""},
+		"it is refused there":                  {known(func(run *shipper.SequenceRun) { run.Status.Triggered[0].Refused = true }), false, ""},
+		"it is another delivery":               {known(func(run *shipper.SequenceRun) { run.Spec.Context = "other" }), false, ""},
+		"it leads to another stage":            {known(func(run *shipper.SequenceRun) { run.Status.Triggered[0].Stage = "x" }), false, ""},
+		"it leads to another sequence":         {known(func(run *shipper.SequenceRun) { run.Status.Triggered[0].Sequence = "x" }), false, ""},
+		"it is a retry, too, of a higher name": {known(func(run *shipper.SequenceRun) { run.Spec.RetryOf = &shipper.RetryOf{} }), false, ""},
+		"it is a retry, too, of a lower name": {known(func(run *shipper.SequenceRun) {
+			run.Spec.RetryOf, run.Name = &shipper.RetryOf{}, "0"
+		}), false, "run 0 of the delivery creates it"},
 	} {
 		retry := endedRun("a", shipper.ResultPass, start)
 		if tc.direct {

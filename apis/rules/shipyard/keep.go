@@ -28,10 +28,16 @@ func IsUnderWay(run *shipper.SequenceRun) bool {
 	return run.Status.StartTime != nil && !IsFinished(run)
 }
 
-// Strip removes from a run what no other run is judged by: data, and all of the snapshot but the names of its own tasks. That may be half a
-// megabyte. Code that starts, retries or follows a run reads it from the API server.
+// Strip removes from a run what no other run is judged by: data, messages, and all of the snapshot but the names of its own tasks. That may
+// be a megabyte. Code that starts, retries or follows a run reads it from the API server.
 func Strip(run *shipper.SequenceRun) {
 	run.Spec.Data, run.Status.Data = nil, nil
+	for i := range run.Status.Tasks {
+		run.Status.Tasks[i].Message, run.Status.Tasks[i].Approvals = "", nil
+	}
+	for i := range run.Status.Triggered {
+		run.Status.Triggered[i].Message = ""
+	}
 	if run.Spec.Snapshot != nil {
 		run.Spec.Snapshot = OwnTasks(run)
 	}

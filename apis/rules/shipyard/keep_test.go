@@ -13,7 +13,10 @@ import (
 func TestStrippedRunsAreSmall(t *testing.T) {
 	whole := endedRun("a", shipper.ResultPass, start)
 	whole.Status.Triggered = FollowUps(whole)
+	whole.Status.Tasks = []shipper.TaskStatus{{Name: "deployment"}}
 	got := whole.DeepCopy()
+	got.Status.Triggered[0].Message = "version 1.2.3 has not passed"
+	got.Status.Tasks[0].Message, got.Status.Tasks[0].Approvals = "rejected", []shipper.CountedApproval{{By: "ann"}}
 	Strip(got)
 	want := whole.DeepCopy()
 	want.Spec.Data, want.Status.Data, want.Spec.Snapshot = nil, nil, OwnTasks(whole)

@@ -401,8 +401,40 @@ func TaskIndex(of *shipper.Sequence, name string) int {
 	return -1
 }
 
-// NotFrom says why a retry of a run cannot begin with a task; empty if it can. The tasks before it keep their results.
-func NotFrom(run *shipper.SequenceRun, of *shipper.Sequence, name string) string {
+// WasRefused reports whether a run has failed before it began: it was not as the webhooks write runs, or could not be run. What it has is
+// not to be repeated.
+func WasRefused(run *shipper.SequenceRun) bool {
+	end := shipper.FindCondition(run.Status.Conditions, shipper.RunFinished)
+	return run.Status.StartTime == nil && IsFinished(run) && end.Reason == shipper.RunFailed
+}
+
+// NotAgain says why a run cannot be repeated; empty if it can. from is the task to begin with, or empty, and known are the runs of the
+// Shipyard.
+func NotAgain(run *shipper.SequenceRun, from string, known []*shipper.SequenceRun) string {
+	sequence := SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
+	switch {
+	case WasRefused(run):
+		return "run " + run.Name + " was refused before it began: create a run without retryOf"
+	case from == "" && run.Status.Result == shipper.ResultPass:
+		return "run " + run.Name + " has passed: name the task to do again in spec.retryOf.from"
+	case from == "" || sequence == nil:
+		return ""
+	}
+	if why := notFrom(run, sequence, from); why != "" {
+		return why
+	}
+	isApproval := func(t shipper.TaskStatus) bool { return t.Name == TaskApproval }
+	carries := slices.ContainsFunc(run.Status.Tasks[:TaskIndex(sequence, from)], isApproval)
+	for _, other := range known {
+		if of := other.Spec.RetryOf; carries && of != nil && of.Run == run.Name && other.Status.StartTime != nil {
+			return "run " + other.Name + " repeats it, and what was approved is done once: repeat that one, or begin with the approval"
+		}
+	}
+	return ""
+}
+
+// notFrom says why a retry of a run cannot begin with a task; empty if it can. The tasks before it keep their results.
+func notFrom(run *shipper.SequenceRun, of *shipper.Sequence, name string) string {
 	at := TaskIndex(of, name)
 	if at < 0 || at > len(run.Status.Tasks) {
 		return "run " + run.Name + " did not come to it"

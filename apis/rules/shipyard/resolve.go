@@ -112,8 +112,8 @@ func validateNames(namespace string, run *shipper.SequenceRunSpec, of *shipper.S
 	return errs
 }
 
-// stageWithSameApplication is another stage whose pattern fits the Application of a service in a stage, so that who may deploy to one could reach what the
-// other deploys; empty if there is none.
+// stageWithSameApplication is another stage whose pattern fits the Application of a service in a stage, so that who may deploy to one
+// could reach what the other deploys; empty if there is none.
 func stageWithSameApplication(namespace string, of *shipper.ShipyardSpec, stage *shipper.Stage, run *shipper.SequenceRunSpec) string {
 	name := ApplicationOf(stage, run.Shipyard, run.Service)
 	for i := range of.Stages {
@@ -239,7 +239,8 @@ func TooMany(run *shipper.SequenceRunSpec, known []*shipper.SequenceRun) string 
 		if !IsFinished(other) && other.Spec.Stage == run.Stage {
 			unfinished++
 		}
-		if run.Context != "" && other.Spec.Context == run.Context && other.Spec.Stage == run.Stage && other.Spec.Sequence == run.Sequence {
+		if run.Context != "" && other.Spec.Context == run.Context && other.Spec.Stage == run.Stage && other.Spec.Sequence == run.Sequence &&
+			!WasRefused(other) {
 			same++
 		}
 	}

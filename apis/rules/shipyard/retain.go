@@ -18,11 +18,29 @@ const (
 	MaxAwaiting = 200
 )
 
+// Needed are the names of the runs that unfinished ones repeat, or follow from.
+func Needed(known []*shipper.SequenceRun) map[string]bool {
+	out := map[string]bool{}
+	for _, run := range known {
+		if IsFinished(run) {
+			continue
+		}
+		if of := run.Spec.RetryOf; of != nil {
+			out[of.Run] = true
+		}
+		if by := run.Spec.TriggeredBy; by != nil {
+			out[by.Run] = true
+		}
+	}
+	return out
+}
+
 // Surplus are the finished runs of one stage and service that history does not keep. The newest of each sequence that passed is kept in any
 // case, or later stages could not require it, and of the newest MaxAwaiting up to maxAge those with follow-ups that are still to be
-// created. again is when the next one is too old; 0 for never.
+// created. needed are the names of runs that unfinished ones depend on. Runs that have begun are counted apart from others. again is when
+// the next one is too old; 0 for never.
 func Surplus(
-	runs []*shipper.SequenceRun, history *shipper.RunHistory, now time.Time,
+	runs []*shipper.SequenceRun, needed map[string]bool, history *shipper.RunHistory, now time.Time,
 ) (surplus []*shipper.SequenceRun, again time.Duration) {
 	limit, maxAge := DefaultHistoryLimit, DefaultHistoryMaxAge
 	if history.Limit != nil {
@@ -38,12 +56,19 @@ func Surplus(
 		return cmp.Or(b.Status.FinishTime.Compare(a.Status.FinishTime.Time), cmp.Compare(b.Name, a.Name))
 	})
 	passed := map[string]bool{}
-	for i, run := range finished {
+	begun, unbegun := 0, 0
+	for _, run := range finished {
+		n := &begun
+		if run.Status.StartTime == nil { // such runs replace none of those that have done something
+			n = &unbegun
+		}
+		i := *n
+		*n++
 		newestPass := run.Status.Result == shipper.ResultPass && !passed[run.Spec.Sequence]
 		passed[run.Spec.Sequence] = passed[run.Spec.Sequence] || newestPass
 		age := now.Sub(run.Status.FinishTime.Time)
 		switch {
-		case newestPass, HasUncreated(run) && age < maxAge && i < MaxAwaiting:
+		case newestPass, needed[run.Name], HasUncreated(run) && age < maxAge && i < MaxAwaiting:
 		case i >= limit, age >= maxAge:
 			surplus = append(surplus, run)
 		case again == 0 || maxAge-age < again:
