@@ -60,7 +60,8 @@ func (r *Reconciler) forged(ctx context.Context, run, retryOf *shipper.SequenceR
 	if !shipyard.Same(now, run.Spec.Snapshot) {
 		return "its snapshot is not Shipyard " + run.Spec.Shipyard + " as it is: create the run again", nil
 	}
-	if len(run.Spec.EarlierRequesters) > 0 || shipyard.Deploys(&run.Spec) == (run.Spec.Version == shipper.RunVersion{}) {
+	deploys, version := shipyard.Deploys(&run.Spec), run.Spec.Version
+	if len(run.Spec.EarlierRequesters) > 0 || deploys && version.Version == "" || !deploys && version != (shipper.RunVersion{}) {
 		return "it has requesters of other runs, or no version, or one that it does not deploy: create the run again", nil
 	}
 	if errs := shipyard.ValidateRun(run, &yard.Spec); len(errs) > 0 {

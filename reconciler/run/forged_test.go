@@ -293,6 +293,9 @@ func TestARunOfAUserIsForgedUnlessItsSnapshotIsTheShipyardAsItIs(t *testing.T) {
 		},
 		"it deploys nothing and has a version": {runOf("first", func(run *shipper.SequenceRun) { run.Spec.Sequence = "sign" }), yard, more},
 		"it deploys and has no version":        {runOf("first", unversioned), yard, more},
+		"it deploys a chart without a version": {
+			runOf("first", func(run *shipper.SequenceRun) { run.Spec.Version.Version = "" }), yard, more,
+		},
 		"it has no snapshot": {
 			runOf("first", func(run *shipper.SequenceRun) { run.Spec.Snapshot = nil }), yard,
 			"it was created while Shipper's webhook was not called: create it again",
