@@ -223,6 +223,7 @@ var givens = map[string]func(*env){
 		s.names = append(s.names, "kubectl delete ", "kubectl delete --dry-run=server ")
 	},
 	"a namespace fairytale-land": func(s *env) { s.namespaced("fairytale-land") },
+	"a namespace shop":           func(s *env) { s.namespaced("shop") },
 	"a namespace work":           func(s *env) { s.namespaced("work") },
 	"folders of shells": func(s *env) {
 		s.must(os.MkdirAll(filepath.Join(s.folder, ".config", "fish", "completions"), 0o700))
