@@ -122,9 +122,11 @@ func TestDoctorFindsWhatIsBrokenAndWhatItAdvisesMendsIt(t *testing.T) {
 	s.Must("lifting the block", c.Delete(s.Ctx, freeze))
 
 	s.Must("stopping the webhook", world.Pod.Webhook.Stop())
-	run := &shipper.SequenceRun{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "unseen"}}
+	run := &shipper.SequenceRun{ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "unseen"}}
 	run.Spec.Shipyard = "shop"
-	s.refused("starting a run while no webhook answers", c.Create(s.Ctx, run), "failed calling webhook") // scenario 31
+	if err := c.Create(s.Ctx, run); err == nil || !strings.Contains(err.Error(), "failed calling webhook") { // scenario 31
+		s.Errorf("starting a run while no webhook answers: %v", err) // the webhook is needed by other tests
+	}
 	s.findsBroken("BROKEN   webhooks: the API server cannot call the webhook for Application, Release, InstallationTarget, " +
 		"CapacityTarget, TrafficTarget, Cluster, RolloutBlock: ")
 	s.Must("starting the webhook", world.Pod.StartWebhook(s.Ctx))
