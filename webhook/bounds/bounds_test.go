@@ -188,7 +188,7 @@ func TestOneNamespaceLeavesSlotsForOthers(t *testing.T) {
 			go func() { codes <- post("loud", "?timeout=10s") }()
 			<-inside
 		}
-		if code := post("loud", "?timeout=100ms"); code != http.StatusServiceUnavailable {
+		if code := post("loud", "?timeout=2s"); code != http.StatusServiceUnavailable {
 			t.Errorf("one more of the namespace: %d", code)
 		}
 		go func() { codes <- post("calm", "?timeout=10s") }()
