@@ -90,7 +90,7 @@ func (r *Reconciler) createFollowUps(ctx context.Context, run *shipper.SequenceR
 			t.Message, again = retry.Brief(err), report.Sooner(again, forbiddenAgain)
 		default:
 			err = fmt.Errorf("creating SequenceRun %s/%s, which follows from %s: %w", run.Namespace, t.Name, run.Name, err)
-			return 0, errors.Join(err, r.write(ctx, run, d)) // what was created is not created again
+			return 0, errors.Join(err, r.write(ctx, run, d)) // the next pass has to know of those before
 		}
 	}
 	return again, r.write(ctx, run, d)

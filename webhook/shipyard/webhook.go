@@ -169,7 +169,7 @@ func (w *Webhook) warnOfShared(a *response.Response, now *shipper.Shipyard) {
 		}
 		for application, stage := range applications(other) {
 			if mine, both := own[application]; both {
-				also := "a Shipyard of another namespace" // of which no more is told
+				also := "a Shipyard of another namespace" // its name is not for this user
 				if other.Namespace == now.Namespace {
 					also = fmt.Sprintf("stage %s of Shipyard %s", stage, other.Name)
 				}

@@ -135,7 +135,7 @@ func (p *plan) begin() bool {
 		p.unfinished(shipper.RunQueued, "behind run "+ahead.Name)
 		return false
 	}
-	if most := p.stage().MaxConcurrency; most != nil && p.active() >= int(*most) {
+	if most := StageOf(&p.Run.Spec).MaxConcurrency; most != nil && p.active() >= int(*most) {
 		p.status.Behind = ""
 		p.unfinished(shipper.RunQueued, fmt.Sprintf("%d runs of stage %s are under way, and maxConcurrency is %d", p.active(), p.Run.Spec.Stage,
 			*most))
@@ -204,20 +204,11 @@ func (p *plan) superseding(line []*shipper.SequenceRun) string {
 func (p *plan) active() int {
 	n := 0
 	for _, run := range p.Others {
-		if run.Name != p.Run.Name && run.Spec.Stage == p.Run.Spec.Stage && run.Status.StartTime != nil && !IsFinished(run) {
+		if run.Name != p.Run.Name && run.Spec.Stage == p.Run.Spec.Stage && IsUnderWay(run) {
 			n++
 		}
 	}
 	return n
-}
-
-func (p *plan) stage() shipper.Stage {
-	for _, stage := range p.Run.Spec.Snapshot.Stages {
-		if stage.Name == p.Run.Spec.Stage {
-			return stage
-		}
-	}
-	return shipper.Stage{}
 }
 
 // underWay names the task under way; empty if there is none.
