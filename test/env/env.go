@@ -102,10 +102,12 @@ func Main(m *testing.M, o Options) (code int) {
 
 // run starts everything, and runs the tests.
 func (e *Env) run(ctx context.Context, m *testing.M, o Options) int {
+	began := time.Now()
 	if err := e.begin(ctx, o); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	fmt.Fprintf(os.Stderr, "set-up ready after %s\n", time.Since(began).Round(100*time.Millisecond)) // hack/runtests sums these lines
 	code := m.Run()
 	if o.Check == nil {
 		return code

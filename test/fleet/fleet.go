@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"testing"
 	"time"
 
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -167,6 +168,9 @@ func (f *Fleet) start(ctx context.Context, o Options) error {
 		return err
 	}
 	f.say("fleet ready after %s", since(began))
+	if f.progress == nil && testing.Testing() { // hack/runtests sums these lines
+		fmt.Fprintf(os.Stderr, "fleet ready after %s\n", since(began))
+	}
 	return nil
 }
 

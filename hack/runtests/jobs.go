@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+const (
+	// slow is the duration in seconds from which a package is a job of its own.
+	slow = 10
+	// together is how many of the fast packages are one job. A job of its own for each would cost a second more for each.
+	together = 25
+)
+
+// pkg is a package and the folder of its module.
+type pkg struct{ module, path string }
+
+// job is one call of go test.
+type job struct {
+	module   string
+	packages []string
+	seconds  float64 // how long it took last time
+}
+
+// plan orders the packages: the slow ones and the other modules first, the longest of them first, then the fast ones in groups.
+// A slow package that starts last would run alone while the other slots are idle.
+func plan(packages []pkg, known map[string]float64) []job {
+	var slowOnes, groups []job
+	modules := map[string]*job{}
+	var group job
+	for _, p := range packages {
+		switch {
+		case p.module != ".":
+			j := modules[p.module]
+			if j == nil {
+				j = &job{module: p.module}
+				modules[p.module] = j
+			}
+			j.packages = append(j.packages, p.path)
+			j.seconds += known[p.path]
+		case known[p.path] >= slow:
+			slowOnes = append(slowOnes, job{".", []string{p.path}, known[p.path]})
+		default:
+			group.module, group.packages = ".", append(group.packages, p.path)
+			if len(group.packages) == together {
+				groups, group = append(groups, group), job{}
+			}
+		}
+	}
+	if len(group.packages) > 0 {
+		groups = append(groups, group)
+	}
+	for _, name := range slices.Sorted(maps.Keys(modules)) {
+		slowOnes = append(slowOnes, *modules[name])
+	}
+	slices.SortStableFunc(slowOnes, func(a, b job) int { return cmp.Compare(b.seconds, a.seconds) })
+	return append(slowOnes, groups...)
+}
+
+// list returns the packages of all modules.
+func list(ctx context.Context) ([]pkg, error) {
+	modules, err := output(ctx, ".", "hack/modules.sh")
+	if err != nil {
+		return nil, err
+	}
+	var all []pkg
+	for _, m := range modules {
+		paths, err := output(ctx, m, "go", "list", "./...")
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range paths {
+			all = append(all, pkg{m, p})
+		}
+	}
+	return all, nil
+}
+
+// compile compiles the main module's tests without linking them. The calls of go test that follow run side by side, and would compile the
+// same packages twice.
+func compile(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, "go", "list", "-export", "-test", "-deps", "-f", "", "./...")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w\n%s", err, text)
+	}
+	return nil
+}
+
+// output returns the lines that a command prints.
+func output(ctx context.Context, folder, name string, args ...string) ([]string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Stderr = folder, os.Stderr
+	text, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("%s %s in %s: %w", name, strings.Join(args, " "), folder, err)
+	}
+	return strings.Fields(string(text)), nil
+}
+
+// durations reads files with the seconds that packages took, the later file winning. A file may be missing.
+func durations(files ...string) (map[string]float64, error) {
+	known := map[string]float64{}
+	for _, name := range files {
+		f, err := os.Open(name)
+		if name == "" || errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading how long packages took: %w", err)
+		}
+		defer f.Close()
+		lines := bufio.NewScanner(f)
+		for lines.Scan() {
+			if strings.HasPrefix(lines.Text(), "#") || strings.TrimSpace(lines.Text()) == "" {
+				continue
+			}
+			var took float64
+			var path string
+			if _, err := fmt.Sscan(lines.Text(), &took, &path); err != nil {
+				return nil, fmt.Errorf("%s: %q is not a number of seconds and a package: %w", name, lines.Text(), err)
+			}
+			known[path] = took
+		}
+		if err := lines.Err(); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", name, err)
+		}
+	}
+	return known, nil
+}
+
+// record adds durations to a file.
+func record(name string, took map[string]float64) error {
+	all, err := durations(name)
+	if err != nil {
+		return err
+	}
+	maps.Copy(all, took)
+	var text strings.Builder
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(&text, "%.1f %s\n", all[path], path)
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return fmt.Errorf("keeping how long packages took: %w", err)
+	}
+	if err := os.WriteFile(name+".new", []byte(text.String()), 0o600); err != nil {
+		return fmt.Errorf("keeping how long packages took: %w", err)
+	}
+	return os.Rename(name+".new", name)
+}

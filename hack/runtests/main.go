@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command runtests runs the tests of all modules, the longest packages first, and prints what `go test` prints, with the output of a test
+// as soon as it fails. At the end it prints a table of the slowest packages and tests. Its exit code is 1 when a test failed.
+//
+// It runs `go test` once for each slow package and once for each group of fast ones, so many at a time as -slots says. Arguments are flags
+// for `go test`:
+//
+//	go run ./hack/runtests -slots 2 -- -run TestRollout -v
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// silence is how long nothing may be printed until a line says what runs.
+const silence = 30 * time.Second
+
+// interrupted is the exit code of a program that a signal has ended.
+const interrupted = 130
+
+func main() {
+	slots := flag.Int("slots", 2, "number of packages that are tested at a time")
+	order := flag.String("order", "hack/test-order", "file with the durations of slow packages, for a machine that has not run the tests yet")
+	flag.Parse()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	s := &suite{slots: *slots, flags: flag.Args(), out: os.Stdout, recorded: recordFile(), checkedIn: *order}
+	ok, err := s.run(ctx)
+	switch {
+	case ctx.Err() != nil:
+		os.Exit(interrupted)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "runtests:", err)
+		os.Exit(1)
+	case !ok:
+		os.Exit(1)
+	}
+}
+
+// recordFile is where the durations of the last run are kept, or "" if there is no such place.
+func recordFile() string {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(cache, "shipper", "test-times")
+}
+
+// suite is one run of all tests.
+type suite struct {
+	slots               int
+	flags               []string // for go test
+	out                 io.Writer
+	recorded, checkedIn string // files with durations
+}
+
+// run runs the tests and reports whether all have passed.
+func (s *suite) run(ctx context.Context) (bool, error) {
+	began := time.Now()
+	r := newReport(s.out, talkative(s.flags))
+	stop := make(chan struct{})
+	defer close(stop)
+	go r.watch(stop)
+	r.say("compiling the tests (a cold build takes some minutes)")
+	if err := compile(ctx); err != nil {
+		r.say(fmt.Sprintf("compiling: %v", err)) // the tests say what is wrong
+	}
+	known, err := durations(s.checkedIn, s.recorded)
+	if err != nil {
+		return false, err
+	}
+	packages, err := list(ctx)
+	if err != nil {
+		return false, err
+	}
+	jobs := plan(packages, known)
+	r.say(fmt.Sprintf("testing %d packages after %s, %d at a time", len(packages), seconds(time.Since(began)), s.slots))
+	failed := s.work(ctx, r, jobs)
+	r.table(time.Since(began))
+	if s.recorded != "" && complete(s.flags) {
+		if err := record(s.recorded, r.durations()); err != nil {
+			return false, err
+		}
+	}
+	return r.result(failed), nil
+}
+
+// work runs the jobs in their order, and reports whether a command failed.
+func (s *suite) work(ctx context.Context, r *report, jobs []job) (failed bool) {
+	queue := make(chan job)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for range s.slots {
+		wg.Go(func() {
+			for j := range queue {
+				if err := s.test(ctx, r, j); err != nil {
+					mu.Lock()
+					failed = true
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for _, j := range jobs {
+		if ctx.Err() != nil {
+			break
+		}
+		queue <- j
+	}
+	close(queue)
+	wg.Wait()
+	return failed
+}
+
+// test runs go test for one job.
+func (s *suite) test(ctx context.Context, r *report, j job) error {
+	args := []string{"test", "-json", "-p", "1", "-vet=off", "-timeout", "40m"} // what vet would say the linter says: hack/verify-lint.sh
+	if j.module != "." {
+		args = append(args, "-count=1") // Go does not notice that files outside of a module, which these tests read, have changed
+	}
+	cmd := exec.CommandContext(ctx, "go", append(append(args, s.flags...), j.packages...)...)
+	cmd.Dir, cmd.Stderr = j.module, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("reading the output of go test: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("starting go test: %w", err)
+	}
+	r.read(pipe)
+	err = cmd.Wait()
+	r.used(j, cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime())
+	return err
+}
+
+// talkative reports whether the flags ask for the output of tests that pass.
+func talkative(flags []string) bool {
+	return has(flags, "v") || has(flags, "bench") || has(flags, "list")
+}
+
+// complete reports whether all tests run to their end, so that the durations say something of the next run.
+func complete(flags []string) bool {
+	for _, name := range []string{"run", "skip", "short", "list", "bench", "count", "failfast"} {
+		if has(flags, name) {
+			return false
+		}
+	}
+	return true
+}
+
+// has reports whether a flag is among the arguments, with a value or without.
+func has(flags []string, name string) bool {
+	for _, f := range flags {
+		f, _, _ = strings.Cut(f, "=")
+		f, is := strings.CutPrefix(f, "-")
+		f = strings.TrimPrefix(strings.TrimPrefix(f, "-"), "test.")
+		if is && f == name {
+			return true
+		}
+	}
+	return false
+}
