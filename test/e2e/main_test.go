@@ -33,6 +33,10 @@ var world struct {
 }
 
 func TestMain(m *testing.M) {
+	if err := fleet.Parallel(8); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	os.Exit(env.Main(m, env.Options{
 		Fleet: fleet.Options{Applications: []string{west, east}}, Binaries: env.Shipper(), SetUp: install, Check: rights,
 	}))

@@ -16,7 +16,7 @@ const (
 	// Patience bounds a wait. On an idle machine each takes less than a fiftieth of it; a busy one may be ten times as slow.
 	Patience = 5 * time.Minute
 	// interval is how often a wait looks.
-	interval = 20 * time.Millisecond
+	interval = 100 * time.Millisecond
 )
 
 // Until looks again and again until there is no error. When ctx ends first, it returns what was wrong last.

@@ -16,10 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/env"
 )
 
 // TestChecksGoOnWhenKilledAfterEveryWrite rolls forward through a step with checks. The reconciler is killed after every write.
 func TestChecksGoOnWhenKilledAfterEveryWrite(t *testing.T) {
+	env.Nightly(t, "test/simulation kills a rollout with checks, and test/e2e runs checks on control planes")
 	s := begin(t)
 	s.Must("creating the application", world.Management.Create(s.Ctx, s.application(appName, "0.0.1", replicas, allIn)))
 	incumbent, checks := s.Release(0), s.checks()

@@ -40,13 +40,13 @@ var errDead = errors.New("the client was killed")
 // lifeKey is the context key for the run of the reconciler that a connection belongs to.
 type lifeKey struct{}
 
-// gate serialises all writes of the reconciler to all clusters. In a run that is to be killed, exactly one write gets
+// gate serialises all writes of the reconciler to all clusters. In a run that is to be killed, exactly stride writes get
 // through.
 type gate struct {
 	mu     sync.Mutex
 	how    death
 	life   int
-	wrote  bool
+	wrote  int // in this life
 	dead   bool
 	kill   func() // kills the process and returns when it has exited
 	writes []string
@@ -57,7 +57,7 @@ type gate struct {
 func (g *gate) begin(kill func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.wrote, g.dead, g.kill = false, false, kill
+	g.wrote, g.dead, g.kill = 0, false, kill
 }
 
 // end ends a run: requests that it still sends are refused from now on.
@@ -72,7 +72,7 @@ func (g *gate) end() {
 func (g *gate) decide(how death) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.how, g.wrote = how, false
+	g.how, g.wrote = how, 0
 }
 
 // count returns the writes and the number of killed runs since the last call.
@@ -98,7 +98,7 @@ func (g *gate) pass(life any, what string, send func() (*http.Response, error)) 
 	if g.dead || life != g.life {
 		return nil, errDead
 	}
-	if g.how == answered && g.wrote {
+	if g.how == answered && g.wrote >= stride() {
 		return nil, g.die()
 	}
 	response, err := send()
@@ -106,8 +106,8 @@ func (g *gate) pass(life any, what string, send func() (*http.Response, error)) 
 		return response, err // nothing was written
 	}
 	g.writes = append(g.writes, time.Now().Format("15:04:05.000 ")+what)
-	g.wrote = true
-	if g.how == unanswered {
+	g.wrote++
+	if g.how == unanswered && g.wrote >= stride() {
 		_ = response.Body.Close()
 		return nil, g.die()
 	}

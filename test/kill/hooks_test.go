@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/test/charts"
+	"shipper.dev/shipper/test/env"
 )
 
 // hookedFiles is a chart with Jobs before and after its installation. One Job is deleted when it has succeeded.
@@ -50,6 +51,7 @@ spec:
 // TestHooksRunOnceThoughKilledAfterEveryWrite installs a chart with hooks while the reconciler is killed after every write,
 // and counts all Jobs that were ever created.
 func TestHooksRunOnceThoughKilledAfterEveryWrite(t *testing.T) {
+	env.Nightly(t, "test/e2e runs the hooks of a chart, test/integration that a lost answer repeats none")
 	archive, err := charts.PackFiles("hooked", "0.0.1", hookedFiles)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 // TestKilledAfterEveryWriteOfASwitch has a rollout that goes on by itself from preview to full on, and is switched back: first undisturbed,
 // then with a reconciler that is killed after every write. Each step is requested once.
 func TestKilledAfterEveryWriteOfASwitch(t *testing.T) {
+	env.Nightly(t, "test/simulation kills a switch after each write, and test/e2e switches on control planes")
 	undisturbed := map[string]string{}
 	t.Run("undisturbed", func(t *testing.T) { switches(t, spared, undisturbed) })
 	if t.Failed() {
