@@ -45,7 +45,7 @@ func crowd(t *testing.T, s *env, fault charts.Fault, file string, files int) (en
 // await looks until it is so.
 func await(t *testing.T, so func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for !so() {
 		select {
@@ -59,7 +59,7 @@ func await(t *testing.T, so func() bool) {
 // loads fails unless a namespace gets a chart soon.
 func loads(t *testing.T, s *env, namespace string, pinned shipper.Chart) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := s.Load(ctx, namespace, pinned, ""); err != nil {
 		t.Errorf("namespace %s waits: %v", namespace, err)
@@ -74,7 +74,7 @@ func TestDownloadsOfOneTeamLeaveRoomToOthers(t *testing.T) {
 		t.Errorf("one team downloads another number at a time: %s", diff)
 	}
 	archive := archive(t, "test-nginx", "0.0.1")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	kept := shipper.Chart{Name: "test-nginx", Version: "0.0.1", RepoURL: other.URL}
 	_, err := s.LoadKept(ctx, "a", kept, archive.Digest, func(context.Context) ([]byte, error) { return archive.Bytes, nil })

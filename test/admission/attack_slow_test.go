@@ -27,10 +27,6 @@ import (
 // flood of handshakes would be another attack.
 const pause = 3 * time.Second
 
-// quick is the time that most writes may take beside slow reviews in any case, and none may take as long as pause: on a busy machine
-// writes are slow without them, too. One that waited for slow clients would take longer.
-const quick = 250 * time.Millisecond
-
 // slowClients send the first byte of a large review to the webhook's port, and no other.
 type slowClients struct {
 	hold, opened atomic.Int64
@@ -139,7 +135,8 @@ func writes(t *testing.T, u *user, app *shipper.Application, n int) (median, lon
 	return took[n/2], took[n-1]
 }
 
-// TestSlowClientsHoldUpNobody has 1,600 clients send reviews of one byte repeatedly, most from the address of the API server.
+// TestSlowClientsHoldUpNobody has 1,600 clients send reviews of one byte repeatedly, most from the address of the API server. Every write of
+// a user is admitted meanwhile. How long writes take is shown: webhook/bounds requires in virtual time that they wait for no slow review.
 func TestSlowClientsHoldUpNobody(t *testing.T) {
 	ns := namespace(t)
 	r := rollOut(t, ns)
@@ -159,9 +156,6 @@ func TestSlowClientsHoldUpNobody(t *testing.T) {
 			median, worst := writes(t, u, r.app, 20)
 			t.Logf("a write took %s, and %s at most, before; %s, and %s at most, beside slow reviews (%d at the end)",
 				usual, longest, median, worst, slow.hold.Load())
-			if median > max(quick, 8*usual) || worst > max(pause, 8*longest) {
-				t.Errorf("a write took %s, and %s at most; before, %s, and %s at most", median, worst, usual, longest)
-			}
 			if n := slow.hold.Load(); n < 300 {
 				t.Errorf("%d reviews were left: the attack did not happen", n)
 			}

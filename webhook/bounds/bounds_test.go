@@ -6,22 +6,65 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8s.io/utils/clock"
 )
 
-// serve serves judge over TLS, with HTTP/2 or without.
+// pipes is a listener whose connections are in memory, so that time passes in a bubble of synctest only.
+type pipes struct {
+	connections chan net.Conn
+	closed      chan struct{}
+	once        sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.connections:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+// dial is http.Transport.DialContext.
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	client, server := net.Pipe()
+	select {
+	case p.connections <- server:
+		return client, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// serve serves judge over TLS, with HTTP/2 or without, in memory.
 func serve(t *testing.T, http2 bool, judge http.HandlerFunc) *httptest.Server {
 	t.Helper()
-	server := httptest.NewUnstartedServer(New(clock.RealClock{}).Handler(judge))
-	server.EnableHTTP2 = http2
+	listener := &pipes{connections: make(chan net.Conn), closed: make(chan struct{})}
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: New(clock.RealClock{}).Handler(judge)}, EnableHTTP2: http2}
 	server.StartTLS()
+	transport, is := server.Client().Transport.(*http.Transport)
+	if !is {
+		t.Fatalf("the client's transport is %T", server.Client().Transport)
+	}
+	transport.DialContext = listener.dial
 	t.Cleanup(server.Close)
 	return server
 }
@@ -60,8 +103,15 @@ func eachProtocol(t *testing.T, test func(t *testing.T, http2 bool)) {
 	}
 }
 
+// inBubble makes a test one in virtual time: how long a review takes to arrive there does not depend on the machine.
+func inBubble(test func(t *testing.T, http2 bool)) func(t *testing.T, http2 bool) {
+	return func(t *testing.T, http2 bool) {
+		synctest.Test(t, func(t *testing.T) { test(t, http2) })
+	}
+}
+
 func TestAReviewIsReadWholeBeforeItIsJudged(t *testing.T) {
-	eachProtocol(t, func(t *testing.T, http2 bool) {
+	eachProtocol(t, inBubble(func(t *testing.T, http2 bool) {
 		got := make(chan int, 1)
 		server := serve(t, http2, func(_ http.ResponseWriter, r *http.Request) {
 			body, err := io.ReadAll(r.Body)
@@ -77,11 +127,11 @@ func TestAReviewIsReadWholeBeforeItIsJudged(t *testing.T) {
 				t.Errorf("of %d bytes it read %d", n, read)
 			}
 		}
-	})
+	}))
 }
 
 func TestRequestsThatAreNoReviewsAreNotRead(t *testing.T) {
-	eachProtocol(t, func(t *testing.T, http2 bool) {
+	eachProtocol(t, inBubble(func(t *testing.T, http2 bool) {
 		server := serve(t, http2, func(http.ResponseWriter, *http.Request) { t.Error("it was judged") })
 		// A caller that is refused early may see the connection end before the answer.
 		if code := sendBytes(t, server, "", maxBody+1); code != http.StatusRequestEntityTooLarge && code != 0 {
@@ -90,7 +140,7 @@ func TestRequestsThatAreNoReviewsAreNotRead(t *testing.T) {
 		if code := send(t, server, "", io.LimitReader(zeros{}, 1<<30), -1); code != http.StatusLengthRequired && code != 0 {
 			t.Errorf("one that does not say how large it is: %d", code)
 		}
-	})
+	}))
 }
 
 // zeros has no end.
@@ -110,7 +160,7 @@ func TestCallersThatLeaveDoNotEndTheServer(t *testing.T) {
 		server.EnableHTTP2 = http2
 		server.StartTLS()
 		t.Cleanup(server.Close)
-		for range 20 {
+		for range 5 {
 			ctx, leave := context.WithCancel(t.Context())
 			var left sync.WaitGroup
 			for range cap(arriving) {
@@ -138,24 +188,27 @@ func TestCallersThatLeaveDoNotEndTheServer(t *testing.T) {
 }
 
 func TestASlowReviewTakesNoSlot(t *testing.T) {
-	eachProtocol(t, func(t *testing.T, http2 bool) {
+	eachProtocol(t, inBubble(func(t *testing.T, http2 bool) {
 		server := serve(t, http2, func(http.ResponseWriter, *http.Request) {})
 		const large = 2 << 20
 		codes := make(chan int)
-		for range 20 { // more than are judged at a time
+		const slow = 100 // more than are judged at a time
+		for range slow {
 			never, writer := io.Pipe()
 			t.Cleanup(func() { _ = writer.Close() })
 			go func() { codes <- send(t, server, "?timeout=10s", io.MultiReader(strings.NewReader("{"), never), large) }()
 		}
-		if code := sendBytes(t, server, "", large); code != http.StatusOK {
-			t.Errorf("another large one: %d", code)
+		synctest.Wait()
+		began := time.Now()
+		if code := sendBytes(t, server, "", large); code != http.StatusOK || time.Since(began) > 0 {
+			t.Errorf("another large one: %d, after it waited for %s", code, time.Since(began))
 		}
-		for range 20 {
+		for range slow {
 			if code := <-codes; code != http.StatusRequestTimeout && code != 0 {
 				t.Errorf("a slow one: %d", code)
 			}
 		}
-	})
+	}))
 }
 
 // waiting serves a handler that blocks until leave is closed; inside receives a value for each review in it.
@@ -176,7 +229,7 @@ func of(namespace string, n int) []byte {
 }
 
 func TestOneNamespaceLeavesSlotsForOthers(t *testing.T) {
-	eachProtocol(t, func(t *testing.T, http2 bool) {
+	eachProtocol(t, inBubble(func(t *testing.T, http2 bool) {
 		server, inside, leave := waiting(t, http2)
 		const size = 512 << 10
 		post := func(namespace, query string) int {
@@ -199,10 +252,14 @@ func TestOneNamespaceLeavesSlotsForOthers(t *testing.T) {
 				t.Errorf("one of those inside: %d", code)
 			}
 		}
-	})
+	}))
 }
 
 func TestLargeReviewsWaitForLargeOnesOnly(t *testing.T) {
+	synctest.Test(t, testLargeReviews)
+}
+
+func testLargeReviews(t *testing.T) {
 	server, inside, leave := waiting(t, true)
 	done := make(chan int)
 	post := func(namespace string) {
