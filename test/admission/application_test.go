@@ -53,6 +53,7 @@ func serverLocal(t *testing.T) {
 }
 
 func TestAnApplicationIsCompleted(t *testing.T) {
+	t.Parallel()
 	ns, repo, dev := namespace(t), startRepository(t, "0.0.1", "0.0.2", "1.0.0"), as(t, "dev")
 	app := application(ns, repo, ask.Version("~0.0"))
 	app.Spec.RevisionHistoryLimit = nil
@@ -84,6 +85,7 @@ func TestAnApplicationIsCompleted(t *testing.T) {
 }
 
 func TestApplyingTwiceNeverMakesARelease(t *testing.T) {
+	t.Parallel()
 	ns, repo, dev := namespace(t), startRepository(t, "0.0.1", "0.0.2"), as(t, "dev")
 	apply := func(edits ...func(*shipper.Application)) *shipper.Application {
 		t.Helper()
@@ -129,6 +131,7 @@ func TestApplyingTwiceNeverMakesARelease(t *testing.T) {
 }
 
 func TestARepositoryThatIsDown(t *testing.T) {
+	t.Parallel()
 	ns, dev := namespace(t), as(t, "dev")
 	unknown := startRepository(t)
 	unknown.setDown(true)
@@ -261,6 +264,7 @@ func TestDryRunAnswersTheSame(t *testing.T) {
 }
 
 func TestControlAnnotationsOfApplications(t *testing.T) {
+	t.Parallel()
 	ns, repo, dev := namespace(t), startRepository(t, "0.0.1"), as(t, "dev")
 	app := application(ns, repo)
 	create(t, dev, app)

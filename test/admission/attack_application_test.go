@@ -36,6 +36,7 @@ var (
 )
 
 func TestControlStateOfApplicationsIsNotForged(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	r, m := rollOut(t, ns), newAttacker(t, ns)
 	app := m.on(r.app)
@@ -87,6 +88,7 @@ func annotate(key, value string) func(*unstructured.Unstructured) {
 }
 
 func TestApplicationsAreNotBroken(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	r, m := rollOut(t, ns), newAttacker(t, ns)
 	app := m.on(r.app)
@@ -114,6 +116,7 @@ func TestApplicationsAreNotBroken(t *testing.T) {
 
 // Annotations about charts and generations in a new Application's manifest are ignored, however it is sent.
 func TestControlStateIsNotBroughtAlong(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	m, repo := newAttacker(t, ns), startRepository(t, "0.0.1", "0.0.2")
 	template := `"chart":{"name":"nginx","version":"~0.0","repoUrl":"` + repo.URL + `"},` +
@@ -156,6 +159,7 @@ func TestControlStateIsNotBroughtAlong(t *testing.T) {
 
 // A user cannot restore earlier values of the annotations by sending an earlier object again.
 func TestControlStateIsNotReplayed(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	r, m := rollOut(t, ns), newAttacker(t, ns)
 	yesterday := copyOf(r.app)

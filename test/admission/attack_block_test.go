@@ -38,6 +38,7 @@ func recorded(t *testing.T, o client.Object) []rules.Record {
 
 // The record of an override keeps the user, reason and time of the override, whatever other users write afterwards.
 func TestWhoOverrodeIsNotForged(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	r, m := rollOut(t, ns), newAttacker(t, ns)
 	b, other := block(t, ns), block(t, ns)
@@ -85,6 +86,7 @@ func TestWhoOverrodeIsNotForged(t *testing.T) {
 
 // The maker of a block chooses spec.author; the created-by annotation names the maker and cannot be changed.
 func TestWhoMadeABlockIsNotForged(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	m := newAttacker(t, ns)
 	b := ask.Block(ns + "/dns-outage")

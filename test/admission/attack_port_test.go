@@ -123,6 +123,7 @@ func opening(namespace, repoURL, secret string) *shipper.Application {
 // Shipper may read a Cluster's Secret in its own namespace. The Secret is marked as credentials, so that only the namespace
 // check keeps it from being sent.
 func TestAForgedReviewReadsNoSecretOfACluster(t *testing.T) {
+	t.Parallel()
 	out := setTrap(t)
 	secret := marked(shipper.SystemNamespace, "forged-eu-west", out.URL)
 	create(t, admin, secret)
@@ -172,6 +173,7 @@ func TestAForgedReviewReadsNoSecretOfACluster(t *testing.T) {
 
 // In a namespace where Shipper may read Secrets, their owners decide which Secrets are sent, and to which URLs.
 func TestAForgedReviewHasCredentialsSentNowhereElse(t *testing.T) {
+	t.Parallel()
 	ns, out, home := namespace(t), setTrap(t), setTrap(t)
 	create(t, admin, marked(ns, "unmarked", ""), marked(ns, "of-home", home.URL+"/team"), &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: shipper.NamespaceReader},
@@ -215,6 +217,7 @@ func TestAForgedReviewHasCredentialsSentNowhereElse(t *testing.T) {
 
 // Otherwise a caller that reaches the port could have an event record that another user deleted a block.
 func TestAForgedDeletionWritesNoEvent(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	b := block(t, ns)
 	lifting := ask.Delete("jdoe", b)

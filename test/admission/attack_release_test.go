@@ -25,6 +25,7 @@ func owner(apiVersion, kind, name string, uid types.UID) string {
 }
 
 func TestControlStateOfReleasesIsNotForged(t *testing.T) {
+	t.Parallel()
 	ns, other := namespace(t), namespace(t)
 	r, b, m := rollOut(t, ns), rollOut(t, other), newAttacker(t, ns)
 	const (
@@ -74,6 +75,7 @@ func TestControlStateOfReleasesIsNotForged(t *testing.T) {
 }
 
 func TestReleasesAreNotMadeByUsers(t *testing.T) {
+	t.Parallel()
 	ns, other := namespace(t), namespace(t)
 	r, b, m := rollOut(t, ns), rollOut(t, other), newAttacker(t, ns)
 	rel, notYours := m.on(r.rel), refused{403, "Releases are made by Shipper when an Application changes"}

@@ -149,6 +149,7 @@ func (d delivery) claims(run *shipper.SequenceRun) func(*user) error {
 }
 
 func TestRunsAndApprovalsAreNotForged(t *testing.T) {
+	t.Parallel()
 	d, other := deliver(t), namespace(t)
 	creates := func(o client.Object) func(*user) error {
 		return func(u *user) error {

@@ -18,6 +18,7 @@ import (
 // A target's labels decide which Release's Pods are counted and which Application's traffic they share: a user who changed
 // them would change workloads despite a block.
 func TestTargetsAreNotEditedByHand(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	r, m := rollOut(t, ns), newAttacker(t, ns)
 	b := block(t, ns)
@@ -81,6 +82,7 @@ func TestTargetsAreNotEditedByHand(t *testing.T) {
 // A user who may stamp restores targets from a backup while no reconciler runs: for their own Release, and immutable from
 // then on.
 func TestTargetsAreMadeByWhoMayStamp(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	dev, reconciler, restorer := as(t, "dev"), as(t, reconcilerUser), as(t, "restorer-of-targets")
 	app := application(ns, startRepository(t, "0.0.1"))

@@ -63,6 +63,7 @@ func probe(ctx context.Context, b *shipper.RolloutBlock, blocks bool) error {
 }
 
 func TestBlocksHaveAuthors(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	for name, want := range map[string]shipper.RolloutBlockAuthor{
 		"ann": {
@@ -82,6 +83,7 @@ func TestBlocksHaveAuthors(t *testing.T) {
 }
 
 func TestAGlobalBlockSaysWhatItDoes(t *testing.T) {
+	t.Parallel()
 	ann := as(t, "ann")
 	b := ask.Block(shipper.GlobalBlocksNamespace + "/loud")
 	b.CreationTimestamp = metav1.Time{}
@@ -95,6 +97,7 @@ func TestAGlobalBlockSaysWhatItDoes(t *testing.T) {
 
 // The webhook admits the garbage collector's deletion of an object whose owner is gone: only Shipper sets the owner.
 func TestOwnersDoNotLeadAroundABlock(t *testing.T) {
+	t.Parallel()
 	r, dev := rollOut(t, namespace(t)), as(t, "dev")
 	const why = "metadata.ownerReferences: Forbidden: the reference to "
 	forged := r.rel.DeepCopy()
@@ -132,6 +135,7 @@ func TestOwnersDoNotLeadAroundABlock(t *testing.T) {
 
 // A block's selector matches the labels before an update, those of the Application and of its Releases.
 func TestNobodyLeavesAFreezeByTakingALabelOff(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	payments := func(app *shipper.Application) { app.Labels = map[string]string{"tier": "payments", "team": "a"} }
 	r, dev, b := rollOut(t, ns, payments), as(t, "dev"), block(t, ns)
@@ -178,6 +182,7 @@ func TestNobodyLeavesAFreezeByTakingALabelOff(t *testing.T) {
 }
 
 func TestBlocksThatEndTogetherLeaveNoOverride(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	first, second := block(t, ns), block(t, ns)
 	app := application(ns, startRepository(t, "0.0.1"), ask.Overriding(ns+"/"+first.Name+","+ns+"/"+second.Name))
@@ -242,6 +247,7 @@ func audited(t *testing.T, namespace, name string) map[string]string {
 }
 
 func TestAnswersAreAudited(t *testing.T) {
+	t.Parallel()
 	ns, repo := namespace(t), startRepository(t, "0.0.1")
 	app := application(ns, repo, ask.Version("~0"))
 	create(t, as(t, "audited-creator"), app)

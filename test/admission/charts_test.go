@@ -66,6 +66,7 @@ func (r *repository) setDown(down bool) {
 }
 
 func TestChartsAreNotFetchedFromEverywhere(t *testing.T) {
+	t.Parallel()
 	ns, dev := namespace(t), as(t, "dev")
 	asked := 0
 	inside := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
@@ -104,6 +105,7 @@ func TestChartsAreNotFetchedFromEverywhere(t *testing.T) {
 }
 
 func TestChartsThatCannotBeHad(t *testing.T) {
+	t.Parallel()
 	ns, dev := namespace(t), as(t, "dev")
 	repo := startRepository(t, "0.0.1")
 	other := application(ns, repo, func(a *shipper.Application) { a.Spec.Template.Chart.Name = "nosuch" })

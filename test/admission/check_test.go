@@ -41,6 +41,7 @@ func checked(app *shipper.Application) {
 
 // The Secret is sent to the server: its author must be allowed to get it.
 func TestAuthorsOfChecksMayGetTheSecret(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	create(t, admin, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "judge"}})
 	c := &shipper.Check{
@@ -66,6 +67,7 @@ func TestAuthorsOfChecksMayGetTheSecret(t *testing.T) {
 }
 
 func TestChecksInUseAreNotDeleted(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	c := smoke(t, ns)
 	r := rollOut(t, ns, checked)
@@ -84,6 +86,7 @@ func TestChecksInUseAreNotDeleted(t *testing.T) {
 }
 
 func TestCheckTargetsAreNotEditedByHand(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	r, dev, reconciler := rollOut(t, ns), as(t, "dev"), as(t, reconcilerUser)
 	target := &shipper.CheckTarget{ObjectMeta: child(r.rel), Spec: shipper.CheckTargetSpec{

@@ -36,6 +36,7 @@ func gone(ctx context.Context, o client.Object) error {
 }
 
 func TestGarbageIsCollectedUnderABlock(t *testing.T) {
+	t.Parallel()
 	r := rollOut(t, namespace(t))
 	b := block(t, r.app.Namespace)
 	checkRefused(t, as(t, "dev").Delete(t.Context(), r.app.DeepCopy()), refused{403, "rollouts blocked by"})
@@ -52,6 +53,7 @@ func TestGarbageIsCollectedUnderABlock(t *testing.T) {
 }
 
 func TestDependentsAreLeftBehindWhenThatIsAsked(t *testing.T) {
+	t.Parallel()
 	r := rollOut(t, namespace(t))
 	if err := as(t, "dev").Delete(t.Context(), r.app, client.PropagationPolicy("Orphan")); err != nil {
 		t.Fatal(err)

@@ -26,6 +26,7 @@ const refusedMark = "# refused: "
 
 // Every file in test/invalid is refused, for the reason on its first line. Of several objects in one file only the last is.
 func TestInvalidObjectsAreRefused(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("../invalid/*/*.yaml")
 	if err != nil || len(files) < 25 {
 		t.Fatalf("found %d files in test/invalid: %v", len(files), err)

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission tests the webhook behind a real API server: it runs as in its Pod, and tests send requests as users.
+// Package admission tests the webhook behind a real API server: it runs as in its Pod, and tests send requests as users. Tests run in
+// parallel, each in a namespace of its own, but for those that make global blocks or take the webhook or the policies away.
 package admission
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"testing"
 
@@ -29,6 +31,10 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if err := fleet.Parallel(8); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	os.Exit(env.Main(m, env.Options{
 		Fleet: fleet.Options{CRDs: []string{"../../manifests/crd"}}, Binaries: []string{"shipper-webhook"}, SetUp: setUp,
 	}))

@@ -67,6 +67,7 @@ func child(rel *shipper.Release) metav1.ObjectMeta {
 }
 
 func TestReleasesAreMadeByTheReconciler(t *testing.T) {
+	t.Parallel()
 	ns, reconciler, dev := namespace(t), as(t, reconcilerUser), as(t, "dev")
 	app := application(ns, startRepository(t, "0.0.1"))
 	create(t, dev, app)
@@ -92,6 +93,7 @@ func TestReleasesAreMadeByTheReconciler(t *testing.T) {
 }
 
 func TestAReleaseMoves(t *testing.T) {
+	t.Parallel()
 	r, dev := rollOut(t, namespace(t)), as(t, "dev")
 	change := func(u *user, edits ...func(*shipper.Release)) error {
 		rel := r.rel.DeepCopy()
@@ -136,6 +138,7 @@ func TestAReleaseMoves(t *testing.T) {
 }
 
 func TestAReleaseOfAnOverridingApplication(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	b := block(t, ns)
 	grant(t, "sre-of-applications", "override", "rolloutblocks")
@@ -159,6 +162,7 @@ func TestAReleaseOfAnOverridingApplication(t *testing.T) {
 }
 
 func TestTargetsAreTheReconcilers(t *testing.T) {
+	t.Parallel()
 	r, dev, reconciler := rollOut(t, namespace(t)), as(t, "dev"), as(t, reconcilerUser)
 	edits := map[string]func() client.Object{
 		"CapacityTarget": func() client.Object {

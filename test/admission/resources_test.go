@@ -26,6 +26,7 @@ import (
 
 // The webhook, the schema and the policies agree on an Application without a chart.
 func TestResourcesAreAdmittedWithTheRightsOfTheirAuthor(t *testing.T) {
+	t.Parallel()
 	aggregated(t)
 	ns := namespace(t)
 	bind(t, ns, person("placer"), editRole)
@@ -237,6 +238,7 @@ func places(t *testing.T, name, group, resource, object string) {
 
 // TestShipperWritesNothingOfAClusterButItsFinalizer tries, as Shipper's account, what RBAC allows it and the policy does not.
 func TestShipperWritesNothingOfAClusterButItsFinalizer(t *testing.T) {
+	t.Parallel()
 	cluster := &shipper.Cluster{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "test-", Finalizers: []string{"example.com/other"}},
 		Spec:       shipper.ClusterSpec{Region: "eu", APIMaster: "https://10.0.0.1"},
@@ -279,6 +281,7 @@ func TestShipperWritesNothingOfAClusterButItsFinalizer(t *testing.T) {
 
 // Content of Secrets is kept in a type of Secret that users may not create.
 func TestSecretsOfSnapshotsAreMadeByShipper(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	bind(t, ns, person("keeper"), adminRole)
 	keeper := inGroups(t, "keeper")

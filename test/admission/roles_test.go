@@ -133,6 +133,7 @@ func TestEverybodyMayReadGlobalBlocks(t *testing.T) {
 }
 
 func TestRolesAllowThisAndNothingElse(t *testing.T) {
+	t.Parallel()
 	aggregated(t)
 	ns, other := namespace(t), namespace(t)
 	read := []string{"get", "list", "watch"}
@@ -202,6 +203,7 @@ func TestRolesAllowThisAndNothingElse(t *testing.T) {
 
 // TestRolesOfDeliveries: promoters start runs, and the account of a Shipyard writes what runs write.
 func TestRolesOfDeliveries(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	read := []string{"get", "list", "watch"}
 	for role, want := range map[string]map[string][]string{
@@ -229,6 +231,7 @@ func TestRolesOfDeliveries(t *testing.T) {
 
 // Roles for people name no kinds but Shipper's: they must not extend what `view` and `edit` of Kubernetes grant elsewhere.
 func TestRolesSpeakOfShippersKindsOnly(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{
 		"shipper:view", "shipper:view-clusters", "shipper:edit", "shipper:shipyard-admin", sreRole, approverRole, promoterRole, runnerRole,
 	} {
@@ -246,6 +249,7 @@ func TestRolesSpeakOfShippersKindsOnly(t *testing.T) {
 
 // The rights of `edit` pass both RBAC and the webhook; everything else is refused.
 func TestDevelopersWithTheRoleEdit(t *testing.T) {
+	t.Parallel()
 	aggregated(t)
 	ns := namespace(t)
 	bind(t, ns, person("developer"), editRole)
@@ -301,6 +305,7 @@ func TestDevelopersWithTheRoleEdit(t *testing.T) {
 }
 
 func TestViewersOnlyRead(t *testing.T) {
+	t.Parallel()
 	aggregated(t)
 	ns := namespace(t)
 	r := rollOut(t, ns)
@@ -329,6 +334,7 @@ func TestViewersOnlyRead(t *testing.T) {
 
 // An SRE needs no other role to block rollouts and to lift blocks.
 func TestSREsWriteBlocks(t *testing.T) {
+	t.Parallel()
 	ns := namespace(t)
 	bind(t, ns, team("sres"), sreRole)
 	sre := inGroups(t, "sre", "sres")

@@ -27,6 +27,7 @@ func runnable() map[string]string {
 }
 
 func TestAChartThatCanNeverRunIsRefused(t *testing.T) {
+	t.Parallel()
 	ns, dev := namespace(t), as(t, "dev")
 	for name, tc := range map[string]struct {
 		files    map[string]string

@@ -63,6 +63,7 @@ func served(t *testing.T, w *webhook) *x509.Certificate {
 }
 
 func TestReplicasServeTheSameCertificate(t *testing.T) {
+	t.Parallel()
 	want := served(t, gate)
 	for name, flags := range map[string][]string{"replica": nil, "replica-cert-manager": {"--certs=cert-manager"}} {
 		if got := served(t, another(t, name, flags...)); !got.Equal(want) {
@@ -72,6 +73,7 @@ func TestReplicasServeTheSameCertificate(t *testing.T) {
 }
 
 func TestCertificatesFromFiles(t *testing.T) {
+	t.Parallel()
 	var secret corev1.Secret
 	key := types.NamespacedName{Namespace: "shipper-system", Name: "shipper-webhook-cert"}
 	if err := admin.Get(t.Context(), key, &secret); err != nil {
@@ -111,6 +113,7 @@ func asks(t *testing.T, w *webhook, most uint16, certificates ...tls.Certificate
 }
 
 func TestTheWebhookSpeaksTLS13Only(t *testing.T) {
+	t.Parallel()
 	if code, err := asks(t, gate, tls.VersionTLS13); code != http.StatusOK {
 		t.Errorf("over TLS 1.3: %d, %v", code, err)
 	}
@@ -120,6 +123,7 @@ func TestTheWebhookSpeaksTLS13Only(t *testing.T) {
 }
 
 func TestOnlyKnownClientsAreAnswered(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	if err := os.WriteFile(file, management.Config.CAData, 0o600); err != nil {
 		t.Fatal(err)
@@ -144,6 +148,7 @@ func TestOnlyKnownClientsAreAnswered(t *testing.T) {
 // A webhook that shuts down fails its readiness probe before it closes its port, so that the API server calls another
 // replica.
 func TestShuttingDownIsToldFirst(t *testing.T) {
+	t.Parallel()
 	w := another(t, "replica-leaving", "--shutdown-delay=2s")
 	if err := w.process.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
