@@ -85,8 +85,12 @@ verify: ## Check everything that is checked without running it: generated files,
 	@hack/verify.sh
 
 .PHONY: test
-test: controlplane prometheus ## Run all tests, those on real control planes too
+test: controlplane prometheus ## Run all tests, those on real control planes too; what takes hours is in nightly
 	@hack/test.sh
+
+.PHONY: nightly
+nightly: controlplane prometheus ## Run what takes long: kills after every write, load, versions, seeds, fuzzing (NIGHTLY='kill fuzz')
+	@hack/nightly.sh
 
 .PHONY: test-matrix
 test-matrix: ## Run the end-to-end tests on the oldest Kubernetes and on the newest

@@ -88,6 +88,22 @@ func list(ctx context.Context) ([]pkg, error) {
 	return all, nil
 }
 
+// chosen are the packages in folders, or all if there is none.
+func chosen(packages []pkg, folders string) ([]pkg, error) {
+	if folders == "" {
+		return packages, nil
+	}
+	var out []pkg
+	for folder := range strings.SplitSeq(folders, ",") {
+		i := slices.IndexFunc(packages, func(p pkg) bool { return short(p.path) == folder })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no package in %q", folder)
+		}
+		out = append(out, packages[i])
+	}
+	return out, nil
+}
+
 // compile compiles the main module's tests without linking them. The calls of go test that follow run side by side, and would compile the
 // same packages twice.
 func compile(ctx context.Context) error {

@@ -37,13 +37,14 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	const why = "cert-manager and the overlay for it change seldom; test/certs rotates certificates in `make test`"
 	crds, err := certManagerCRDs()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(env.Main(m, env.Options{
-		Fleet: fleet.Options{CRDs: []string{"../../manifests/crd", crds}}, SetUp: setUp,
+		Fleet: fleet.Options{CRDs: []string{"../../manifests/crd", crds}}, SetUp: setUp, Nightly: why,
 	}))
 }
 

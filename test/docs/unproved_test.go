@@ -25,7 +25,7 @@ var unprovedHere = []struct {
 	{`kubectl apply --server-side (--force-conflicts )?-k manifests/deploy|kubectl rollout status -n shipper-system deployment/shipper`,
 		"Shipper's Pods cannot run here; make shipper-up takes their place", []string{"test/examples TestOverlaysApply"}},
 	{`shipperctl clusters setup management( --webhook-ignore)?`,
-		"without --webhook-url the gate would be asked for at a Service that leads nowhere here", []string{"test/shipperctl TestShipperctl"}},
+		"without --webhook-url the gate would be asked for at a Service that leads nowhere here", []string{"test/shipperctl TestSetUpAndJoin"}},
 	{`(?s)helm upgrade .*`, "it needs the reader's registry", []string{"test/chart TestTheChartInstallsWhatTheOverlaysInstall"}},
 	{`shipperctl check try .*`, "it measures by a Prometheus, which the fleet here has not",
 		[]string{"cmd/shipperctl/check TestACheckIsMeasuredInEachClusterAsTheReconcilerDoes"}},

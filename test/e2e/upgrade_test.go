@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/test/pod"
 )
 
@@ -23,6 +24,7 @@ import (
 // half of the contender's Pods are requested and not ready. The old Pod ends, setup upgrades an older installation, a new Pod
 // starts.
 func TestUpgradeInTheMiddleOfAStep(t *testing.T) {
+	env.Nightly(t, "test/shipperctl sets up over what older versions and hands have left, and says what it changes")
 	resting := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	incumbent, contender := resting.vanguardOverAllIn(4)
 	resting.Steps(contender, 1)
@@ -85,6 +87,7 @@ func TestUpgradeInTheMiddleOfAStep(t *testing.T) {
 // TestUpgradesNeitherLoosenNorShutTheGate is not parallel: other tests need the webhooks, which the API server ignores at
 // times here.
 func TestUpgradesNeitherLoosenNorShutTheGate(t *testing.T) {
+	env.Nightly(t, "test/shipperctl sets up over what older versions and hands have left, and says what it changes")
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	for _, step := range []struct {
 		do    string

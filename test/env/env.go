@@ -64,6 +64,8 @@ type Options struct {
 	Binaries []string
 	// SetUp is called when the fleet is up, if it is not nil. Its context ends with the tests. What it starts it hands to Env.AtEnd.
 	SetUp func(context.Context, *Env) error
+	// Nightly says, of a package that `make test` leaves to `make nightly`, why. Its tests do not run otherwise.
+	Nightly string
 	// Check is called after the tests, if it is not nil. Its error makes them fail.
 	Check func() error
 }
@@ -74,6 +76,10 @@ func Shipper() []string { return []string{"shipper-webhook", "shipper-reconciler
 // Main starts what the tests of a package share, runs them, and returns the exit code for os.Exit. What was started ends with
 // the tests, and when they are interrupted.
 func Main(m *testing.M, o Options) (code int) {
+	if o.Nightly != "" && !IsNightly() {
+		fmt.Println("only in `make nightly`: " + o.Nightly)
+		return 0
+	}
 	ctrl.SetLogger(logr.Discard())
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/env"
 )
 
 // spent are the lines in which an API server counts how long it was busy with policies, and how often.
@@ -22,6 +23,7 @@ var spent = regexp.MustCompile(`(?m)^apiserver_admission_controller_admission_du
 // TestTheGuardCostsLittle has the API server say what it spends on policies when a user updates one of Shipper's Pods, and
 // Pods of others, with the guard and without. The bound is for busy machines; docs/guard.md has figures of an idle one.
 func TestTheGuardCostsLittle(t *testing.T) {
+	env.Nightly(t, "it measures what policies cost; the other tests show that they hold")
 	s := begin(t, "cost-")
 	pod := &s.pods(s.rolledOut())[0]
 	other := aPod(s.Namespace, theirs)

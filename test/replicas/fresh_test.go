@@ -24,11 +24,14 @@ import (
 	"shipper.dev/shipper/webhook/state"
 )
 
-// TestABlockHoldsEverywhereAtOnce makes 200 blocks, one after the other, and asks every replica until it refuses. How long
+// TestABlockHoldsEverywhereAtOnce makes blocks, one after the other, and asks every replica until it refuses. How long
 // that takes is shown and not judged, for machines differ; `make bench ROW=admission` judges it. That replicas are told, and do
 // not ask, is judged: they have sent the API server no request about RolloutBlocks.
 func TestABlockHoldsEverywhereAtOnce(t *testing.T) {
-	const blocks = 200
+	blocks := 20
+	if env.IsNightly() {
+		blocks = 200
+	}
 	ns := namespace(t, "fresh-")
 	before := len(requestsAboutBlocks(t))
 	var holds, lifted []time.Duration

@@ -28,6 +28,7 @@ const propagation = 200 * time.Millisecond
 // TestRollingRestartUnderLoad replaces all replicas as a Deployment does, maxSurge 1 and maxUnavailable 0, the one that is
 // being asked each time, while users write all kinds of things. Every request is answered, and as it should be.
 func TestRollingRestartUnderLoad(t *testing.T) {
+	env.Nightly(t, "200 requests a second leave no room to other tests; TestARequestOnItsWayIsAnswered ends a replica amid a request")
 	sequences := newSequences(t, users)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

@@ -30,7 +30,7 @@ func lookAfterClusters(t *testing.T) {
 		ended(t, &releases.Items[i])
 	}
 	ended(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shipper-system", Name: "us"}}) // it had a client certificate
-	succeeds(t, "join", "-f", file(t, both()), "--webhook-ignore")
+	succeeds(t, "join", "-f", file(t, both(t)), "--webhook-ignore")
 	for _, name := range []string{"mgmt", "west-again"} {
 		holds(t, works(t, "clusters", "remove", name), "cluster "+name+" is removed")
 	}
@@ -145,7 +145,7 @@ func follow(t *testing.T, out string, want int) {
 			continue
 		}
 		count++
-		command := exec.CommandContext(t.Context(), kubectl, append(words[1:], "--kubeconfig", theFleet.Kubeconfig)...)
+		command := exec.CommandContext(t.Context(), kubectl, append(words[1:], "--kubeconfig", fleetOf(t).Kubeconfig)...)
 		if said, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", line, err, said)
 		}

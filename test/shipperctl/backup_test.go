@@ -31,7 +31,7 @@ import (
 // shipperctl runs the whole command line as a user, the administrator when there is none, and returns what it writes.
 func shipperctl(t *testing.T, user, answers string, args ...string) (string, error) {
 	t.Helper()
-	config, err := clientcmd.LoadFromFile(theFleet.Kubeconfig)
+	config, err := clientcmd.LoadFromFile(fleetOf(t).Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,10 +45,10 @@ func examine(t *testing.T) {
 	if err := json.Unmarshal([]byte(works(t, "doctor", "-o", "json")), &report); err != nil || report.Broken != 0 || len(report.Checks) != 11 {
 		t.Errorf("a report of %d checks, %d broken: %v", len(report.Checks), report.Broken, err)
 	}
-	holds(t, works(t, "version", "--server"), "shipperctl ", "\nmanagement cluster v1.", " at "+theFleet.Management.Config.Host+"\n")
+	holds(t, works(t, "version", "--server"), "shipperctl ", "\nmanagement cluster v1.", " at "+fleetOf(t).Management.Config.Host+"\n")
 	var found root.Versions
 	if err := json.Unmarshal([]byte(works(t, "version", "--server", "-o", "json")), &found); err != nil || found.Server == nil ||
-		found.Server.Address != theFleet.Management.Config.Host || found.Client.Go == "" {
+		found.Server.Address != fleetOf(t).Management.Config.Host || found.Client.Go == "" {
 		t.Errorf("the versions are %+v: %v", found, err)
 	}
 	prints := func(wanted ...string) func() {
@@ -183,7 +183,7 @@ func well(t *testing.T) (*coordinationv1.Lease, *httptest.Server) {
 	server := startWebhook(t, webhook)
 	address(t, server.URL, webhook["tls.crt"])
 	judged(t)
-	succeeds(t, "join", "-f", file(t, both()))
+	succeeds(t, "join", "-f", file(t, both(t)))
 	for _, name := range []string{west, "us"} {
 		seen(t, get(t, c, &shipper.Cluster{}, "", name))
 	}

@@ -45,16 +45,16 @@ func joinTrustsWhatStandsBeforeTheAPIServer(t *testing.T) {
 		t.Errorf("joining again has written\n%s", diff)
 	}
 	// Shipper is to go past it, where another authority has signed.
-	join(strings.Replace(clusters, "}", ", apiMaster: '"+server(west)+"'}", 1))
-	succeeds(t, "join", "-f", file(t, both()), "--webhook-ignore")
+	join(strings.Replace(clusters, "}", ", apiMaster: '"+server(t, west)+"'}", 1))
+	succeeds(t, "join", "-f", file(t, both(t)), "--webhook-ignore")
 }
 
 // front starts a server with a certificate of its own that passes requests on to an application cluster. One without a
 // token is the administrator's.
 func front(t *testing.T, name string) *httptest.Server {
 	t.Helper()
-	admin := theFleet.Applications[0].Config
-	for _, c := range theFleet.Applications {
+	admin := fleetOf(t).Applications[0].Config
+	for _, c := range fleetOf(t).Applications {
 		if c.Name == name {
 			admin = c.Config
 		}
@@ -98,7 +98,7 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) {
 // CA that it trusts.
 func through(t *testing.T, server *httptest.Server) (path string, trusted []byte) {
 	t.Helper()
-	config, err := clientcmd.LoadFromFile(theFleet.Kubeconfig)
+	config, err := clientcmd.LoadFromFile(fleetOf(t).Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -188,7 +188,7 @@ func aGuardNeedsPolicies(t *testing.T) {
 	if diff := cmp.Diff(before, versions(t)); diff != "" {
 		t.Errorf("a join that cannot work has written\n%s", diff)
 	}
-	path = file(t, "applicationClusters:\n- {name: eu-west-1, context: old, region: eu-west, apiMaster: \""+server(west)+"\"}\n")
+	path = file(t, "applicationClusters:\n- {name: eu-west-1, context: old, region: eu-west, apiMaster: \""+server(t, west)+"\"}\n")
 	for _, flag := range []string{"--guard=false", "--webhook-ignore"} {
 		if out, err := runIn(t, old, "join", "-f", path, "--webhook-ignore", flag); err != nil {
 			t.Errorf("join %s: %v\n%s", flag, err, out)

@@ -97,7 +97,7 @@ func settle(t *testing.T, c client.Client) {
 func withoutPolicies(t *testing.T) string {
 	t.Helper()
 	var target *rest.Config
-	for _, c := range theFleet.Applications {
+	for _, c := range fleetOf(t).Applications {
 		if c.Name == west {
 			target = c.Config
 		}
@@ -118,7 +118,7 @@ func withoutPolicies(t *testing.T) string {
 	t.Cleanup(server.Close)
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
-	config, err := clientcmd.LoadFromFile(theFleet.Kubeconfig)
+	config, err := clientcmd.LoadFromFile(fleetOf(t).Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}

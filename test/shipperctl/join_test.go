@@ -31,8 +31,9 @@ applicationClusters:
 `
 
 // server returns the address of an application cluster.
-func server(name string) string {
-	for _, c := range theFleet.Applications {
+func server(t *testing.T, name string) string {
+	t.Helper()
+	for _, c := range fleetOf(t).Applications {
 		if c.Name == name {
 			return c.Config.Host
 		}
@@ -41,9 +42,10 @@ func server(name string) string {
 }
 
 // both returns the clusters.yaml with the addresses of the clusters.
-func both() string {
-	text := strings.Replace(two, "API_MASTER", server(west), 1)
-	return strings.Replace(text, "API_MASTER", server(east), 1)
+func both(t *testing.T) string {
+	t.Helper()
+	text := strings.Replace(two, "API_MASTER", server(t, west), 1)
+	return strings.Replace(text, "API_MASTER", server(t, east), 1)
 }
 
 func join(t *testing.T) {
@@ -86,7 +88,7 @@ Setting the failurePolicy of the webhooks to Fail... not done: `+
 		`the API server admits, without an answer of the webhook: Application; and 6 more kinds
 Note: the failurePolicy stays Ignore: writes to Shipper's objects are not judged while the webhook does not answer.
 Start Shipper, see what `+"`shipperctl doctor`"+` reports, then run `+"`shipperctl clusters join`"+` again.
-`, "join", "-f", file(t, both()), "-n", "shipper-system")
+`, "join", "-f", file(t, both(t)), "-n", "shipper-system")
 	if got := policies(t); got != "[Ignore:true]" {
 		t.Errorf("the failurePolicies are %s", got)
 	}
@@ -98,10 +100,10 @@ Start Shipper, see what `+"`shipperctl doctor`"+` reports, then run `+"`shipperc
 	weight := int32(50)
 	want := map[string]shipper.ClusterSpec{
 		"eu-west-1": {
-			Region: "eu-west", APIMaster: server(west), Capabilities: []string{"gpu"},
+			Region: "eu-west", APIMaster: server(t, west), Capabilities: []string{"gpu"},
 			Scheduler: shipper.ClusterSchedulerSettings{Weight: &weight},
 		},
-		"us": {Region: "us-east", APIMaster: server(east), Capabilities: []string{}},
+		"us": {Region: "us-east", APIMaster: server(t, east), Capabilities: []string{}},
 	}
 	got := map[string]shipper.ClusterSpec{}
 	for _, cluster := range list.Items {
@@ -125,7 +127,7 @@ func joinFailsClosed(t *testing.T) {
 	defer server.Close()
 	address(t, server.URL, webhook["tls.crt"])
 	judged(t)
-	out := succeeds(t, "join", "-f", file(t, both()))
+	out := succeeds(t, "join", "-f", file(t, both(t)))
 	holds(t, out, "Setting the failurePolicy of the webhooks to Fail... done\n")
 	if got := policies(t); got != "[Fail:true]" {
 		t.Errorf("the failurePolicies are %s", got)
@@ -136,7 +138,7 @@ func joinFailsClosed(t *testing.T) {
 // joinAgainWritesNothing shows as well that this works while no webhook answers and the failurePolicy is Fail.
 func joinAgainWritesNothing(t *testing.T) {
 	before := versions(t)
-	out := succeeds(t, "join", "-f", file(t, both()))
+	out := succeeds(t, "join", "-f", file(t, both(t)))
 	if diff := cmp.Diff(before, versions(t)); diff != "" {
 		t.Errorf("the second run has written\n%s", diff)
 	}
@@ -172,13 +174,13 @@ applicationClusters:
 `)
 	fails(t, "The webhook does not answer, and its failurePolicy is Fail.", "join", "-f", changed)
 	out := succeeds(t, "join", "-f", changed, "--webhook-ignore")
-	note := "Note: " + server(west) + " is an address of this machine only; set apiMaster to one that Shipper can reach\n"
+	note := "Note: " + server(t, west) + " is an address of this machine only; set apiMaster to one that Shipper can reach\n"
 	if !strings.Contains(out, note) {
 		t.Errorf("nothing is said about the address in\n%s", out)
 	}
 	cluster := get(t, management(t), &shipper.Cluster{}, "", west)
 	want := shipper.ClusterSpec{
-		Region: "eu-central", APIMaster: server(west), Capabilities: []string{},
+		Region: "eu-central", APIMaster: server(t, west), Capabilities: []string{},
 		Scheduler: shipper.ClusterSchedulerSettings{Unschedulable: true},
 	}
 	if diff := cmp.Diff(want, cluster.Spec); diff != "" {
@@ -207,7 +209,7 @@ func joinOneAndTheSame(t *testing.T) {
 
 func joinRenewsTheTokenOfANewAccount(t *testing.T) {
 	c, app := management(t), application(t, west)
-	path := file(t, both())
+	path := file(t, both(t))
 	before := get(t, c, &corev1.Secret{}, "shipper-system", west).Data["token"]
 	account := get(t, app, &corev1.ServiceAccount{}, "shipper-system", "shipper-app-cluster")
 	if err := app.Delete(t.Context(), account); err != nil {
@@ -231,7 +233,7 @@ func joinKeepsAClientCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := versions(t)
-	out := succeeds(t, "join", "-f", file(t, both()), "--webhook-ignore")
+	out := succeeds(t, "join", "-f", file(t, both(t)), "--webhook-ignore")
 	if !strings.Contains(out, "yes, with a client certificate. Skipping\n") {
 		t.Errorf("the output is\n%s", out)
 	}
@@ -250,7 +252,7 @@ func joinReportsWhatIsWrong(t *testing.T) {
 		file(t, "applicationClusters:\n- {name: shipper-webhook-cert, context: mgmt, region: r}\n"))
 	fails(t, "the cluster put no token into the Secret elsewhere/shipper-app-cluster-token within 1ms", "join", "-n", "elsewhere",
 		"--token-lifetime", "0", "--timeout", "1ms", "-f", file(t, "applicationClusters:\n- {name: eu-west-1, region: r}\n"))
-	fails(t, "API servers let tokens live for 10m0s at least", "join", "--token-lifetime", "9m", "-f", file(t, both()))
+	fails(t, "API servers let tokens live for 10m0s at least", "join", "--token-lifetime", "9m", "-f", file(t, both(t)))
 	fails(t, "there is no namespace nowhere for the credentials", "join", "-n", "nowhere", "-f",
 		file(t, "applicationClusters:\n- {name: eu-west-1, region: r}\n"))
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,24 +36,78 @@ import (
 // The application clusters of the fleet.
 const west, east = "eu-west-1", "us-east-1"
 
-// theFleet is what the tests of this package share.
-var theFleet *fleet.Fleet
-
 func TestMain(m *testing.M) {
+	if err := fleet.Parallel(4); err != nil { // each fleet has two tests, the second of which waits for the first
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	two := fleet.Options{Applications: []string{west, east}}
 	os.Exit(env.Main(m, env.Options{Fleet: two, SetUp: func(_ context.Context, e *env.Env) error {
-		theFleet = e.Fleet
+		first.start = func(context.Context) (*fleet.Fleet, error) { return e.Fleet, nil }
+		second.start = func(ctx context.Context) (*fleet.Fleet, error) {
+			another, err := e.Another(ctx, "second-", two)
+			return another.Fleet, err
+		}
 		return nil
 	}}))
 }
 
-// TestShipperctl goes through the life of a fleet. Each part starts from what the ones before have made of the
-// clusters.
-func TestShipperctl(t *testing.T) {
-	for _, part := range []struct {
-		name string
-		run  func(*testing.T)
-	}{
+// lane is a fleet and the tests that use it, one after the other in the order of the source.
+type lane struct {
+	start func(context.Context) (*fleet.Fleet, error)
+	last  chan struct{} // closed when the test that came last has ended
+	fleet *fleet.Fleet
+}
+
+// The fleets, and the lane of each test by its name.
+var (
+	first, second = &lane{}, &lane{}
+
+	laneOf sync.Map
+)
+
+// tell runs the parts of a test in a lane. Each part starts from what the ones before have made of the clusters.
+func (l *lane) tell(t *testing.T, parts []part) {
+	t.Helper()
+	before, ended := l.last, make(chan struct{})
+	l.last = ended // tests come here one after the other, until they are parallel
+	t.Cleanup(func() { close(ended) })
+	laneOf.Store(t.Name(), l)
+	t.Parallel()
+	if before != nil {
+		<-before
+	}
+	if l.fleet == nil {
+		var err error
+		if l.fleet, err = l.start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, p := range parts {
+		t.Run(p.name, p.run)
+	}
+}
+
+// fleetOf is the fleet of a test.
+func fleetOf(t *testing.T) *fleet.Fleet {
+	t.Helper()
+	name, _, _ := strings.Cut(t.Name(), "/")
+	l, is := laneOf.Load(name)
+	if !is {
+		t.Fatalf("%s has no fleet", name)
+	}
+	return l.(*lane).fleet
+}
+
+// part is a part of a test.
+type part struct {
+	name string
+	run  func(*testing.T)
+}
+
+// TestSetUpAndJoin makes a fleet of clusters that know nothing of Shipper.
+func TestSetUpAndJoin(t *testing.T) {
+	first.tell(t, []part{
 		{"before setup", beforeSetup},
 		{"setup management", setupManagement},
 		{"setup management again writes nothing", setupManagementAgainWritesNothing},
@@ -85,10 +140,28 @@ func TestShipperctl(t *testing.T) {
 		{"what shipper may in an application cluster", whatShipperMayInAnApplicationCluster},
 		{"a chart grants only what shipper holds", aChartGrantsOnlyWhatShipperHolds},
 		{"administrators grant more by a label", administratorsGrantMoreByALabel},
+	})
+}
+
+// TestRevoke takes the credentials of clusters away. The API servers remember for ten seconds whom they let in.
+func TestRevoke(t *testing.T) {
+	first.tell(t, []part{
+		{"join both", joinBoth},
 		{"a token that does not end gives way to one that does", aTokenThatDoesNotEndGivesWay},
 		{"revoke leaves other management clusters alone", revokeLeavesOtherManagementClustersAlone},
 		{"revoke without a context", revokeWithoutAContext},
 		{"revoke reports what it cannot", revokeReportsWhatItCannot},
+	})
+}
+
+// TestOperate is the life of a fleet that is set up.
+func TestOperate(t *testing.T) {
+	second.tell(t, []part{
+		{"join both", joinBoth},
+		{"setup management elsewhere", setupManagementElsewhere},
+		{"join one and the same", joinOneAndTheSame},
+		{"join keeps a client certificate", joinKeepsAClientCertificate},
+		{"join from two places", joinFromTwoPlaces},
 		{"backup and restore", backUpAndRestore},
 		{"clean decommissioned clusters", cleanDecommissionedClusters},
 		{"list releases", listReleases},
@@ -97,16 +170,24 @@ func TestShipperctl(t *testing.T) {
 		{"look after clusters", lookAfterClusters},
 		{"doctor", examine},
 		{"chart render", renderCharts},
-		{"interrupted after every write", interruptedAfterEveryWrite},
-	} {
-		t.Run(part.name, part.run)
-	}
+	})
+}
+
+// TestInterruptedAfterEveryWrite interrupts the commands that set a fleet up.
+func TestInterruptedAfterEveryWrite(t *testing.T) {
+	second.tell(t, []part{{"join both", joinBoth}, {"interrupted after every write", interruptedAfterEveryWrite}})
+}
+
+// joinBoth sets up the management cluster and joins both application clusters, for a test that begins with that.
+func joinBoth(t *testing.T) {
+	succeeds(t, "setup", "management")
+	succeeds(t, "join", "-f", file(t, both(t)), "--webhook-ignore")
 }
 
 // run runs shipperctl and returns what it writes.
 func run(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	return runIn(t, theFleet.Kubeconfig, args...)
+	return runIn(t, fleetOf(t).Kubeconfig, args...)
 }
 
 // runIn runs shipperctl with a kubeconfig and returns what it writes.
@@ -184,13 +265,13 @@ func connect(t *testing.T, config *rest.Config) client.Client {
 // management returns the administrator's client of the management cluster.
 func management(t *testing.T) client.Client {
 	t.Helper()
-	return connect(t, theFleet.Management.Config)
+	return connect(t, fleetOf(t).Management.Config)
 }
 
 // application returns the administrator's client of an application cluster.
 func application(t *testing.T, name string) client.Client {
 	t.Helper()
-	for _, c := range theFleet.Applications {
+	for _, c := range fleetOf(t).Applications {
 		if c.Name == name {
 			return connect(t, c.Config)
 		}
@@ -235,7 +316,7 @@ func policies(t *testing.T) string {
 func versions(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
-	for _, cluster := range theFleet.Clusters() {
+	for _, cluster := range fleetOf(t).Clusters() {
 		c := connect(t, cluster.Config)
 		for _, list := range []client.ObjectList{
 			&apiextensionsv1.CustomResourceDefinitionList{}, &corev1.NamespaceList{},
@@ -248,7 +329,7 @@ func versions(t *testing.T) map[string]string {
 			&admissionregistrationv1.ValidatingAdmissionPolicyBindingList{}, &shipper.ClusterList{},
 			&flowcontrolv1.PriorityLevelConfigurationList{},
 		} {
-			if _, is := list.(*shipper.ClusterList); is && cluster != theFleet.Management {
+			if _, is := list.(*shipper.ClusterList); is && cluster != fleetOf(t).Management {
 				continue
 			}
 			if err := c.List(t.Context(), list); err != nil && !meta.IsNoMatchError(err) {

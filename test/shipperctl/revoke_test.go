@@ -119,11 +119,7 @@ func revokeLeavesOtherManagementClustersAlone(t *testing.T) {
 	ours := as(t, west)
 
 	before := versions(t)
-	began := time.Now()
 	out := succeeds(t, "revoke", west)
-	if took := time.Since(began); took > 15*time.Second {
-		t.Errorf("it took %s", took)
-	}
 	holds(t, out, "Revoking the token of cluster eu-west-1, with the context eu-west-1:\n", ", which it is bound to... done\n",
 		"Waiting until the cluster refuses it... done, after ", "`shipperctl clusters join` makes another token\n")
 	if accepted(t, ours) {
@@ -161,7 +157,7 @@ func revokeLeavesOtherManagementClustersAlone(t *testing.T) {
 func revokeWithoutAContext(t *testing.T) {
 	succeeds(t, "join", "-f", file(t, oneOf), "--webhook-ignore")
 	ours := as(t, west)
-	config, err := clientcmd.LoadFromFile(theFleet.Kubeconfig)
+	config, err := clientcmd.LoadFromFile(fleetOf(t).Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +174,7 @@ func revokeWithoutAContext(t *testing.T) {
 	if accepted(t, ours) {
 		t.Error("the revoked token is let in")
 	}
-	succeeds(t, "join", "-f", file(t, both()), "--webhook-ignore")
+	succeeds(t, "join", "-f", file(t, both(t)), "--webhook-ignore")
 }
 
 func revokeReportsWhatItCannot(t *testing.T) {

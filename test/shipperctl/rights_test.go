@@ -64,7 +64,7 @@ func may(t *testing.T, config *rest.Config, question string) string {
 }
 
 func whatShipperMayInTheManagementCluster(t *testing.T) {
-	path, err := theFleet.Management.ServiceAccountKubeconfig(t.Context(), "shipper-system", "shipper-mgmt-cluster")
+	path, err := fleetOf(t).Management.ServiceAccountKubeconfig(t.Context(), "shipper-system", "shipper-mgmt-cluster")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -241,7 +241,7 @@ func administratorsGrantMoreByALabel(t *testing.T) {
 		return ""
 	})
 	before := get(t, app, &rbacv1.ClusterRole{}, "", "shipper:application-cluster-additions").Rules
-	succeeds(t, "join", "-f", file(t, both()), "--webhook-ignore")
+	succeeds(t, "join", "-f", file(t, both(t)), "--webhook-ignore")
 	after := get(t, app, &rbacv1.ClusterRole{}, "", "shipper:application-cluster-additions").Rules
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("joining again changes what was added (-before +after)\n%s", diff)
@@ -256,7 +256,7 @@ func eventually(t *testing.T, wrong func() string) {
 
 // whatShipperMayWriteIntoSecrets tries, as Shipper's account in the management cluster, what RBAC allows it and the policy does not.
 func whatShipperMayWriteIntoSecrets(t *testing.T) {
-	path, err := theFleet.Management.ServiceAccountKubeconfig(t.Context(), "shipper-system", "shipper-mgmt-cluster")
+	path, err := fleetOf(t).Management.ServiceAccountKubeconfig(t.Context(), "shipper-system", "shipper-mgmt-cluster")
 	if err != nil {
 		t.Fatal(err)
 	}

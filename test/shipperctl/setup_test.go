@@ -159,7 +159,7 @@ Finished setting up management cluster
 
 // setupManagementOfAnotherContext uses a kubeconfig whose current context is an application cluster.
 func setupManagementOfAnotherContext(t *testing.T) {
-	config, err := clientcmd.LoadFromFile(theFleet.Kubeconfig)
+	config, err := clientcmd.LoadFromFile(fleetOf(t).Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}

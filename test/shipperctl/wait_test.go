@@ -44,7 +44,7 @@ func rolloutStatusWaits(t *testing.T) {
 	finished := make(chan error, 1)
 	go func() {
 		cmd := root.NewCommand(out)
-		cmd.SetArgs(append(status, "--watch", "--kubeconfig", theFleet.Kubeconfig))
+		cmd.SetArgs(append(status, "--watch", "--kubeconfig", fleetOf(t).Kubeconfig))
 		finished <- cmd.ExecuteContext(ctx)
 	}()
 	out.shows(t, "complete: false\n")
@@ -56,7 +56,7 @@ func rolloutStatusWaits(t *testing.T) {
 	out = &shown{text: make(chan string, 100)}
 	go func() {
 		cmd := root.NewCommand(out)
-		cmd.SetArgs(append(status, "--watch", "--timeout", "1m", "--kubeconfig", theFleet.Kubeconfig))
+		cmd.SetArgs(append(status, "--watch", "--timeout", "1m", "--kubeconfig", fleetOf(t).Kubeconfig))
 		finished <- cmd.ExecuteContext(t.Context())
 	}()
 	out.shows(t, "complete: false\n")
