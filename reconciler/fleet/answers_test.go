@@ -10,22 +10,27 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/retry"
+	"shipper.dev/shipper/test/pipe"
 )
 
-// stand is a connection to a server, as after it was opened, with its heartbeat beating.
+// stand is a connection to a server in memory, as after it was opened, with its heartbeat beating.
 func stand(t *testing.T, answer http.HandlerFunc) (*Fleet, *answers, string) {
 	t.Helper()
-	server := httptest.NewServer(answer)
+	listener := pipe.Listen()
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: answer}}
+	server.Start()
 	t.Cleanup(server.Close)
 	f := New(Options{Reader: oneCluster{}, Timeout: time.Second, Heartbeat: time.Hour})
 	f.Identify("this", nil)
-	c := &connection{fleet: f, name: "c", access: &Access{Config: &rest.Config{Host: server.URL}}}
+	c := &connection{fleet: f, name: "c", access: &Access{Config: &rest.Config{Host: server.URL, Dial: listener.Dial}}}
 	f.connections["c"] = c
 	ctx, cancel := context.WithCancel(t.Context())
 	s, err := c.newSession(ctx)
@@ -42,6 +47,7 @@ func stand(t *testing.T, answer http.HandlerFunc) (*Fleet, *answers, string) {
 	t.Cleanup(func() {
 		cancel()
 		<-ended
+		utilnet.CloseIdleConnectionsFor(s.http.Transport)
 	})
 	return f, s.answers, server.URL
 }
@@ -60,7 +66,9 @@ func ask(ctx context.Context, t *testing.T, a *answers, url string) error {
 	return answer.Body.Close()
 }
 
-func TestAFrozenClusterIsNamedAsSoonAsSomebodyWaits(t *testing.T) {
+func TestAFrozenClusterIsNamedAsSoonAsSomebodyWaits(t *testing.T) { synctest.Test(t, testAFrozenClusterIsNamedAsSoonAsSomebodyWaits) }
+
+func testAFrozenClusterIsNamedAsSoonAsSomebodyWaits(t *testing.T) {
 	frozen := make(chan struct{})
 	f, a, url := stand(t, func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/before" {
@@ -80,8 +88,8 @@ func TestAFrozenClusterIsNamedAsSoonAsSomebodyWaits(t *testing.T) {
 	if reason, _ := retry.ClassifyInCluster(err); reason != shipper.ClusterUnreachable {
 		t.Errorf("the request that waited says %v", err)
 	}
-	if took := time.Since(began); took >= answerTimeout {
-		t.Errorf("the request waited %s", took)
+	if took := time.Since(began); took != suspicion+f.options.Timeout {
+		t.Errorf("the request waited %s, not until the heartbeat has asked", took)
 	}
 	var lost *Error
 	if _, err := f.Get(t.Context(), "c"); !errors.As(err, &lost) || lost.Reason != shipper.ClusterUnreachable {
@@ -89,7 +97,9 @@ func TestAFrozenClusterIsNamedAsSoonAsSomebodyWaits(t *testing.T) {
 	}
 }
 
-func TestASlowAnswerDoesNotEndAClusterThatLives(t *testing.T) {
+func TestASlowAnswerDoesNotEndAClusterThatLives(t *testing.T) { synctest.Test(t, testASlowAnswerDoesNotEndAClusterThatLives) }
+
+func testASlowAnswerDoesNotEndAClusterThatLives(t *testing.T) {
 	looked := make(chan struct{})
 	var once sync.Once
 	f, a, url := stand(t, func(w http.ResponseWriter, r *http.Request) {
@@ -111,7 +121,9 @@ func TestASlowAnswerDoesNotEndAClusterThatLives(t *testing.T) {
 	}
 }
 
-func TestWatchesAreNotBounded(t *testing.T) {
+func TestWatchesAreNotBounded(t *testing.T) { synctest.Test(t, testWatchesAreNotBounded) }
+
+func testWatchesAreNotBounded(t *testing.T) {
 	_, a, url := stand(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	ctx, cancel := context.WithTimeout(t.Context(), suspicion+500*time.Millisecond)
 	defer cancel()
@@ -123,6 +135,11 @@ func TestWatchesAreNotBounded(t *testing.T) {
 	}
 }
 
+func inBubble(t *testing.T, name string, test func(*testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
+}
+
 func TestAWatchThatCannotBeBegunMakesTheHeartbeatLook(t *testing.T) {
 	for name, tc := range map[string]struct {
 		heartbeat int // what the API server says to it
@@ -131,7 +148,7 @@ func TestAWatchThatCannotBeBegunMakesTheHeartbeatLook(t *testing.T) {
 		"no answer":                  {http.StatusServiceUnavailable, true},
 		"only the watch was refused": {http.StatusNotFound, false},
 	} {
-		t.Run(name, func(t *testing.T) {
+		inBubble(t, name, func(t *testing.T) {
 			looked := make(chan struct{})
 			f, a, url := stand(t, func(w http.ResponseWriter, r *http.Request) {
 				if strings.Contains(r.URL.Path, "leases") {

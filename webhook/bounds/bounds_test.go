@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -16,55 +15,21 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"shipper.dev/shipper/test/pipe"
 )
-
-// pipes is a listener whose connections are in memory, so that time passes in a bubble of synctest only.
-type pipes struct {
-	connections chan net.Conn
-	closed      chan struct{}
-	once        sync.Once
-}
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.connections:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p *pipes) Close() error {
-	p.once.Do(func() { close(p.closed) })
-	return nil
-}
-
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
-
-// dial is http.Transport.DialContext.
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	client, server := net.Pipe()
-	select {
-	case p.connections <- server:
-		return client, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 // serve serves judge over TLS, with HTTP/2 or without, in memory.
 func serve(t *testing.T, http2 bool, judge http.HandlerFunc) *httptest.Server {
 	t.Helper()
-	listener := &pipes{connections: make(chan net.Conn), closed: make(chan struct{})}
+	listener := pipe.Listen()
 	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: New(clock.RealClock{}).Handler(judge)}, EnableHTTP2: http2}
 	server.StartTLS()
 	transport, is := server.Client().Transport.(*http.Transport)
 	if !is {
 		t.Fatalf("the client's transport is %T", server.Client().Transport)
 	}
-	transport.DialContext = listener.dial
+	transport.DialContext = listener.Dial
 	t.Cleanup(server.Close)
 	return server
 }
