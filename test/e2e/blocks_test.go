@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// promptness bounds the fastest time until all affected objects report that a block began or ended.
+	// promptness bounds, in `make nightly`, the fastest time until all affected objects report that a block began or ended.
 	promptness = time.Second
 	// patientPromptness bounds the median of these times: a busy machine exceeds promptness often, a timer this as well.
 	patientPromptness = 4 * time.Second
@@ -36,7 +36,8 @@ const (
 )
 
 // TestBlocksAreToldToAllWithinASecond is not parallel: a global block stops every other test. Watches of conditions and
-// events give the times. The fastest is judged, for other tests keep the machine busy, and the median, for timers.
+// events give the times. They are judged in `make nightly` alone: other tests keep the machine busy in `make test`. The reconcilers are
+// idle before, so that what they tell comes from the block and no timer.
 func TestBlocksAreToldToAllWithinASecond(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	concerned := s.severalApplications(3)
@@ -58,11 +59,14 @@ func TestBlocksAreToldToAllWithinASecond(t *testing.T) {
 	s.prompt("freezes that began and ended", s.freezesAfterAnother(c, concerned, 3))
 }
 
-// prompt fails if the fastest of times exceeds promptness, or the median patientPromptness.
+// prompt fails in `make nightly` if the fastest of times exceeds promptness, or the median patientPromptness.
 func (s *fixture) prompt(what string, times []time.Duration) {
 	s.Helper()
 	slices.Sort(times)
 	s.Logf("%s were reported by all objects after %v", what, times)
+	if !env.IsNightly() {
+		return
+	}
 	if fastest := times[0]; fastest > promptness {
 		s.Errorf("%s: the fastest time until all objects reported it is %s, want %s at most", what, fastest, promptness)
 	}

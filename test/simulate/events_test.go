@@ -59,12 +59,28 @@ var between = regexp.MustCompile(
 	`(; )?Release "[^"]+" had its state "[^"]+" transitioned to "(True|False)"|: release "[^"]+" hasn't .*[^]]`)
 
 // next are the events about what is in namespaces since they were last asked for, in words and in the order in which they
-// happened. What a step waits for in between is left out: two states that turn at one moment are one event or two.
-func (to *told) next(t *testing.T) (out []string) {
+// happened. On a busy machine it waits longer than lag, until there are enough. What a step waits for in between is left out: two states
+// that turn at one moment are one event or two.
+func (to *told) next(t *testing.T, enough int) (out []string) {
 	t.Helper()
 	time.Sleep(lag)
-	to.mu.Lock()
-	defer to.mu.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_ = env.Until(ctx, "events", func(context.Context) error { // if in vain, the caller says which are missing
+		to.mu.Lock()
+		defer to.mu.Unlock()
+		if out = to.notes(t); len(out) < enough {
+			return fmt.Errorf("%d events of %d", len(out), enough)
+		}
+		to.events = nil
+		return nil
+	})
+	return out
+}
+
+// notes are the events in words.
+func (to *told) notes(t *testing.T) (out []string) {
+	t.Helper()
 	for _, err := range to.errs {
 		t.Error(err)
 	}
@@ -77,7 +93,6 @@ func (to *told) next(t *testing.T) (out []string) {
 		what := fmt.Sprintf("%s %s: %s %s: %s", e.Regarding.Kind, e.Regarding.Name, e.Type, e.Reason, note)
 		out = append(out, to.names.Replace(what))
 	}
-	to.events = nil
 	return out
 }
 
@@ -147,7 +162,7 @@ func TestAllEventsOfAnUpgradeAndOfABlock(t *testing.T) {
 	}
 	tells := func(what string, want ...string) {
 		t.Helper()
-		if diff := cmp.Diff(want, events.next(t)); diff != "" {
+		if diff := cmp.Diff(want, events.next(t, len(want))); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", what, diff)
 		}
 	}
