@@ -7,12 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/progress"
@@ -177,10 +175,7 @@ func collectorIsRefused(t *testing.T, s *lineCase) {
 	at := *s
 	at.T = t
 	t.Cleanup(func() { // the API server learns of the deletion by a watch
-		gone := func(ctx context.Context) (bool, error) { return admin.Delete(ctx, rel, client.DryRunAll) == nil, nil }
-		if err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, env.Patience, true, gone); err != nil {
-			t.Error(err)
-		}
+		env.Eventually(t, "the end of the block", func(ctx context.Context) error { return admin.Delete(ctx, rel, client.DryRunAll) })
 	})
 	at.stop(s.ns, nil)
 	checkRefused(t, as(t, collector).Delete(t.Context(), rel, client.DryRunAll), refused{403, "rollouts blocked by"})

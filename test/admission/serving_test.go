@@ -149,7 +149,7 @@ func TestOnlyKnownClientsAreAnswered(t *testing.T) {
 // replica.
 func TestShuttingDownIsToldFirst(t *testing.T) {
 	t.Parallel()
-	w := another(t, "replica-leaving", "--shutdown-delay=2s")
+	w := another(t, "replica-leaving", "--shutdown-delay=5s")
 	if err := w.process.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func TestShuttingDownIsToldFirst(t *testing.T) {
 		if err != nil {
 			t.Errorf("it ended with %v: %s", err, w.said())
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(env.Patience):
 		t.Error("it did not end")
 	}
 }

@@ -4,7 +4,6 @@ package admission
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"shipper.dev/shipper/test/charts"
+	"shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/test/pod"
 )
 
@@ -79,24 +79,30 @@ func (w *webhook) stop() error {
 	select {
 	case err := <-w.ended:
 		return err
-	case <-time.After(20 * time.Second):
-		return errors.New("the webhook did not exit within 20 s of SIGTERM")
+	case <-time.After(env.Patience):
+		return fmt.Errorf("the webhook did not exit within %s of SIGTERM", env.Patience)
 	}
 }
 
 func (w *webhook) ready(ctx context.Context) error {
-	for {
-		if w.get(ctx, w.healthPort, "/readyz") == http.StatusOK {
-			return nil
-		}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	err := env.Until(ctx, "the webhook", func(ctx context.Context) error {
 		select {
 		case err := <-w.ended:
-			return fmt.Errorf("the webhook ended: %w: %s", err, w.said())
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the webhook: %w: %s", ctx.Err(), w.said())
-		case <-time.After(50 * time.Millisecond):
+			cancel(err)
+			return fmt.Errorf("it ended: %w", err)
+		default:
 		}
+		if code := w.get(ctx, w.healthPort, "/readyz"); code != http.StatusOK {
+			return fmt.Errorf("/readyz says %d", code)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, w.said())
 	}
+	return nil
 }
 
 // get returns the status of the webhook's response, 0 if there is none.
