@@ -56,7 +56,7 @@ func TestBlocksAreToldToAllWithinASecond(t *testing.T) {
 		times = append(times, s.told(c, goingFrom(concerned)).Sub(began))
 	}
 	s.prompt("blocks that came and went", times)
-	s.prompt("freezes that began and ended", s.freezesAfterAnother(c, concerned, 3))
+	s.prompt("freezes that began and ended", s.freezesAfterAnother(c, concerned, 3, slices.Max(times)))
 }
 
 // prompt fails in `make nightly` if the fastest of times exceeds promptness, or the median patientPromptness.

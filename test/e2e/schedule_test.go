@@ -21,9 +21,11 @@ import (
 // the image becomes available and the block ends, all without a user's action.
 func TestFreezeBeginsAndEndsInTheMiddleOfAStep(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
+		began := time.Now()
 		incumbent, contender := s.stuckHalfway()
+		took := time.Since(began)
 		dev, heard := s.as("dev")
-		block, start, end := s.freezes(8*time.Second, 15*time.Second)
+		block, start, end := s.freezes(atLeast(8*time.Second, took), atLeast(15*time.Second, 2*took))
 		from, until := start.Format(time.RFC3339), end.Format(time.RFC3339)
 
 		// Before.
@@ -95,23 +97,25 @@ func (s *fixture) reconcilerSlept(block string, end time.Time) {
 // TestBlockThatLiftsItself has blocks that end by TTL or by expiry.
 func TestBlockThatLiftsItself(t *testing.T) {
 	t.Parallel()
-	for name, limit := range map[string]func(*shipper.RolloutBlockSpec){
-		"when its time to live is over": func(spec *shipper.RolloutBlockSpec) {
-			spec.TTL = &metav1.Duration{Duration: 5 * time.Second}
+	for name, limit := range map[string]func(*shipper.RolloutBlockSpec, time.Duration){
+		"when its time to live is over": func(spec *shipper.RolloutBlockSpec, life time.Duration) {
+			spec.TTL = &metav1.Duration{Duration: life}
 		},
-		"when it expires": func(spec *shipper.RolloutBlockSpec) {
-			spec.ExpiresAt = &metav1.Time{Time: ceil(time.Now().Add(4 * time.Second))}
+		"when it expires": func(spec *shipper.RolloutBlockSpec, life time.Duration) {
+			spec.ExpiresAt = &metav1.Time{Time: ceil(time.Now().Add(life - time.Second))}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := begin(t, []string{west}, []string{westRegion})
+			began := time.Now()
 			s.applies(s.application("0.0.1", 4, vanguard))
 			rel := s.Release(0)
 			s.WaitsForCommand(rel, 0)
-			rb := s.blocksWith(limit)
+			life := atLeast(5*time.Second, 2*time.Since(began))
+			rb := s.blocksWith(func(spec *shipper.RolloutBlockSpec) { limit(spec, life) })
 			block := rb.Namespace + "/" + rb.Name
-			end := rb.CreationTimestamp.Add(5 * time.Second)
+			end := rb.CreationTimestamp.Add(life)
 			if rb.Spec.ExpiresAt != nil {
 				end = rb.Spec.ExpiresAt.Time
 			}
@@ -130,11 +134,11 @@ func TestBlockThatLiftsItself(t *testing.T) {
 }
 
 // freezesAfterAnother schedules blocks of some seconds each, as far apart, and returns how long after each start and end all
-// affected objects had reported it.
-func (s *fixture) freezesAfterAnother(c *chronicle, concerned []string, count int) []time.Duration {
+// affected objects had reported it. Longest is how long they took at most to report a block.
+func (s *fixture) freezesAfterAnother(c *chronicle, concerned []string, count int, longest time.Duration) []time.Duration {
 	s.Helper()
 	var freezes []*shipper.RolloutBlock
-	const while = 4 * time.Second // on a busy machine one must not end before all objects report its start
+	while := atLeast(4*time.Second, 2*longest) // one must not end before all objects report its start
 	for i, first := 0, ceil(time.Now().Add(time.Second)); i < count; i++ {
 		start := first.Add(time.Duration(2*i) * while)
 		rb := s.globalBlock(fmt.Sprintf("%s-freeze-%d", s.Namespace, i))
@@ -170,6 +174,12 @@ func (s *fixture) awaitsATime() {
 
 // more is an edit of an Application that creates a Release.
 func more(app *shipper.Application) { (*app.Spec.Template.Values)["replicaCount"] = int64(9) }
+
+// atLeast is a time for what tests do within a block: on a busy machine longer, in proportion to what something else took there. Times of
+// blocks are whole seconds.
+func atLeast(usually, took time.Duration) time.Duration {
+	return max(usually, (took + time.Second - 1).Truncate(time.Second))
+}
 
 // ceil rounds up to a whole second, as times in the API are.
 func ceil(t time.Time) time.Time { return t.Add(time.Second - 1).Truncate(time.Second).UTC() }
