@@ -28,7 +28,9 @@ func TestTheLongestStartFirst(t *testing.T) {
 }
 
 func TestOnlyWhatIsNamedIsTested(t *testing.T) {
-	all := []pkg{{".", "shipper.dev/shipper/test/e2e"}, {".", "shipper.dev/shipper/test/env"}, {"test/chart", "shipper.dev/shipper/test/chart"}}
+	all := []pkg{
+		{".", "shipper.dev/shipper/test/e2e"}, {".", "shipper.dev/shipper/test/env"}, {"test/chart", "shipper.dev/shipper/test/chart"},
+	}
 	got, err := chosen(all, "test/chart,test/e2e")
 	if diff := cmp.Diff([]pkg{all[2], all[0]}, got, cmp.AllowUnexported(pkg{})); diff != "" || err != nil {
 		t.Error(diff, err)

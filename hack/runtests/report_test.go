@@ -137,7 +137,8 @@ func TestTheResultNamesEachFailure(t *testing.T) {
 	if r.result(true) {
 		t.Error("all have passed")
 	}
-	want := "--- FAIL: m/bad TestBad\n--- FAIL: m/bad TestBad/wrong\n--- FAIL: m/stops TestStops\nFAIL\tm/bad\nFAIL\tm/broken\nFAIL\tm/stops\nFAIL\n"
+	want := "--- FAIL: m/bad TestBad\n--- FAIL: m/bad TestBad/wrong\n--- FAIL: m/stops TestStops\n" +
+		"FAIL\tm/bad\nFAIL\tm/broken\nFAIL\tm/stops\nFAIL\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)
 	}

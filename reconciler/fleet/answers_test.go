@@ -66,7 +66,9 @@ func ask(ctx context.Context, t *testing.T, a *answers, url string) error {
 	return answer.Body.Close()
 }
 
-func TestAFrozenClusterIsNamedAsSoonAsSomebodyWaits(t *testing.T) { synctest.Test(t, testAFrozenClusterIsNamedAsSoonAsSomebodyWaits) }
+func TestAFrozenClusterIsNamedAsSoonAsSomebodyWaits(t *testing.T) {
+	synctest.Test(t, testAFrozenClusterIsNamedAsSoonAsSomebodyWaits)
+}
 
 func testAFrozenClusterIsNamedAsSoonAsSomebodyWaits(t *testing.T) {
 	frozen := make(chan struct{})
@@ -97,7 +99,9 @@ func testAFrozenClusterIsNamedAsSoonAsSomebodyWaits(t *testing.T) {
 	}
 }
 
-func TestASlowAnswerDoesNotEndAClusterThatLives(t *testing.T) { synctest.Test(t, testASlowAnswerDoesNotEndAClusterThatLives) }
+func TestASlowAnswerDoesNotEndAClusterThatLives(t *testing.T) {
+	synctest.Test(t, testASlowAnswerDoesNotEndAClusterThatLives)
+}
 
 func testASlowAnswerDoesNotEndAClusterThatLives(t *testing.T) {
 	looked := make(chan struct{})
@@ -121,7 +125,9 @@ func testASlowAnswerDoesNotEndAClusterThatLives(t *testing.T) {
 	}
 }
 
-func TestWatchesAreNotBounded(t *testing.T) { synctest.Test(t, testWatchesAreNotBounded) }
+func TestWatchesAreNotBounded(t *testing.T) {
+	synctest.Test(t, testWatchesAreNotBounded)
+}
 
 func testWatchesAreNotBounded(t *testing.T) {
 	_, a, url := stand(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })

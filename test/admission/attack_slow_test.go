@@ -135,8 +135,9 @@ func writes(t *testing.T, u *user, app *shipper.Application, n int) (median, lon
 	return took[n/2], took[n-1]
 }
 
-// TestSlowClientsHoldUpNobody has 1,600 clients send reviews of one byte repeatedly, most from the address of the API server. Every write of
-// a user is admitted meanwhile. How long writes take is shown: webhook/bounds requires in virtual time that they wait for no slow review.
+// TestSlowClientsHoldUpNobody has 1,600 clients send reviews of one byte repeatedly, most from the address of the API server. Every
+// write of a user is admitted meanwhile. How long writes take is shown and not judged: webhook/bounds requires in virtual time that they
+// wait for no slow review.
 func TestSlowClientsHoldUpNobody(t *testing.T) {
 	ns := namespace(t)
 	r := rollOut(t, ns)
