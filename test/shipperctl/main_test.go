@@ -52,34 +52,34 @@ func TestMain(m *testing.M) {
 	}}))
 }
 
-// lane is a fleet and the tests that use it, one after the other in the order of the source.
-type lane struct {
+// sharedFleet is a fleet and the tests that use it, one after the other in the order of the source.
+type sharedFleet struct {
 	start func(context.Context) (*fleet.Fleet, error)
 	last  chan struct{} // closed when the test that came last has ended
 	fleet *fleet.Fleet
 }
 
-// The fleets, and the lane of each test by its name.
+// The fleets, and that of each test by the name of the test.
 var (
-	first, second = &lane{}, &lane{}
+	first, second = &sharedFleet{}, &sharedFleet{}
 
-	laneOf sync.Map
+	fleetOfTest sync.Map
 )
 
-// tell runs the parts of a test in a lane. Each part starts from what the ones before have made of the clusters.
-func (l *lane) tell(t *testing.T, parts []part) {
+// run runs the parts of a test. Each part starts from what the ones before have made of the clusters.
+func (s *sharedFleet) run(t *testing.T, parts []part) {
 	t.Helper()
-	before, ended := l.last, make(chan struct{})
-	l.last = ended // tests come here one after the other, until they are parallel
+	before, ended := s.last, make(chan struct{})
+	s.last = ended // tests come here one after the other, until they are parallel
 	t.Cleanup(func() { close(ended) })
-	laneOf.Store(t.Name(), l)
+	fleetOfTest.Store(t.Name(), s)
 	t.Parallel()
 	if before != nil {
 		<-before
 	}
-	if l.fleet == nil {
+	if s.fleet == nil {
 		var err error
-		if l.fleet, err = l.start(t.Context()); err != nil {
+		if s.fleet, err = s.start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -92,11 +92,11 @@ func (l *lane) tell(t *testing.T, parts []part) {
 func fleetOf(t *testing.T) *fleet.Fleet {
 	t.Helper()
 	name, _, _ := strings.Cut(t.Name(), "/")
-	l, is := laneOf.Load(name)
+	s, is := fleetOfTest.Load(name)
 	if !is {
 		t.Fatalf("%s has no fleet", name)
 	}
-	return l.(*lane).fleet
+	return s.(*sharedFleet).fleet
 }
 
 // part is a part of a test.
@@ -107,7 +107,7 @@ type part struct {
 
 // TestSetUpAndJoin makes a fleet of clusters that know nothing of Shipper.
 func TestSetUpAndJoin(t *testing.T) {
-	first.tell(t, []part{
+	first.run(t, []part{
 		{"before setup", beforeSetup},
 		{"setup management", setupManagement},
 		{"setup management again writes nothing", setupManagementAgainWritesNothing},
@@ -145,7 +145,7 @@ func TestSetUpAndJoin(t *testing.T) {
 
 // TestRevoke takes the credentials of clusters away. The API servers remember for ten seconds whom they let in.
 func TestRevoke(t *testing.T) {
-	first.tell(t, []part{
+	first.run(t, []part{
 		{"join both", joinBoth},
 		{"a token that does not end gives way to one that does", aTokenThatDoesNotEndGivesWay},
 		{"revoke leaves other management clusters alone", revokeLeavesOtherManagementClustersAlone},
@@ -156,9 +156,10 @@ func TestRevoke(t *testing.T) {
 
 // TestOperate is the life of a fleet that is set up.
 func TestOperate(t *testing.T) {
-	second.tell(t, []part{
-		{"join both", joinBoth},
+	second.run(t, []part{
+		{"set up", func(t *testing.T) { succeeds(t, "setup", "management") }},
 		{"setup management elsewhere", setupManagementElsewhere},
+		{"join both", joinBoth},
 		{"join one and the same", joinOneAndTheSame},
 		{"join keeps a client certificate", joinKeepsAClientCertificate},
 		{"join from two places", joinFromTwoPlaces},
@@ -175,7 +176,7 @@ func TestOperate(t *testing.T) {
 
 // TestInterruptedAfterEveryWrite interrupts the commands that set a fleet up.
 func TestInterruptedAfterEveryWrite(t *testing.T) {
-	second.tell(t, []part{{"join both", joinBoth}, {"interrupted after every write", interruptedAfterEveryWrite}})
+	second.run(t, []part{{"interrupted after every write", interruptedAfterEveryWrite}})
 }
 
 // joinBoth sets up the management cluster and joins both application clusters, for a test that begins with that.
