@@ -25,7 +25,7 @@ func TestFreezeBeginsAndEndsInTheMiddleOfAStep(t *testing.T) {
 		incumbent, contender := s.stuckHalfway()
 		took := time.Since(began)
 		dev, heard := s.as("dev")
-		block, start, end := s.freezes(atLeast(8*time.Second, took), atLeast(15*time.Second, 2*took))
+		block, start, end := s.freezes(atLeast(8*time.Second, 2*took), atLeast(15*time.Second, 6*took))
 		from, until := start.Format(time.RFC3339), end.Format(time.RFC3339)
 
 		// Before.
@@ -112,7 +112,7 @@ func TestBlockThatLiftsItself(t *testing.T) {
 			s.applies(s.application("0.0.1", 4, vanguard))
 			rel := s.Release(0)
 			s.WaitsForCommand(rel, 0)
-			life := atLeast(5*time.Second, 2*time.Since(began))
+			life := atLeast(5*time.Second, 4*time.Since(began))
 			rb := s.blocksWith(func(spec *shipper.RolloutBlockSpec) { limit(spec, life) })
 			block := rb.Namespace + "/" + rb.Name
 			end := rb.CreationTimestamp.Add(life)

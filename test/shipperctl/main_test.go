@@ -22,6 +22,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -157,12 +158,10 @@ func TestRevoke(t *testing.T) {
 // TestOperate is the life of a fleet that is set up.
 func TestOperate(t *testing.T) {
 	second.run(t, []part{
-		{"set up", func(t *testing.T) { succeeds(t, "setup", "management") }},
-		{"setup management elsewhere", setupManagementElsewhere},
 		{"join both", joinBoth},
 		{"join one and the same", joinOneAndTheSame},
 		{"join keeps a client certificate", joinKeepsAClientCertificate},
-		{"join from two places", joinFromTwoPlaces},
+		{"join from another namespace", joinFromAnotherNamespace},
 		{"backup and restore", backUpAndRestore},
 		{"clean decommissioned clusters", cleanDecommissionedClusters},
 		{"list releases", listReleases},
@@ -183,6 +182,13 @@ func TestInterruptedAfterEveryWrite(t *testing.T) {
 func joinBoth(t *testing.T) {
 	succeeds(t, "setup", "management")
 	succeeds(t, "join", "-f", file(t, both(t)), "--webhook-ignore")
+}
+
+// joinFromAnotherNamespace joins a cluster a second time, with its credentials in another namespace.
+func joinFromAnotherNamespace(t *testing.T) {
+	creates(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}})
+	succeeds(t, "join", "-n", "elsewhere", "--application-cluster-service-account", "second", "--webhook-ignore", "-f",
+		file(t, "applicationClusters:\n- {name: west-again, context: eu-west-1, region: eu-west}\n"))
 }
 
 // run runs shipperctl and returns what it writes.
