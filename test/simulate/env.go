@@ -20,7 +20,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/bench/world"
-	"shipper.dev/shipper/test/simulate/memory"
+	"shipper.dev/shipper/test/memory"
 )
 
 // seed of where Applications are: each run is like the one before.
@@ -106,12 +106,15 @@ func ofResources(namespace string) shipper.ReleaseEnvironment {
 }
 
 // permit refuses, like the webhook, a pin that only asks whether content may be taken: it may.
-func permit(u *unstructured.Unstructured) error {
-	pin, _, _ := unstructured.NestedString(u.Object, "spec", "template", "pins", "resources") // a string, or absent
+func permit(r *memory.Review) error {
+	if r.Operation != "UPDATE" {
+		return nil
+	}
+	pin, _, _ := unstructured.NestedString(r.Object.Object, "spec", "template", "pins", "resources") // a string, or absent
 	if pin != shipper.AskingPin {
 		return nil
 	}
-	err := apierrors.NewForbidden(schema.GroupResource{Group: shipper.GroupName, Resource: "applications"}, u.GetName(),
+	err := apierrors.NewForbidden(schema.GroupResource{Group: shipper.GroupName, Resource: "applications"}, r.Name,
 		errors.New("this pin only asks"))
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: shipper.SelectionAllowed}}
 	return err
@@ -253,7 +256,7 @@ func (s *simulation) begin() error {
 	if err != nil {
 		return err
 	}
-	if s.management, err = memory.Start(memory.Options{Kinds: kinds, Latency: s.latency, Told: s.told, Admit: permit}); err != nil {
+	if s.management, err = memory.Start(memory.Options{Kinds: kinds, Latency: s.latency, Told: s.told, Review: permit}); err != nil {
 		return err
 	}
 	for range s.clusters {

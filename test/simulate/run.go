@@ -16,7 +16,7 @@ import (
 
 	"shipper.dev/shipper/test/bench/table"
 	"shipper.dev/shipper/test/charts"
-	"shipper.dev/shipper/test/simulate/memory"
+	"shipper.dev/shipper/test/memory"
 )
 
 // simulation is what is run, and where.

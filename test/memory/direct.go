@@ -5,6 +5,8 @@ package memory
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -70,6 +72,22 @@ func (s *Server) Follow(ctx context.Context, group, resource string, take func(r
 			return
 		}
 	}
+}
+
+// All returns all objects of a kind, by namespace and name. kindID is Kind.ID.
+func (s *Server) All(kindID string) (out []*unstructured.Unstructured) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tables[kindID]
+	if t == nil {
+		return nil
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(t.objects)) {
+		for _, name := range slices.Sorted(maps.Keys(t.objects[namespace])) {
+			out = append(out, t.objects[namespace][name].read())
+		}
+	}
+	return out
 }
 
 // Bytes is how much all objects are as JSON.

@@ -3,6 +3,7 @@
 package memory
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -18,51 +19,143 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 )
 
-// change makes a write, and returns the object as it is then.
+// change carries out a write, and returns the object as it is afterwards.
 func (s *Server) change(c call) (status int, raw []byte, err error) {
 	body, err := io.ReadAll(c.request.Body)
 	if err != nil {
 		return 0, nil, apierrors.NewBadRequest(err.Error())
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := c.get(c.namespace, c.name)
+	for range attempts {
+		s.mu.Lock()
+		w, err := s.prepare(c, body)
+		s.mu.Unlock()
+		if err == nil {
+			err = s.review(c, w)
+		}
+		if err != nil {
+			return 0, nil, err
+		}
+		raw, err := s.commit(c, w)
+		if !errors.Is(err, errChanged) {
+			return w.status, raw, err
+		}
+	}
+	return 0, nil, apierrors.NewConflict(c.resource(), c.name, errors.New(modified))
+}
+
+// modified is the message of a real API server.
+const modified = "the object has been modified; please apply your changes to the latest version and try again"
+
+// attempts is how often a write is computed again because the stored object changed during its review; a real API server gives up, too.
+const attempts = 5
+
+// errChanged says that the stored object is not the one a write was computed from.
+var errChanged = errors.New("the stored object has changed")
+
+// pending is a write that is computed, but not stored.
+type pending struct {
+	operation string // CREATE, UPDATE or DELETE
+	status    int    // of the response
+	seen      *object
+	u         *unstructured.Unstructured // the object to be stored; nil when it is deleted
+	body      []byte
+}
+
+// prepare computes a write. The server's mutex is held.
+func (s *Server) prepare(c call, body []byte) (*pending, error) {
+	w := &pending{operation: "UPDATE", status: http.StatusOK, seen: c.get(c.namespace, c.name), body: body}
 	method := c.request.Method
 	kind, _, _ := mime.ParseMediaType(c.request.Header.Get("Content-Type")) // none: no patch
+	var err error
 	switch {
 	case method == http.MethodPost && c.name == "":
-		u, err := decode(kind, body)
-		if err != nil {
-			return 0, nil, apierrors.NewBadRequest(err.Error())
+		if w.u, err = decode(kind, body); err != nil {
+			return nil, apierrors.NewBadRequest(err.Error())
 		}
-		raw, err = s.create(c, u)
-		return http.StatusCreated, raw, err
+		w.operation, w.status = "CREATE", http.StatusCreated
+		w.u.SetNamespace(c.namespace)
+		w.u.SetAPIVersion(c.kind.groupVersion())
+		w.u.SetKind(c.kind.Kind)
 	case method == http.MethodPatch && types.PatchType(kind) == types.ApplyYAMLPatchType:
-		return s.apply(c, now, body)
-	case now == nil:
-		return 0, nil, apierrors.NewNotFound(c.resource(), c.name)
+		if w.seen == nil {
+			w.operation, w.status = "CREATE", http.StatusCreated
+		}
+		w.u, err = s.applied(c, w.seen, body)
+	case w.seen == nil:
+		return nil, apierrors.NewNotFound(c.resource(), c.name)
 	case method == http.MethodDelete:
-		raw, err = s.delete(c, now, body)
+		w.operation = "DELETE"
 	case method == http.MethodPut:
-		var u *unstructured.Unstructured
-		if u, err = decode(kind, body); err == nil {
-			raw, err = s.update(c, now, u)
+		if w.u, err = decode(kind, body); err != nil {
+			err = apierrors.NewBadRequest(err.Error())
 		}
 	case method == http.MethodPatch:
-		var u *unstructured.Unstructured
-		if u, err = c.patched(now, types.PatchType(kind), body); err == nil {
-			raw, err = s.update(c, now, u)
-		}
+		w.u, err = c.patched(w.seen, types.PatchType(kind), body)
 	default:
 		err = apierrors.NewMethodNotSupported(c.resource(), method)
 	}
-	return http.StatusOK, raw, err
+	if err == nil && w.operation == "UPDATE" {
+		err = c.check(w.seen, w.u)
+	}
+	return w, err
 }
+
+// commit stores a write, if the stored object is still the one that it was computed from.
+func (s *Server) commit(c call, w *pending) (raw []byte, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.operation != "CREATE" && c.get(c.namespace, c.name) != w.seen {
+		return nil, errChanged
+	}
+	if c.dryRun() {
+		if w.u == nil {
+			return w.seen.raw, nil
+		}
+		return json.Marshal(w.u.Object)
+	}
+	if s.options.Enter != nil {
+		leave, err := s.options.Enter(c.request)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { leave(err == nil) }()
+	}
+	switch w.operation {
+	case "CREATE":
+		return s.create(c, w.u)
+	case "DELETE":
+		return s.delete(c, w.seen, w.body)
+	}
+	return s.update(c, w.seen, w.u)
+}
+
+// check compares an object with the stored one that it would replace, and takes from the stored one what the request cannot change.
+func (c call) check(now *object, u *unstructured.Unstructured) error {
+	old := now.read()
+	if version := u.GetResourceVersion(); version != "" && version != old.GetResourceVersion() {
+		return apierrors.NewConflict(c.resource(), c.name, errors.New(modified))
+	}
+	if uid := u.GetUID(); uid != "" && uid != old.GetUID() {
+		return apierrors.NewConflict(c.resource(), c.name, errors.New("it is another one"))
+	}
+	switch {
+	case c.subresource == "status":
+		status := u.Object["status"]
+		u.Object = old.Object
+		u.Object["status"] = status
+	case c.kind.Status:
+		if u.Object["status"] = old.Object["status"]; u.Object["status"] == nil {
+			delete(u.Object, "status")
+		}
+	}
+	return nil
+}
+
+func (c call) dryRun() bool { return c.request.URL.Query().Has("dryRun") }
 
 // decode reads an object that was sent, by typed clients in protobuf.
 func decode(kind string, body []byte) (*unstructured.Unstructured, error) {
@@ -107,7 +200,7 @@ func (c call) patched(now *object, kind types.PatchType, patch []byte) (*unstruc
 // create stores an object that was not there.
 func (s *Server) create(c call, u *unstructured.Unstructured) ([]byte, error) {
 	if u.GetName() == "" && u.GetGenerateName() != "" {
-		u.SetName(u.GetGenerateName() + string(uuid.NewUUID())[:5])
+		u.SetName(u.GetGenerateName() + string(s.id())[:5])
 	}
 	if c.get(c.namespace, u.GetName()) != nil {
 		return nil, apierrors.NewAlreadyExists(c.resource(), u.GetName())
@@ -115,7 +208,7 @@ func (s *Server) create(c call, u *unstructured.Unstructured) ([]byte, error) {
 	u.SetNamespace(c.namespace)
 	u.SetAPIVersion(c.kind.groupVersion())
 	u.SetKind(c.kind.Kind)
-	u.SetUID(uuid.NewUUID())
+	u.SetUID(s.id())
 	u.SetCreationTimestamp(metav1.NewTime(time.Now()))
 	if c.kind.Counted {
 		u.SetGeneration(1)
@@ -129,26 +222,8 @@ func (s *Server) create(c call, u *unstructured.Unstructured) ([]byte, error) {
 // update stores another form of an object. An equal object changes nothing.
 func (s *Server) update(c call, now *object, u *unstructured.Unstructured) ([]byte, error) {
 	old := now.read()
-	if version := u.GetResourceVersion(); version != "" && version != old.GetResourceVersion() {
-		return nil, apierrors.NewConflict(c.resource(), c.name, fmt.Errorf("it has been modified"))
-	}
-	if uid := u.GetUID(); uid != "" && uid != old.GetUID() {
-		return nil, apierrors.NewConflict(c.resource(), c.name, fmt.Errorf("it is another one"))
-	}
-	switch {
-	case c.subresource == "status":
-		status := u.Object["status"]
-		u = old.DeepCopy()
-		u.Object["status"] = status
-	case c.kind.Status:
-		if u.Object["status"] = old.Object["status"]; u.Object["status"] == nil {
-			delete(u.Object, "status")
-		}
-	}
-	if s.options.Admit != nil {
-		if err := s.options.Admit(u); err != nil {
-			return nil, err
-		}
+	if err := c.check(now, u); err != nil {
+		return nil, err
 	}
 	u.SetResourceVersion(old.GetResourceVersion())
 	u.SetGeneration(old.GetGeneration())
@@ -201,20 +276,20 @@ func (s *Server) delete(c call, now *object, body []byte) ([]byte, error) {
 	return now.raw, nil
 }
 
-// apply merges what a manager wants into an object, or makes it. Lists are replaced, and what a manager does not want any more
+// applied merges what a manager wants into an object, or makes it. Lists are replaced, and what a manager does not want any more
 // stays: Shipper applies an object of a Release once, and again when it is the same.
-func (s *Server) apply(c call, now *object, body []byte) (int, []byte, error) {
+func (s *Server) applied(c call, now *object, body []byte) (*unstructured.Unstructured, error) {
 	wanted := &unstructured.Unstructured{}
 	raw, err := yaml.YAMLToJSON(body)
 	if err == nil {
 		err = json.Unmarshal(raw, &wanted.Object)
 	}
 	if err != nil {
-		return 0, nil, apierrors.NewBadRequest(err.Error())
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	fields, err := json.Marshal(fieldsOf(wanted.Object))
 	if err != nil {
-		return 0, nil, apierrors.NewBadRequest(err.Error())
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	at := metav1.NewTime(time.Now())
 	entry := metav1.ManagedFieldsEntry{
@@ -224,20 +299,16 @@ func (s *Server) apply(c call, now *object, body []byte) (int, []byte, error) {
 	}
 	if now == nil {
 		wanted.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
-		raw, err := s.create(c, wanted)
-		return http.StatusCreated, raw, err
+		wanted.SetName(c.name)
+		wanted.SetNamespace(c.namespace)
+		return wanted, nil
 	}
 	u := now.read()
 	merge(u.Object, wanted.Object)
 	if old := u.GetManagedFields(); len(old) != 1 || old[0].FieldsV1.GetRawString() != string(fields) {
 		u.SetManagedFields([]metav1.ManagedFieldsEntry{entry})
 	}
-	if c.request.URL.Query().Has("dryRun") {
-		raw, err := json.Marshal(u.Object)
-		return http.StatusOK, raw, err
-	}
-	raw, err = s.update(c, now, u)
-	return http.StatusOK, raw, err
+	return u, nil
 }
 
 // merge puts what is in from into to.

@@ -3,13 +3,17 @@
 package memory
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/uuid"
 )
 
 // batch is how long changes of a namespace's Pods and Services are collected before its EndpointSlices follow.
@@ -33,7 +37,7 @@ func (s *Server) later(what string, in time.Duration, do func()) {
 // wake has the controllers look at what was written or has gone.
 func (s *Server) wake(k Kind, u *unstructured.Unstructured) {
 	namespace, name := u.GetNamespace(), u.GetName()
-	switch k.id() {
+	switch k.ID() {
 	case "apps/deployments":
 		s.later("deployment "+namespace+"/"+name, s.options.PodLatency, func() { s.deploy(namespace, name) })
 	case "/pods", "/services":
@@ -46,9 +50,29 @@ func (s *Server) collect(owner string) {
 	for ref := range s.dependents[owner] {
 		t := s.tables[ref.kind]
 		if o := t.get(ref.namespace, ref.name); o != nil {
+			if slices.ContainsFunc(o.owners, s.exists) { // the reference alone is removed
+				u := o.read()
+				u.SetOwnerReferences(slices.DeleteFunc(u.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return string(r.UID) == owner }))
+				s.put(t, u)
+				continue
+			}
 			_, _ = s.delete(call{table: t, namespace: ref.namespace, name: ref.name}, o, nil) // it has no preconditions
 		}
 	}
+}
+
+// exists says whether an object of this UID is stored.
+func (s *Server) exists(uid string) bool {
+	for _, t := range s.tables {
+		for _, in := range t.objects {
+			for _, o := range in {
+				if o.uid == uid {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // deploy gives a Deployment what Pods it wants.
@@ -67,16 +91,30 @@ func (s *Server) deploy(namespace, name string) {
 	for ref := range s.dependents[o.uid] {
 		have = append(have, ref)
 	}
+	slices.SortFunc(have, s.byCost)
 	for _, ref := range have[min(int(want), len(have)):] {
 		_, _ = s.delete(call{table: pods, namespace: ref.namespace, name: ref.name}, pods.get(ref.namespace, ref.name), nil)
 	}
 	for range int(want) - len(have) {
-		s.put(pods, pod(d))
+		s.put(pods, s.pod(d))
 	}
 	d.Object["status"] = deployed(d, want)
 	if _, err := s.update(call{table: t, namespace: namespace, name: name, subresource: "status"}, o, d); err != nil {
 		panic(err) // the caller has the mutex
 	}
+}
+
+// byCost orders Pods as the ReplicaSet controller removes them: lower deletion cost first, then younger.
+func (s *Server) byCost(a, b reference) int {
+	pods := s.tables["/pods"]
+	x, y := pods.get(a.namespace, a.name).read(), pods.get(b.namespace, b.name).read()
+	return cmp.Or(cmp.Compare(cost(x), cost(y)),
+		y.GetCreationTimestamp().Time.Compare(x.GetCreationTimestamp().Time), strings.Compare(a.name, b.name))
+}
+
+func cost(pod *unstructured.Unstructured) int64 {
+	n, _ := strconv.ParseInt(pod.GetAnnotations()[corev1.PodDeletionCost], 10, 32) // absent: 0, as in Kubernetes
+	return n
 }
 
 // deployed is the status of a Deployment that has what it wants.
@@ -100,7 +138,7 @@ func deployed(d *unstructured.Unstructured, n int64) map[string]any {
 }
 
 // pod is one of a Deployment that is ready.
-func pod(d *unstructured.Unstructured) *unstructured.Unstructured {
+func (s *Server) pod(d *unstructured.Unstructured) *unstructured.Unstructured {
 	template, _, _ := unstructured.NestedMap(d.Object, "spec", "template") // a copy
 	meta, _ := template["metadata"].(map[string]any)
 	if meta == nil {
@@ -108,10 +146,10 @@ func pod(d *unstructured.Unstructured) *unstructured.Unstructured {
 	}
 	at := time.Now().UTC().Format(time.RFC3339)
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}}
-	id := string(uuid.NewUUID())
+	id := string(s.id())
 	u.SetNamespace(d.GetNamespace())
 	u.SetName(d.GetName() + "-" + id[:8])
-	u.SetUID(uuid.NewUUID())
+	u.SetUID(s.id())
 	u.SetCreationTimestamp(metav1.NewTime(time.Now()))
 	yes := true
 	const hash = "5d4f"
@@ -142,8 +180,8 @@ func pod(d *unstructured.Unstructured) *unstructured.Unstructured {
 
 // slice gives the Services of a namespace EndpointSlices.
 func (s *Server) slice(namespace string) {
-	t, slices := s.tables["/services"], s.tables[discovery+"/endpointslices"]
-	if slices == nil {
+	t, to := s.tables["/services"], s.tables[discovery+"/endpointslices"]
+	if to == nil {
 		return
 	}
 	for name, o := range t.objects[namespace] {
@@ -158,12 +196,12 @@ func (s *Server) slice(namespace string) {
 				"targetRef":  map[string]any{"kind": "Pod", "namespace": namespace, "name": pod.GetName(), "uid": string(pod.GetUID())},
 			})
 		}
-		s.publish(slices, service, name, endpoints)
+		s.publish(to, service, name, endpoints)
 	}
 }
 
 // publish writes the EndpointSlice of a Service.
-func (s *Server) publish(slices *table, service *unstructured.Unstructured, name string, endpoints []any) {
+func (s *Server) publish(t *table, service *unstructured.Unstructured, name string, endpoints []any) {
 	u := &unstructured.Unstructured{Object: map[string]any{"addressType": "IPv4", "endpoints": endpoints}}
 	if endpoints == nil {
 		u.Object["endpoints"] = []any{}
@@ -180,7 +218,7 @@ func (s *Server) publish(slices *table, service *unstructured.Unstructured, name
 	u.SetLabels(of)
 	yes := true
 	u.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Service", Name: name, UID: service.GetUID(), Controller: &yes}})
-	c := call{table: slices, namespace: service.GetNamespace(), name: u.GetName()}
+	c := call{table: t, namespace: service.GetNamespace(), name: u.GetName()}
 	now := c.get(c.namespace, c.name)
 	if now == nil {
 		if _, err := s.create(c, u); err != nil {

@@ -22,6 +22,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apiserver/pkg/authentication/user"
 )
 
 // Options of a Server.
@@ -32,9 +34,19 @@ type Options struct {
 	Latency time.Duration
 	// PodLatency is how long it takes until a Deployment has what Pods it wants, and these are ready.
 	PodLatency time.Duration
-	// Admit is called with each object that an update or a patch would store; an error refuses it. Nil: all are stored.
-	Admit func(*unstructured.Unstructured) error
-	// Told is given the events that are created, which are not kept. Nil: they are dropped.
+	// Enter is called before a write is stored, with the server's mutex held. Its error refuses the write; leave is called when the
+	// write is stored (done) or refused. Nil: all writes are stored.
+	Enter func(*http.Request) (leave func(done bool), err error)
+	// Noted is called with each stored change, with the server's mutex held: kindID is Kind.ID, gone says that the object was removed.
+	Noted func(kindID string, u *unstructured.Unstructured, gone bool)
+	// Mutate is called before a write is validated, without the mutex, and may replace or change Review.Object. Nil: no change.
+	Mutate func(*Review) error
+	// Review is called with each write before it is stored, without the mutex. Its error refuses the write; it may replace
+	// Review.Object. If the stored object changes meanwhile, the write is computed and reviewed again. Nil: nothing is reviewed.
+	Review func(*Review) error
+	// User returns who sends a request that has no impersonation headers. Nil: system:admin in system:masters.
+	User func(*http.Request) user.Info
+	// Told is called with the body of each Event that is created; Events are not stored. Nil: they are dropped.
 	Told func(event []byte)
 }
 
@@ -51,10 +63,11 @@ type Server struct {
 
 	mu         sync.Mutex
 	version    uint64            // of the last write
-	tables     map[string]*table // by Kind.id
+	tables     map[string]*table // by Kind.ID
 	dependents map[string]map[reference]bool
 	timers     map[string]bool // keys that are scheduled already
 	closed     bool
+	ids        uint64 // how many were given
 }
 
 // Requests are counters.
@@ -80,14 +93,21 @@ type reference struct {
 	namespace, name string
 }
 
-// Start starts a Server on a free port, with a certificate of its own.
-func Start(o Options) (*Server, error) {
+// New makes a Server without a listener: an http.Handler that answers for a URL. It can be used in a bubble of testing/synctest: it
+// starts no goroutine, and its timers end with Shut.
+func New(url string, o Options) *Server {
 	s := &Server{
-		options: o, tables: map[string]*table{}, dependents: map[string]map[reference]bool{}, timers: map[string]bool{}, version: 1,
+		URL: url, options: o, tables: map[string]*table{}, dependents: map[string]map[reference]bool{}, timers: map[string]bool{}, version: 1,
 	}
 	for _, k := range o.Kinds {
-		s.tables[k.id()] = newTable(k)
+		s.tables[k.ID()] = newTable(k)
 	}
+	return s
+}
+
+// Start starts a Server on a free port, with a certificate of its own.
+func Start(o Options) (*Server, error) {
+	s := New("", o)
 	certificate, ca, err := certify()
 	if err != nil {
 		return nil, err
@@ -106,12 +126,23 @@ func Start(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Close ends it.
+// Close ends what Start started.
 func (s *Server) Close() {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
+	s.Shut()
 	_ = s.http.Close()
+}
+
+// Shut ends the controllers: their timers do nothing any more. Requests are still answered.
+func (s *Server) Shut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}
+
+// id returns the next UID. It counts, so that runs can be repeated. The server's mutex is held.
+func (s *Server) id() types.UID {
+	s.ids++
+	return types.UID(fmt.Sprintf("%08x-0000-4000-8000-%012x", uint32(s.ids*2654435761), s.ids))
 }
 
 // certify makes a certificate for 127.0.0.1 that is its own authority.

@@ -117,9 +117,12 @@ func (s *Server) put(t *table, u *unstructured.Unstructured) *object {
 		if s.dependents[owner] == nil {
 			s.dependents[owner] = map[reference]bool{}
 		}
-		s.dependents[owner][reference{t.kind.id(), namespace, name}] = true
+		s.dependents[owner][reference{t.kind.ID(), namespace, name}] = true
 	}
 	t.note(c)
+	if s.options.Noted != nil {
+		s.options.Noted(t.kind.ID(), u, false)
+	}
 	s.wake(t.kind, u)
 	return o
 }
@@ -137,6 +140,9 @@ func (s *Server) remove(t *table, u *unstructured.Unstructured) {
 		panic(err)
 	}
 	t.note(change{kind: "DELETED", version: s.version, namespace: namespace, name: name, raw: raw, before: old.labels})
+	if s.options.Noted != nil {
+		s.options.Noted(t.kind.ID(), u, true)
+	}
 	s.wake(t.kind, u)
 	if len(s.dependents[old.uid]) > 0 {
 		s.later("collect "+old.uid, 0, func() { s.collect(old.uid) })
@@ -146,7 +152,7 @@ func (s *Server) remove(t *table, u *unstructured.Unstructured) {
 // disown forgets whose an object is.
 func (s *Server) disown(t *table, o *object, namespace, name string) {
 	for _, owner := range o.owners {
-		delete(s.dependents[owner], reference{t.kind.id(), namespace, name})
+		delete(s.dependents[owner], reference{t.kind.ID(), namespace, name})
 		if len(s.dependents[owner]) == 0 {
 			delete(s.dependents, owner)
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory has API servers that keep everything in memory, as many in one process as it has room for. They speak what Shipper
+// Package memory serves Kubernetes APIs from memory, any number in one process. They speak what Shipper
 // speaks to API servers, by HTTP/2 and TLS: discovery, reading, lists, watches, patches, server-side apply, status and finalizers;
 // and play those controllers without which nothing would be rolled out: Deployments get Pods that become ready, Services get
 // EndpointSlices, and what a deleted object owned is collected. There is no admission, no validation, no account and no disk.
@@ -34,7 +34,8 @@ func (k Kind) groupVersion() string {
 	return k.Group + "/" + k.Version
 }
 
-func (k Kind) id() string { return k.Group + "/" + k.Resource }
+// ID names a Kind in a Server: group/resource, with an empty group for core kinds ("/pods").
+func (k Kind) ID() string { return k.Group + "/" + k.Resource }
 
 const discovery = "discovery.k8s.io"
 
