@@ -6,11 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"os"
-	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -60,10 +56,14 @@ const (
 	east = "east"
 	// self is the management cluster, which may be an application cluster too.
 	self = testfleet.ManagementName
+	// rolloutCluster is the management cluster of the rollout reconciler.
+	rolloutCluster = "rollouts"
+
+	crdFolder = "../../manifests/crd"
 )
 
-// world is what all tests of the package share: a fleet with the reconcilers of application clusters running, and no
-// others, so that a test can play the release reconciler. Each test has a namespace of its own; those that keep to it run side by
+// world is what the tests of the reconcilers of application clusters share. No rollout reconciler runs in their management cluster: a test
+// writes what it would write. Each test has a namespace of its own; those that keep to it run side by
 // side, after those that cut clusters off, turn clocks or exchange identities.
 var world struct {
 	management client.Client
@@ -87,7 +87,10 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	os.Exit(env.Main(m, env.Options{
-		Fleet: testfleet.Options{Applications: []string{west, east}, CRDs: []string{"../../manifests/crd"}}, SetUp: setUp,
+		Fleet: testfleet.Options{
+			Applications: []string{west, east, rolloutCluster}, Podless: []string{rolloutCluster}, CRDs: []string{crdFolder},
+		},
+		SetUp: setUp,
 	}))
 }
 
@@ -96,16 +99,23 @@ func setUp(ctx context.Context, e *env.Env) error {
 	if err := build(ctx, e.Fleet); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	ended, err := operate(ctx, e.Fleet.Management.Config)
-	if err != nil {
-		cancel()
-		return err
+	management, another := e.Fleet.Management, e.Fleet.Applications[2]
+	for _, start := range []func(context.Context) (<-chan error, error){
+		func(ctx context.Context) (<-chan error, error) { return operate(ctx, management.Config) },
+		func(ctx context.Context) (<-chan error, error) { return setUpSelections(ctx, management.Config) },
+		func(ctx context.Context) (<-chan error, error) { return setUpRollouts(ctx, another) },
+	} {
+		ctx, cancel := context.WithCancel(ctx)
+		ended, err := start(ctx)
+		if err != nil {
+			cancel()
+			return err
+		}
+		e.AtEnd(func() error {
+			cancel()
+			return <-ended
+		})
 	}
-	e.AtEnd(func() error {
-		cancel()
-		return <-ended
-	})
 	return nil
 }
 
@@ -143,7 +153,7 @@ func build(ctx context.Context, f *testfleet.Fleet) error {
 	}
 	world.clusters, world.access = map[string]client.Client{}, map[string]*rest.Config{}
 	world.wires, world.members = map[string]*wire{}, map[string]*testfleet.Cluster{}
-	for _, c := range append([]*testfleet.Cluster{f.Management}, f.Applications...) {
+	for _, c := range append([]*testfleet.Cluster{f.Management}, f.Applications[:2]...) {
 		if err := buildApplication(ctx, c, scheme); err != nil {
 			return fmt.Errorf("%s: %w", c.Name, err)
 		}
@@ -289,108 +299,4 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	return ended, nil
-}
-
-// wire is a connection to an API server that can be cut.
-type wire struct {
-	url, far string
-
-	mu   sync.Mutex
-	cut  bool
-	open map[net.Conn]bool
-}
-
-// stretch listens for as long as the process lives.
-func stretch(host string) (*wire, error) {
-	u, err := url.Parse(host)
-	if err != nil {
-		return nil, err
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
-	}
-	port := listener.Addr().String()[strings.LastIndex(listener.Addr().String(), ":"):]
-	w := &wire{url: "https://" + u.Hostname() + port, far: u.Host, open: map[net.Conn]bool{}}
-	go func() {
-		for {
-			near, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go w.carry(near)
-		}
-	}()
-	return w, nil
-}
-
-// carry copies both ways until either side ends.
-func (w *wire) carry(near net.Conn) {
-	defer near.Close()
-	w.mu.Lock()
-	to := w.far
-	w.mu.Unlock()
-	far, err := net.Dial("tcp", to)
-	if err != nil {
-		return
-	}
-	defer far.Close()
-	w.mu.Lock()
-	if w.cut {
-		w.mu.Unlock()
-		return
-	}
-	w.open[near], w.open[far] = true, true
-	w.mu.Unlock()
-	done := make(chan struct{}, 2)
-	pump := func(to, from net.Conn) {
-		buffer := make([]byte, 32*1024)
-		for {
-			n, err := from.Read(buffer)
-			if n > 0 {
-				if _, err := to.Write(buffer[:n]); err != nil {
-					break
-				}
-			}
-			if err != nil {
-				break
-			}
-		}
-		done <- struct{}{}
-	}
-	go pump(far, near)
-	go pump(near, far)
-	<-done
-	w.mu.Lock()
-	delete(w.open, near)
-	delete(w.open, far)
-	w.mu.Unlock()
-}
-
-// Cut ends all connections and takes no more.
-func (w *wire) Cut() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cut = true
-	for c := range w.open {
-		c.Close()
-	}
-}
-
-// Lead makes the wire end elsewhere, ends all connections, and returns where it ended before.
-func (w *wire) Lead(far string) (before string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	before, w.far = w.far, far
-	for c := range w.open {
-		c.Close()
-	}
-	return before
-}
-
-// Mend takes connections again.
-func (w *wire) Mend() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.cut = false
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout_test
+package integration
 
 import (
 	"strconv"
@@ -17,7 +17,7 @@ const (
 )
 
 // twice is an Application that was rolled out twice after running, by steps.
-func twice(t *testing.T) *fixture {
+func twice(t *testing.T) *rolloutFixture {
 	t.Helper()
 	s := running(t)
 	for n := range int64(2) {
@@ -30,7 +30,7 @@ func twice(t *testing.T) *fixture {
 }
 
 // rollBack makes the template what the webhook makes it when a user rolls back to the i-th Release, whose edit was the i-th.
-func (s *fixture) rollBack(i int, how shipper.RollbackStrategy) (to string) {
+func (s *rolloutFixture) rollBack(i int, how shipper.RollbackStrategy) (to string) {
 	s.t.Helper()
 	to = s.releases()[i]
 	s.apply(func(app *shipper.Application) {
@@ -98,7 +98,7 @@ func TestARollbackWhileAClusterIsDownWaitsForIt(t *testing.T) {
 	t.Parallel()
 	s := twice(t)
 	b := s.namespace + "-b"
-	theHands.setDown(t, true, s.namespace, b)
+	rolloutTargets.setDown(t, true, s.namespace, b)
 	s.rollBack(1, shipper.RollbackImmediate)
 	s.until("4", func() string { return strconv.Itoa(len(s.releases())) })
 	s.until("2", func() string { return strconv.Itoa(int(s.release(3).Spec.TargetStep)) })
@@ -110,6 +110,6 @@ func TestARollbackWhileAClusterIsDownWaitsForIt(t *testing.T) {
 		return said
 	})
 	s.until(serving, func() string { return strings.Split(s.shares(), " | ")[2] }) // nothing is taken from what serves
-	theHands.setDown(t, false, s.namespace, b)
+	rolloutTargets.setDown(t, false, s.namespace, b)
 	s.until(done+" | "+done+" | "+done+" | "+serving, s.shares)
 }

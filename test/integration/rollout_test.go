@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout_test
+package integration
 
 import (
-	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/stamp"
@@ -19,9 +14,9 @@ import (
 )
 
 // running is a story in which web runs with strategy allIn.
-func running(t *testing.T) *fixture {
+func running(t *testing.T) *rolloutFixture {
 	t.Helper()
-	s := newFixture(t)
+	s := newRolloutFixture(t)
 	s.cluster("a")
 	s.cluster("b")
 	s.edit(0, allIn)
@@ -30,9 +25,9 @@ func running(t *testing.T) *fixture {
 }
 
 // newRollout is running with a first Release that has not completed.
-func newRollout(t *testing.T) *fixture {
+func newRollout(t *testing.T) *rolloutFixture {
 	t.Helper()
-	s := newFixture(t)
+	s := newRolloutFixture(t)
 	s.cluster("a")
 	s.cluster("b")
 	s.edit(0, vanguard)
@@ -42,7 +37,7 @@ func newRollout(t *testing.T) *fixture {
 
 func TestTheFirstReleaseIsRolledOut(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t)
+	s := newRolloutFixture(t)
 	a, b := s.cluster("a"), s.cluster("b")
 	s.edit(0, vanguard)
 	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
@@ -92,78 +87,9 @@ func TestASecondReleaseTakesOverAndBack(t *testing.T) {
 	s.until("0%/0 0%/0 at full on, complete | 100%/100 100%/100 at full on, complete", s.shares)
 }
 
-func TestDeletingTheNewestReleaseAborts(t *testing.T) {
-	t.Parallel()
-	s := running(t)
-	before := s.app().Spec.Template
-	s.edit(1, vanguard)
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
-	s.goTo(1)
-	s.until("50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command", s.shares)
-	s.must(s.Delete(t.Context(), s.release(1)))
-	s.until("100%/100 100%/100 at full on, complete", s.shares)
-	s.until("true", func() string {
-		app := s.app()
-		if stamp.SameEnvironment(&app.Spec.Template, &before) &&
-			app.Annotations[shipper.AppHighestObservedGenerationAnnotation] == "0" {
-			return "true"
-		}
-		return "false"
-	})
-	s.until("False", s.appCondition(shipper.ApplicationAborting))
-	s.untilEvent("web", "ApplicationConditionChanged",
-		`-> [Aborting True abort in progress, returning state to release "`+s.releases()[0]+`"]`)
-	s.until(`False Release "`+s.releases()[0]+`" is active`, s.appCondition(shipper.ApplicationRollingOut))
-	if got := s.app().Annotations[shipper.AppChartVersionResolvedAnnotation]; got != "0.0.1" {
-		t.Errorf("the template's chart is resolved to %q", got)
-	}
-	s.until("true", func() string {
-		it := &shipper.InstallationTarget{}
-		s.must(s.Get(t.Context(), client.ObjectKeyFromObject(s.release(0)), it))
-		return map[bool]string{true: "true"}[it.Spec.CanOverride]
-	})
-}
-
-func TestDeletingAnOlderReleaseAbortsNothing(t *testing.T) {
-	t.Parallel()
-	s := running(t)
-	s.edit(1, allIn)
-	s.until("0%/0 0%/0 at full on, complete | 100%/100 100%/100 at full on, complete", s.shares)
-	s.edit(2, vanguard)
-	const before = "100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command"
-	s.until("0%/0 0%/0 at full on, complete | "+before, s.shares)
-	template := s.app().Spec.Template
-	newest := s.release(2).Name
-	targets := func() []int64 {
-		key := client.ObjectKey{Namespace: s.namespace, Name: newest}
-		ct, tt := &shipper.CapacityTarget{}, &shipper.TrafficTarget{}
-		s.must(s.Get(t.Context(), key, ct))
-		s.must(s.Get(t.Context(), key, tt))
-		return []int64{ct.Generation, tt.Generation}
-	}
-	was := targets()
-
-	s.must(s.Delete(t.Context(), s.release(1))) // the one in the middle, which served: the one before it does now
-	s.until("2", func() string { return strconv.Itoa(len(s.releases())) })
-	s.until(before, s.shares)
-	s.must(s.Delete(t.Context(), s.release(0))) // the oldest
-	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
-	if diff := cmp.Diff(was, targets()); diff != "" {
-		t.Errorf("the newest was asked for something else (-before +after):\n%s", diff)
-	}
-	app := s.app()
-	if !stamp.SameEnvironment(&template, &app.Spec.Template) {
-		t.Errorf("the template was taken back to %v", *app.Spec.Template.Values)
-	}
-	if got := app.Annotations[shipper.AppHighestObservedGenerationAnnotation]; got != "2" {
-		t.Errorf("the highest observed generation is %q now", got)
-	}
-	s.until("False", s.appCondition(shipper.ApplicationAborting))
-}
-
 func TestAnIncumbentThatWasMovedComesBackWhole(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t)
+	s := newRolloutFixture(t)
 	s.cluster("a")
 	s.cluster("b")
 	s.edit(0, vanguard)
@@ -191,154 +117,9 @@ func TestAnIncumbentThatWasMovedComesBackWhole(t *testing.T) {
 	}
 }
 
-func TestAClusterOutOfReachKeepsANameToItself(t *testing.T) {
-	t.Parallel()
-	s := running(t)
-	first := s.release(0)
-	it := &shipper.InstallationTarget{}
-	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
-	was := it.DeepCopy()
-	it.Finalizers = []string{"shipper.booking.com/test"}
-	s.must(s.Patch(t.Context(), it, client.MergeFrom(was)))
-	theHands.setDown(t, true, s.namespace, s.namespace+"-b")
-	s.until("False", func() string {
-		s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
-		return condition(it.Status.Clusters[1].Conditions, shipper.TargetOperational)[:5]
-	})
-	s.must(s.Delete(t.Context(), first))
-	s.until(first.Labels[shipper.ReleaseHashLabel]+" 1", func() string {
-		rel := s.release(0)
-		return rel.Labels[shipper.ReleaseHashLabel] + " " + rel.Annotations[shipper.ReleaseTemplateIterationAnnotation]
-	})
-	s.until("True", s.relCondition(0, shipper.ReleaseScheduled))
-	s.until("100%/100 0%/0 at -", s.shares)
-	theHands.setDown(t, false, s.namespace, s.namespace+"-b")
-	s.until("100%/100 100%/100 at full on, complete", s.shares)
-	s.must(s.Patch(t.Context(), was, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
-}
-
-func TestANameThatAClusterTurnsOutToKeepIsGivenUp(t *testing.T) {
-	t.Parallel()
-	s := newRollout(t)
-	first := s.release(0)
-	it := &shipper.InstallationTarget{}
-	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
-	was := it.DeepCopy()
-	it.Finalizers = []string{"shipper.booking.com/test"}
-	s.must(s.Patch(t.Context(), it, client.MergeFrom(was)))
-	s.must(s.Delete(t.Context(), first))
-	s.until("False FailedAPICall waiting for targets of the same name to go: InstallationTarget is being deleted",
-		s.relCondition(0, shipper.ReleaseScheduled))
-	second := s.release(0)
-	theHands.setDown(t, true, s.namespace, s.namespace+"-b")
-	s.until("2", func() string { return strconv.Itoa(len(s.releases())) })
-	third := s.release(1)
-	if second.Name != first.Name || third.Name != strings.TrimSuffix(first.Name, "0")+"1" {
-		t.Errorf("%s was followed by %s and %s", first.Name, second.Name, third.Name)
-	}
-	s.until("True", s.relCondition(1, shipper.ReleaseScheduled))
-	s.until(" at - | 1%/0 0%/0 at -", s.shares)
-	s.must(s.Patch(t.Context(), was, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
-	theHands.setDown(t, false, s.namespace, s.namespace+"-b")
-	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
-}
-
-func TestAnEditAfterTheDeletionIsNotTakenBack(t *testing.T) {
-	t.Parallel()
-	s := running(t)
-	s.edit(1, vanguard)
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
-	second := s.release(1)
-	b := s.block("so-that-both-are-seen-at-once")
-	s.until("True RolloutsBlocked rollouts blocked by: "+s.namespace+"/"+b.Name,
-		s.appCondition(shipper.ApplicationBlocked))
-	s.must(s.Delete(t.Context(), second))
-	s.edit(2, vanguard)
-	s.must(s.Delete(t.Context(), b))
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
-	if edit := (*s.app().Spec.Template.Values)["edit"]; edit != int64(2) || s.release(1).Name == second.Name {
-		t.Errorf("the template says %v, the newest release is %s", edit, s.release(1).Name)
-	}
-}
-
-func TestTheOnlyReleaseComesBackWhenItIsDeletedBeforeItCompletes(t *testing.T) {
-	t.Parallel()
-	s := newRollout(t)
-	first := s.release(0)
-	it := &shipper.InstallationTarget{}
-	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
-	was := it.DeepCopy()
-	it.Finalizers = []string{"shipper.booking.com/test"}
-	s.must(s.Patch(t.Context(), it, client.MergeFrom(was)))
-	s.must(s.Delete(t.Context(), first))
-	s.until("False FailedAPICall waiting for targets of the same name to go: InstallationTarget is being deleted",
-		s.relCondition(0, shipper.ReleaseScheduled))
-	second := s.release(0)
-	if second.UID == first.UID || second.Name != first.Name {
-		t.Errorf("got %s, want another %s", second.Name, first.Name)
-	}
-	s.must(s.Patch(t.Context(), was, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
-	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
-}
-
-func TestTheOnlyReleaseServesUntilItsReplacementDoes(t *testing.T) {
-	t.Parallel()
-	s := running(t)
-	first := s.release(0)
-	b := s.namespace + "-b"
-	theHands.setDown(t, true, s.namespace, b)
-	s.until("False", func() string {
-		var tt shipper.TrafficTarget
-		s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), &tt))
-		return condition(tt.Status.Clusters[1].Conditions, shipper.TargetOperational)[:5]
-	})
-	s.must(s.Delete(t.Context(), first))
-	s.until(fmt.Sprintf("being deleted; kept in clusters [%s] until Release %q is at its step there and has traffic",
-		b, strings.TrimSuffix(first.Name, "0")+"1"), func() string {
-		var rel shipper.Release
-		s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), &rel))
-		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseStrategyExecuted); c != nil {
-			return c.Message
-		}
-		return ""
-	})
-	theHands.setDown(t, false, s.namespace, b)
-	s.until("100%/100 100%/100 at full on, complete", s.shares)
-	s.until("gone", func() string {
-		if err := s.Get(t.Context(), client.ObjectKeyFromObject(first), &shipper.Release{}); apierrors.IsNotFound(err) {
-			return "gone"
-		}
-		return "there"
-	})
-}
-
-func TestASupersededReleaseStaysUntilItsPlaceIsTaken(t *testing.T) {
-	t.Parallel()
-	s := running(t)
-	s.edit(1, vanguard)
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
-	s.goTo(1)
-	s.until("50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command", s.shares)
-	second := s.release(1).Name
-	b := s.namespace + "-b"
-	theHands.setDown(t, true, s.namespace, b)
-	s.edit(2, vanguard)
-	s.until("3", func() string { return strconv.Itoa(len(s.releases())) })
-	third := s.release(2).Name
-	s.until(`False StrategyInProgress superseded by Release "`+third+`": kept as it is until Release "`+third+
-		`" is at its step`, s.relCondition(1, shipper.ReleaseStrategyExecuted))
-	theHands.setDown(t, false, s.namespace, b)
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
-	for _, name := range s.releases() {
-		if name == second {
-			t.Errorf("%s is still there", name)
-		}
-	}
-}
-
 func TestHistoryIsTrimmedToWhatServesNoMore(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t)
+	s := newRolloutFixture(t)
 	s.cluster("a")
 	s.cluster("b")
 	one := int32(1)
@@ -402,7 +183,7 @@ func TestABlockHoldsEverything(t *testing.T) {
 
 func TestAReleaseWaitsForClusters(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t)
+	s := newRolloutFixture(t)
 	s.cluster("a")
 	s.edit(0, allIn)
 	s.until(`False NotEnoughClustersInRegion region "`+s.namespace+`" has 1 of the 2 schedulable clusters wanted`,
@@ -414,7 +195,7 @@ func TestAReleaseWaitsForClusters(t *testing.T) {
 
 func TestAReleaseWaitsForAClusterToBeFreed(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t)
+	s := newRolloutFixture(t)
 	s.cluster("a")
 	drained := &shipper.Cluster{}
 	s.must(s.Get(t.Context(), client.ObjectKey{Name: s.cluster("b")}, drained))
@@ -535,12 +316,10 @@ func TestAReleaseWithoutAPlaceInHistoryStopsNobody(t *testing.T) {
 // first Release then would leave it as if made again from a backup.
 func TestSomethingIsSaidBeforeTheNewestReleaseIsNoted(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t)
+	s := newRolloutFixture(t)
 	s.cluster("a")
 	s.cluster("b")
-	watcher, err := client.NewWithWatch(started.fleet.Management.Config, client.Options{Scheme: s.Scheme()})
-	s.must(err)
-	w, err := watcher.Watch(t.Context(), &shipper.ApplicationList{}, client.InNamespace(s.namespace))
+	w, err := rollouts.admin.Watch(t.Context(), &shipper.ApplicationList{}, client.InNamespace(s.namespace))
 	s.must(err)
 	defer w.Stop()
 	s.edit(1, allIn)

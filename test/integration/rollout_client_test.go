@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout_test
+package integration
 
 import (
 	"context"
@@ -19,21 +19,21 @@ import (
 
 func TestAGetShowsWhatTheManagerWrote(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t)
+	s := newRolloutFixture(t)
 	block := s.block("read-your-writes")
 	for i := range 100 {
 		value := strconv.Itoa(i)
 		was := block.DeepCopy()
 		metav1.SetMetaDataAnnotation(&block.ObjectMeta, "test", value)
-		s.must(started.client.Patch(t.Context(), block, client.MergeFrom(was)))
+		s.must(rollouts.client.Patch(t.Context(), block, client.MergeFrom(was)))
 		got := &shipper.RolloutBlock{}
-		s.must(started.client.Get(t.Context(), client.ObjectKeyFromObject(block), got))
+		s.must(rollouts.client.Get(t.Context(), client.ObjectKeyFromObject(block), got))
 		if got.Annotations["test"] != value {
 			t.Fatalf("write %d: got %q", i, got.Annotations["test"])
 		}
 	}
-	s.must(started.client.Delete(t.Context(), block))
-	if err := started.client.Get(t.Context(), client.ObjectKeyFromObject(block), block); client.IgnoreNotFound(err) != nil || err == nil {
+	s.must(rollouts.client.Delete(t.Context(), block))
+	if err := rollouts.client.Get(t.Context(), client.ObjectKeyFromObject(block), block); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("the deleted object: got %v, want not found", err)
 	}
 }
@@ -41,7 +41,7 @@ func TestAGetShowsWhatTheManagerWrote(t *testing.T) {
 // TestAHangingAdmissionWebhookOfATenantDelaysNoList: a List that waited for all writes of its kind would let a tenant stop every rollout.
 func TestAHangingAdmissionWebhookOfATenantDelaysNoList(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t)
+	s := newRolloutFixture(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and answers nothing
 	s.must(err)
 	t.Cleanup(func() { _ = silent.Close() })
@@ -73,18 +73,18 @@ func TestAHangingAdmissionWebhookOfATenantDelaysNoList(t *testing.T) {
 	writing, stop := context.WithCancel(t.Context())
 	defer stop()
 	done := make(chan error, 1)
-	go func() { done <- started.client.Create(writing, block("hangs")) }()
+	go func() { done <- rollouts.client.Create(writing, block("hangs")) }()
 	// A Get of the object waits for the write: then it is under way.
 	s.until("waits", func() string {
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
-		err := started.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "hangs"}, &shipper.RolloutBlock{})
+		err := rollouts.client.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: "hangs"}, &shipper.RolloutBlock{})
 		if ctx.Err() != nil && err != nil {
 			return "waits"
 		}
 		return "answers"
 	})
-	s.must(started.client.List(t.Context(), &shipper.RolloutBlockList{}))
+	s.must(rollouts.client.List(t.Context(), &shipper.RolloutBlockList{}))
 	select {
 	case err := <-done:
 		t.Errorf("the List returned after the write, which ended with: %v", err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package selection
+package integration
 
 import (
 	"encoding/base64"
@@ -21,12 +21,12 @@ import (
 
 var both = []string{shipper.ResourceSelectorRole, shipper.ValuesKeeper}
 
-func (s *fixture) ownNamespace() shipper.ResourceSelector {
+func (s *selectionFixture) ownNamespace() shipper.ResourceSelector {
 	return shipper.ResourceSelector{Kind: "Namespace", Name: s.namespace}
 }
 
 func TestANamespaceIsTakenWithItsContentAndSecretsApart(t *testing.T) {
-	s := begin(t, both...)
+	s := beginSelection(t, both...)
 	s.create(s.configMap("a", "1"))
 	s.create(&corev1.Secret{ObjectMeta: s.named("s"), StringData: map[string]string{"password": "hunter2"}})
 	s.selects(s.ownNamespace())
@@ -37,7 +37,7 @@ func TestANamespaceIsTakenWithItsContentAndSecretsApart(t *testing.T) {
 	}
 
 	var kept shipper.ResourceSnapshotList
-	if err := world.client.List(s.ctx, &kept, client.InNamespace(s.namespace)); err != nil {
+	if err := selections.client.List(s.ctx, &kept, client.InNamespace(s.namespace)); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range kept.Items {
@@ -46,7 +46,7 @@ func TestANamespaceIsTakenWithItsContentAndSecretsApart(t *testing.T) {
 		}
 	}
 	secret := &corev1.Secret{}
-	if err := world.client.Get(s.ctx, s.key(first), secret); err != nil {
+	if err := selections.client.Get(s.ctx, s.key(first), secret); err != nil {
 		t.Fatal(err)
 	}
 	if secret.Type != shipper.ResourcesSecretType || secret.Immutable == nil || !*secret.Immutable {
@@ -60,12 +60,12 @@ func TestANamespaceIsTakenWithItsContentAndSecretsApart(t *testing.T) {
 	}
 }
 
-func (s *fixture) key(digest string) client.ObjectKey {
+func (s *selectionFixture) key(digest string) client.ObjectKey {
 	return client.ObjectKey{Namespace: s.namespace, Name: shipper.ResourceSnapshotName(digest, 1)}
 }
 
 func TestManyObjectsAtOnceMakeOnePin(t *testing.T) {
-	s := begin(t, both...)
+	s := beginSelection(t, both...)
 	s.create(s.configMap("c00", "1"))
 	s.selects(shipper.ResourceSelector{Kind: "ConfigMap"})
 	first := s.holds("ConfigMap ns/c00")
@@ -75,7 +75,7 @@ func TestManyObjectsAtOnceMakeOnePin(t *testing.T) {
 	for i := 1; i <= 50; i++ {
 		o := s.configMap(fmt.Sprintf("c%02d", i), "1")
 		want = append(want, "ConfigMap ns/"+o.Name)
-		all.Go(func() error { return world.client.Create(s.ctx, o) })
+		all.Go(func() error { return selections.client.Create(s.ctx, o) })
 	}
 	if err := all.Wait(); err != nil {
 		t.Fatal(err)
@@ -87,21 +87,21 @@ func TestManyObjectsAtOnceMakeOnePin(t *testing.T) {
 }
 
 func TestTheContentOfAnEnvelopeIsTaken(t *testing.T) {
-	s := begin(t, both...)
+	s := beginSelection(t, both...)
 	s.create(&shipper.Envelope{ObjectMeta: s.named("guard"), Spec: shipper.EnvelopeSpec{Manifests: []shipper.Manifest{
 		{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "inside"}},
 		{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "guard"}},
 	}}})
 	s.selects(shipper.ResourceSelector{Group: shipper.GroupName, Kind: "Envelope", Name: "guard"})
 	s.holds("ConfigMap ns/inside", "ClusterRole guard")
-	err := world.client.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: "inside"}, &corev1.ConfigMap{})
+	err := selections.client.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: "inside"}, &corev1.ConfigMap{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("it has an effect here: %v", err)
 	}
 }
 
 func TestContentThatIsTooLargeLeavesThePin(t *testing.T) {
-	s := begin(t, both...)
+	s := beginSelection(t, both...)
 	s.create(s.configMap("a", "1"))
 	s.selects(shipper.ResourceSelector{Kind: "ConfigMap"})
 	first := s.holds("ConfigMap ns/a")
@@ -115,7 +115,7 @@ func TestContentThatIsTooLargeLeavesThePin(t *testing.T) {
 		t.Errorf("the pins (-want +got):\n%s", diff)
 	}
 	for i := range 9 {
-		if err := world.client.Delete(s.ctx, s.configMap(fmt.Sprintf("large-%d", i), "")); err != nil {
+		if err := selections.client.Delete(s.ctx, s.configMap(fmt.Sprintf("large-%d", i), "")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -123,7 +123,7 @@ func TestContentThatIsTooLargeLeavesThePin(t *testing.T) {
 }
 
 func TestAKindThatMayNotBeReadIsNamedWithTheCommandThatGrantsIt(t *testing.T) {
-	s := begin(t)
+	s := beginSelection(t)
 	s.create(s.configMap("a", "1"))
 	s.selects(shipper.ResourceSelector{Kind: "ConfigMap", LabelSelector: &metav1.LabelSelector{}})
 	message := s.reports(shipper.SelectionNotReadable)
@@ -135,13 +135,13 @@ func TestAKindThatMayNotBeReadIsNamedWithTheCommandThatGrantsIt(t *testing.T) {
 	s.bind(shipper.ResourceSelectorRole)
 	app := s.app()
 	app.Annotations = map[string]string{shipper.AppResourcesRefreshAnnotation: "1"}
-	s.soon("the refresh", func() error { return world.client.Update(s.ctx, app) })
+	s.soon("the refresh", func() error { return selections.client.Update(s.ctx, app) })
 	s.holds("ConfigMap ns/a")
 	s.reports("")
 }
 
 func TestContentBelongsToReleasesAndGoesWithoutThem(t *testing.T) {
-	s := begin(t, both...)
+	s := beginSelection(t, both...)
 	s.create(s.configMap("a", "1"))
 	s.selects(shipper.ResourceSelector{Kind: "ConfigMap"})
 	first := s.holds("ConfigMap ns/a")
@@ -151,7 +151,7 @@ func TestContentBelongsToReleasesAndGoesWithoutThem(t *testing.T) {
 	s.create(rel)
 	s.soon("the owner", func() error {
 		kept := &shipper.ResourceSnapshot{}
-		if err := world.client.Get(s.ctx, s.key(first), kept); err != nil {
+		if err := selections.client.Get(s.ctx, s.key(first), kept); err != nil {
 			return err
 		}
 		if len(kept.OwnerReferences) != 1 || kept.OwnerReferences[0].UID != rel.UID {
@@ -166,7 +166,7 @@ func TestContentBelongsToReleasesAndGoesWithoutThem(t *testing.T) {
 	third := s.holds("ConfigMap ns/a", "ConfigMap ns/b", "ConfigMap ns/c")
 	gone := func(digest string) func() error {
 		return func() error {
-			err := world.client.Get(s.ctx, s.key(digest), &shipper.ResourceSnapshot{})
+			err := selections.client.Get(s.ctx, s.key(digest), &shipper.ResourceSnapshot{})
 			if !apierrors.IsNotFound(err) {
 				return errors.Join(errors.New("it is there"), err)
 			}
@@ -175,25 +175,25 @@ func TestContentBelongsToReleasesAndGoesWithoutThem(t *testing.T) {
 	}
 	s.soon("the end of content without a Release", gone(second))
 	for _, digest := range []string{first, third} {
-		if err := world.client.Get(s.ctx, s.key(digest), &shipper.ResourceSnapshot{}); err != nil {
+		if err := selections.client.Get(s.ctx, s.key(digest), &shipper.ResourceSnapshot{}); err != nil {
 			t.Errorf("content that is used is gone: %v", err)
 		}
 	}
-	if err := world.client.Delete(s.ctx, rel); err != nil {
+	if err := selections.client.Delete(s.ctx, rel); err != nil {
 		t.Fatal(err)
 	}
 	s.soon("the end of content of the last Release", gone(first))
 	// A user deletes what is pinned.
 	kept := &shipper.ResourceSnapshot{}
-	if err := world.client.Get(s.ctx, s.key(third), kept); err != nil {
+	if err := selections.client.Get(s.ctx, s.key(third), kept); err != nil {
 		t.Fatal(err)
 	}
-	if err := world.client.Delete(s.ctx, kept); err != nil {
+	if err := selections.client.Delete(s.ctx, kept); err != nil {
 		t.Fatal(err)
 	}
 	s.soon("another copy", func() error {
 		again := &shipper.ResourceSnapshot{}
-		if err := world.client.Get(s.ctx, s.key(third), again); err != nil {
+		if err := selections.client.Get(s.ctx, s.key(third), again); err != nil {
 			return err
 		}
 		if again.UID == kept.UID {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout_test
+package integration
 
 import (
 	"testing"
@@ -17,11 +17,11 @@ func TestAHistoryIsCurrentUntilTheAPIServerHasNewerObjects(t *testing.T) {
 	rel := s.release(0)
 	key := client.ObjectKeyFromObject(rel)
 	app := s.app()
-	seen, err := started.histories.Live(t.Context(), app)
+	seen, err := rollouts.histories.Live(t.Context(), app)
 	s.must(err)
 	want := func(sentence string, app *shipper.Application, h history.History, targets, want bool) {
 		t.Helper()
-		got, err := started.histories.Current(t.Context(), app, h, targets)
+		got, err := rollouts.histories.Current(t.Context(), app, h, targets)
 		s.must(err)
 		if got != want {
 			t.Errorf("%s: current is %t, want %t", sentence, got, want)
@@ -41,7 +41,7 @@ func TestAHistoryIsCurrentUntilTheAPIServerHasNewerObjects(t *testing.T) {
 
 	s.annotate(rel)
 	want("a Release was written", app, seen, false, false)
-	seen, err = started.histories.Live(t.Context(), app)
+	seen, err = rollouts.histories.Live(t.Context(), app)
 	s.must(err)
 	want("everything was read again", app, seen, true, true)
 
@@ -52,7 +52,7 @@ func TestAHistoryIsCurrentUntilTheAPIServerHasNewerObjects(t *testing.T) {
 }
 
 // annotate changes nothing that the reconciler acts on.
-func (s *fixture) annotate(o client.Object) {
+func (s *rolloutFixture) annotate(o client.Object) {
 	s.t.Helper()
 	s.must(s.Patch(s.t.Context(), o, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"test":"1"}}}`))))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout_test
+package integration
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 )
 
 // joinedCluster is cluster for one that has joined and is ready.
-func (s *fixture) joinedCluster(suffix string) string {
+func (s *rolloutFixture) joinedCluster(suffix string) string {
 	s.t.Helper()
 	name := s.cluster(suffix)
 	s.edits(name, func(c *shipper.Cluster) {
@@ -30,7 +30,7 @@ func (s *fixture) joinedCluster(suffix string) string {
 }
 
 // edits changes a Cluster, and its status.
-func (s *fixture) edits(name string, change func(*shipper.Cluster)) {
+func (s *rolloutFixture) edits(name string, change func(*shipper.Cluster)) {
 	s.t.Helper()
 	ctx, c := context.Background(), &shipper.Cluster{} // also when the test is over
 	s.must(s.Get(ctx, client.ObjectKey{Name: name}, c))
@@ -42,7 +42,7 @@ func (s *fixture) edits(name string, change func(*shipper.Cluster)) {
 }
 
 // leaves deletes a Cluster, which another program keeps.
-func (s *fixture) leaves(name string) {
+func (s *rolloutFixture) leaves(name string) {
 	s.t.Helper()
 	const keeper = "test.example.com/keeper"
 	s.edits(name, func(c *shipper.Cluster) { c.Spec.OnLeave, c.Finalizers = shipper.OnLeaveRemove, []string{keeper} })
@@ -52,7 +52,7 @@ func (s *fixture) leaves(name string) {
 }
 
 // placed creates web with a placement, of which the clusters are those of the fixture.
-func (s *fixture) placed(p shipper.Placement, steps []shipper.RolloutStrategyStep) {
+func (s *rolloutFixture) placed(p shipper.Placement, steps []shipper.RolloutStrategyStep) {
 	s.t.Helper()
 	own := metav1.LabelSelector{MatchLabels: map[string]string{shipper.RegionLabel: s.namespace}}
 	p.Affinity = &shipper.ClusterAffinity{Required: []shipper.ClusterTerm{{LabelSelector: &own}}}
@@ -63,7 +63,7 @@ func (s *fixture) placed(p shipper.Placement, steps []shipper.RolloutStrategySte
 }
 
 // clusters are the suffixes of the clusters of the newest Release, and what its status says of them and of others.
-func (s *fixture) clusters() string {
+func (s *rolloutFixture) clusters() string {
 	rel := s.release(-1)
 	suffix := func(name string) string { return strings.TrimPrefix(name, s.namespace+"-") }
 	var out []string
@@ -93,7 +93,7 @@ func pickN(n int32) shipper.Placement {
 
 func TestPickAllGetsClustersThatJoinWithoutANewRelease(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t)
+	s := newRolloutFixture(t)
 	s.joinedCluster("a")
 	s.joinedCluster("b")
 	s.placed(shipper.Placement{}, vanguard)
@@ -128,7 +128,7 @@ func TestPickAllGetsClustersThatJoinWithoutANewRelease(t *testing.T) {
 
 func TestPickNGoesAheadAndIsFilledLater(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t)
+	s := newRolloutFixture(t)
 	s.placed(pickN(2), allIn)
 	s.until("; 0 of 2", s.clusters)
 	s.joinedCluster("a")
@@ -151,7 +151,7 @@ func TestPickNGoesAheadAndIsFilledLater(t *testing.T) {
 
 func TestAClusterLeavesWhenItsReplacementServes(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t)
+	s := newRolloutFixture(t)
 	all := []string{s.joinedCluster("a"), s.joinedCluster("b"), s.joinedCluster("c")}
 	s.placed(pickN(2), allIn)
 	s.until("100%/100 100%/100 at full on, complete", s.shares)
@@ -160,7 +160,7 @@ func TestAClusterLeavesWhenItsReplacementServes(t *testing.T) {
 
 	has := stamp.Clusters(s.release(-1))
 	free := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return slices.Contains(has, name) })
-	theHands.setDown(t, true, s.namespace, free...)
+	rolloutTargets.setDown(t, true, s.namespace, free...)
 	s.leaves(has[0])
 	s.until(strings.Join(all, ","), func() string { return strings.Join(stamp.Clusters(s.release(-1)), ",") })
 	it := &shipper.InstallationTarget{}
@@ -173,7 +173,7 @@ func TestAClusterLeavesWhenItsReplacementServes(t *testing.T) {
 		t.Errorf("the Release is in %v before the replacement serves", diff)
 	}
 
-	theHands.setDown(t, false, s.namespace, free...)
+	rolloutTargets.setDown(t, false, s.namespace, free...)
 	left := slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == has[0] })
 	s.until(strings.Join(left, ","), func() string { return strings.Join(stamp.Clusters(s.release(-1)), ",") })
 	s.until(has[1], func() string { return strings.Join(stamp.Clusters(s.release(0)), ",") })
@@ -182,11 +182,11 @@ func TestAClusterLeavesWhenItsReplacementServes(t *testing.T) {
 
 func TestAClusterWithoutItsObjectIsReplacedAtOnce(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t)
+	s := newRolloutFixture(t)
 	a := s.joinedCluster("a")
 	s.placed(pickN(1), vanguard)
 	s.until("1%/0 at staging, waiting for command", s.shares)
-	theHands.setDown(t, true, s.namespace, a)
+	rolloutTargets.setDown(t, true, s.namespace, a)
 	s.must(s.Delete(t.Context(), &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: a}}))
 	s.until("a; 0 of 1", s.clusters)
 	s.joinedCluster("b")
@@ -196,7 +196,7 @@ func TestAClusterWithoutItsObjectIsReplacedAtOnce(t *testing.T) {
 
 func TestAClusterThatIsToBeEmptiedLeavesReleasesWithRegions(t *testing.T) {
 	t.Parallel()
-	s := newFixture(t)
+	s := newRolloutFixture(t)
 	a, b, c := s.cluster("a"), s.cluster("b"), s.cluster("c")
 	s.edit(0, allIn)
 	s.until("100%/100 100%/100 at full on, complete", s.shares)

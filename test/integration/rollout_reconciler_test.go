@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout_test
+package integration
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
+	controllers "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -34,65 +31,45 @@ import (
 	"shipper.dev/shipper/reconciler/rollout"
 	"shipper.dev/shipper/reconciler/rollout/history"
 	"shipper.dev/shipper/reconciler/targets"
-	"shipper.dev/shipper/test/fleet"
+	testfleet "shipper.dev/shipper/test/fleet"
 )
 
-// global is the namespace of blocks that bear on all.
-const global = "rollout-blocks-global"
-
-// management is a real management cluster in which both reconcilers and the hands run; it starts when a test wants it.
-var management = sync.OnceValues(start)
-
-// started is what TestMain has to end.
-var started struct {
-	fleet     *fleet.Fleet
-	histories *history.Reader
+// rollouts are what tests of the rollout reconciler share: a management cluster of its own, in which fakeTargets takes the place of the
+// reconcilers of application clusters. No Cluster there leads to an API server.
+var rollouts struct {
+	admin     client.WithWatch
 	client    client.Client // the manager's
-	cancel    context.CancelFunc
-	done      chan error
+	histories *history.Reader
 }
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if started.cancel != nil {
-		started.cancel()
-		if err := <-started.done; err != nil {
-			fmt.Fprintln(os.Stderr, "manager:", err)
-			code = 1
-		}
-	}
-	if started.fleet != nil {
-		if err := started.fleet.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "fleet:", err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
-
-func start() (client.Client, error) {
-	log.SetLogger(logr.Discard())
-	ctx, cancel := context.WithCancel(context.Background())
-	started.cancel, started.done = cancel, make(chan error, 1)
-	f, err := fleet.Start(ctx, fleet.Options{CRDs: []string{filepath.Join("..", "..", "manifests", "crd")}})
-	if err != nil {
-		close(started.done)
+// setUpRollouts starts the reconciler. It stops with ctx; then its error comes.
+func setUpRollouts(ctx context.Context, in *testfleet.Cluster) (<-chan error, error) {
+	crds := envtest.CRDInstallOptions{Paths: []string{crdFolder}, ErrorIfPathMissing: true}
+	if _, err := envtest.InstallCRDs(in.Config, crds); err != nil {
 		return nil, err
 	}
-	started.fleet = f
-	scheme := runtime.NewScheme()
-	if err := errors.Join(shipper.AddToScheme(scheme), corev1.AddToScheme(scheme),
-		admissionregistrationv1.AddToScheme(scheme)); err != nil {
+	if err := in.RestartControllers(); err != nil { // for the garbage collector
 		return nil, err
 	}
-	c, err := f.Management.Client(scheme)
+	scheme, err := reconciler.NewScheme()
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(f.Management.Config, ctrl.Options{
+	if err := admissionregistrationv1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	if rollouts.admin, err = client.NewWithWatch(in.Config, client.Options{Scheme: scheme}); err != nil {
+		return nil, err
+	}
+	global := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shipper.GlobalBlocksNamespace}}
+	if err := rollouts.admin.Create(ctx, global); err != nil {
+		return nil, err
+	}
+	mgr, err := ctrl.NewManager(in.Config, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		NewClient: reconciler.NewClient,
-		Cache:     cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		NewClient:  reconciler.NewClient,
+		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Controller: controllers.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err != nil {
 		return nil, err
@@ -100,23 +77,22 @@ func start() (client.Client, error) {
 	if mgr, err = recorder.Manager(mgr, "shipper-reconciler", clock.RealClock{}, nil); err != nil {
 		return nil, err
 	}
-	histories, err := history.NewReader(ctx, mgr.GetCache(), mgr.GetClient(), mgr.GetAPIReader())
-	if err != nil {
+	rollouts.client = mgr.GetClient()
+	if rollouts.histories, err = history.NewReader(ctx, mgr.GetCache(), mgr.GetClient(), mgr.GetAPIReader()); err != nil {
 		return nil, err
 	}
-	started.histories, started.client = histories, mgr.GetClient()
 	err = errors.Join(
 		rollout.SetupWithManager(ctx, mgr, rollout.Options{
-			GlobalBlocksNamespace: global, Histories: histories, Clock: clock.RealClock{}, Charts: fakeCharts{},
+			GlobalBlocksNamespace: shipper.GlobalBlocksNamespace, Histories: rollouts.histories, Clock: clock.RealClock{}, Charts: fakeCharts{},
 		}),
-		theHands.setup(mgr),
-		c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: global}}),
+		rolloutTargets.setup(mgr),
 	)
 	if err != nil {
 		return nil, err
 	}
-	go func() { started.done <- mgr.Start(ctx) }()
-	return c, nil
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	return ended, nil
 }
 
 // fakeCharts counts what values say, and knows broken charts by their name.
@@ -135,40 +111,40 @@ func (fakeCharts) Replicas(_ context.Context, rel *shipper.Release, _ values.Pla
 	return int32(n), nil
 }
 
-// hands play what installation, capacity and traffic do: all that is asked is there at once, but in clusters that are
-// down.
-type hands struct {
+// fakeTargets reports every target as achieved at once, except in clusters that are down.
+type fakeTargets struct {
 	client client.Client
 	mu     sync.Mutex
 	down   map[string]bool
 	pods   map[string]int32 // by target and cluster: Pods that exist, also those that no target requests any more
 }
 
-var theHands = &hands{down: map[string]bool{}, pods: map[string]int32{}}
+var rolloutTargets = &fakeTargets{down: map[string]bool{}, pods: map[string]int32{}}
 
-func (h *hands) setup(mgr ctrl.Manager) error {
-	h.client = mgr.GetClient()
+func (f *fakeTargets) setup(mgr ctrl.Manager) error {
+	f.client = mgr.GetClient()
 	var errs []error
 	for name, o := range map[string]client.Object{
-		"hands-it": &shipper.InstallationTarget{},
-		"hands-ct": &shipper.CapacityTarget{},
-		"hands-tt": &shipper.TrafficTarget{},
+		"fake-it": &shipper.InstallationTarget{},
+		"fake-ct": &shipper.CapacityTarget{},
+		"fake-tt": &shipper.TrafficTarget{},
 	} {
 		errs = append(errs, ctrl.NewControllerManagedBy(mgr).Named(name).For(o).Complete(
 			ctrlReconciler(func(ctx context.Context, req ctrl.Request) error {
 				target := o.DeepCopyObject().(client.Object)
-				if err := h.client.Get(ctx, req.NamespacedName, target); err != nil {
+				if err := f.client.Get(ctx, req.NamespacedName, target); err != nil {
 					return client.IgnoreNotFound(err)
 				}
-				if ended, err := targets.End(ctx, h.client, target); err != nil || ended {
+				if ended, err := targets.End(ctx, f.client, target); err != nil || ended {
 					return err
 				}
-				return h.work(ctx, target)
+				return f.work(ctx, target)
 			})))
 	}
 	return errors.Join(errs...)
 }
 
+// ctrlReconciler tries again after 10 ms.
 type ctrlReconciler func(context.Context, ctrl.Request) error
 
 func (f ctrlReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -179,25 +155,21 @@ func (f ctrlReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.R
 }
 
 // setDown says whether clusters answer, and makes every target of a namespace be looked at again.
-func (h *hands) setDown(t *testing.T, down bool, namespace string, clusters ...string) {
+func (f *fakeTargets) setDown(t *testing.T, down bool, namespace string, clusters ...string) {
 	t.Helper()
-	h.mu.Lock()
+	f.mu.Lock()
 	for _, c := range clusters {
-		h.down[c] = down
+		f.down[c] = down
 	}
-	h.mu.Unlock()
-	c, err := management()
-	if err != nil {
-		t.Fatal(err)
-	}
+	f.mu.Unlock()
 	for _, list := range []client.ObjectList{
 		&shipper.InstallationTargetList{}, &shipper.CapacityTargetList{}, &shipper.TrafficTargetList{},
 	} {
-		if err := c.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
+		if err := rollouts.admin.List(t.Context(), list, client.InNamespace(namespace)); err != nil {
 			t.Fatal(err)
 		}
 		for _, o := range items(list) {
-			if err := h.work(t.Context(), o); err != nil {
+			if err := f.work(t.Context(), o); err != nil {
 				t.Log(err)
 			}
 		}
@@ -223,25 +195,25 @@ func items(list client.ObjectList) []client.Object {
 	return out
 }
 
-func (h *hands) work(ctx context.Context, o client.Object) error {
+func (f *fakeTargets) work(ctx context.Context, o client.Object) error {
 	was := o.DeepCopyObject().(client.Object)
 	var about []report.Cluster
 	switch o := o.(type) {
 	case *shipper.InstallationTarget:
 		o.Status.ObservedGeneration, o.Status.Clusters = o.Generation, nil
 		for _, name := range slices.Sorted(slices.Values(o.Spec.Clusters)) {
-			about = append(about, h.cluster(name))
+			about = append(about, f.cluster(name))
 			o.Status.Clusters = append(o.Status.Clusters,
-				shipper.ClusterInstallationStatus{Name: name, Conditions: h.cluster(name).Conditions})
+				shipper.ClusterInstallationStatus{Name: name, Conditions: f.cluster(name).Conditions})
 		}
 		o.Status.Conditions = report.Overall(nil, about, metav1.Unix(1, 0))
 	case *shipper.CapacityTarget:
 		before := o.Status.Clusters
 		o.Status.ObservedGeneration, o.Status.Clusters = o.Generation, nil
 		for _, c := range o.Spec.Clusters {
-			s := shipper.ClusterCapacityStatus{Name: c.Name, Conditions: h.cluster(c.Name).Conditions}
-			s.AvailableReplicas = h.scale(o, c)
-			if h.isDown(c.Name) {
+			s := shipper.ClusterCapacityStatus{Name: c.Name, Conditions: f.cluster(c.Name).Conditions}
+			s.AvailableReplicas = f.scale(o, c)
+			if f.isDown(c.Name) {
 				s.AvailableReplicas = 0
 				for _, b := range before {
 					if b.Name == c.Name {
@@ -249,46 +221,46 @@ func (h *hands) work(ctx context.Context, o client.Object) error {
 					}
 				}
 			}
-			about = append(about, h.cluster(c.Name))
+			about = append(about, f.cluster(c.Name))
 			o.Status.Clusters = append(o.Status.Clusters, s)
 		}
 		o.Status.Conditions = report.Overall(nil, about, metav1.Unix(1, 0))
 	case *shipper.TrafficTarget:
 		o.Status.ObservedGeneration, o.Status.Clusters = o.Generation, nil
 		for _, c := range o.Spec.Clusters {
-			about = append(about, h.cluster(c.Name))
+			about = append(about, f.cluster(c.Name))
 			o.Status.Clusters = append(o.Status.Clusters, shipper.ClusterTrafficStatus{
-				Name: c.Name, AchievedTraffic: c.Weight, Conditions: h.cluster(c.Name).Conditions,
+				Name: c.Name, AchievedTraffic: c.Weight, Conditions: f.cluster(c.Name).Conditions,
 			})
 		}
 		o.Status.Conditions = report.Overall(nil, about, metav1.Unix(1, 0))
 	}
-	_, err := report.PatchStatus(ctx, h.client, o, was)
+	_, err := report.PatchStatus(ctx, f.client, o, was)
 	return err
 }
 
 // scale makes as many Pods as are asked for, if any number is.
-func (h *hands) scale(ct *shipper.CapacityTarget, c shipper.ClusterCapacityTarget) int32 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (f *fakeTargets) scale(ct *shipper.CapacityTarget, c shipper.ClusterCapacityTarget) int32 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	key := ct.Namespace + "/" + ct.Name + " " + c.Name
 	if !c.AsFound {
-		h.pods[key] = (c.TotalReplicaCount*c.Percent + 99) / 100
+		f.pods[key] = (c.TotalReplicaCount*c.Percent + 99) / 100
 	}
-	return h.pods[key]
+	return f.pods[key]
 }
 
-func (h *hands) isDown(name string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.down[name]
+func (f *fakeTargets) isDown(name string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.down[name]
 }
 
-func (h *hands) cluster(name string) report.Cluster {
+func (f *fakeTargets) cluster(name string) report.Cluster {
 	up := []shipper.Condition{
 		{Type: shipper.TargetOperational, Status: "True"}, {Type: shipper.TargetReady, Status: "True"},
 	}
-	if h.isDown(name) {
+	if f.isDown(name) {
 		up = []shipper.Condition{
 			{Type: shipper.TargetOperational, Status: "False", Reason: shipper.ClusterUnreachable, Message: "no answer"},
 			{Type: shipper.TargetReady, Status: "Unknown", Reason: shipper.ClusterUnreachable, Message: "no answer"},

@@ -1,47 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout_test
+package integration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/env"
 )
 
-// patience is how long a test waits for what must come.
-const patience = 60 * time.Second
-
-// fixture is one test: an Application called web in a namespace of its own, with clusters a and b in a region of its own.
-type fixture struct {
+// rolloutFixture is one test: an Application called web in a namespace of its own, with clusters a and b in a region of its own.
+type rolloutFixture struct {
 	client.Client
 	t         *testing.T
 	namespace string
 }
 
-func newFixture(t *testing.T) *fixture {
+func newRolloutFixture(t *testing.T) *rolloutFixture {
 	t.Helper()
-	c, err := management()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &fixture{Client: c, t: t}
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}
-	s.must(c.Create(t.Context(), ns))
+	s := &rolloutFixture{Client: rollouts.admin, t: t}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "rollout-"}}
+	s.must(s.Create(t.Context(), ns))
 	s.namespace = ns.Name
 	return s
 }
 
-func (s *fixture) must(err error) {
+func (s *rolloutFixture) must(err error) {
 	s.t.Helper()
 	if err != nil {
 		s.t.Fatal(err)
@@ -49,7 +42,7 @@ func (s *fixture) must(err error) {
 }
 
 // cluster adds a cluster to the region of the story; its name is the story's and the suffix.
-func (s *fixture) cluster(suffix string) string {
+func (s *rolloutFixture) cluster(suffix string) string {
 	s.t.Helper()
 	c := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-" + suffix}}
 	c.Spec.Region, c.Spec.APIMaster = s.namespace, "https://127.0.0.1:1"
@@ -74,7 +67,7 @@ var (
 )
 
 // template has four replicas in two clusters, and a number that makes it differ from others.
-func (s *fixture) template(edit int64, steps []shipper.RolloutStrategyStep) shipper.ReleaseEnvironment {
+func (s *rolloutFixture) template(edit int64, steps []shipper.RolloutStrategyStep) shipper.ReleaseEnvironment {
 	two := int32(2)
 	return shipper.ReleaseEnvironment{
 		Chart:  shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: "https://charts.example"},
@@ -87,7 +80,7 @@ func (s *fixture) template(edit int64, steps []shipper.RolloutStrategyStep) ship
 }
 
 // apply creates the Application web, or changes it.
-func (s *fixture) apply(change func(*shipper.Application)) {
+func (s *rolloutFixture) apply(change func(*shipper.Application)) {
 	s.t.Helper()
 	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "web"}}
 	if err := s.Get(s.t.Context(), client.ObjectKeyFromObject(app), app); err != nil {
@@ -105,12 +98,12 @@ func (s *fixture) apply(change func(*shipper.Application)) {
 	}
 }
 
-func (s *fixture) edit(n int64, steps []shipper.RolloutStrategyStep) {
+func (s *rolloutFixture) edit(n int64, steps []shipper.RolloutStrategyStep) {
 	s.t.Helper()
 	s.apply(func(app *shipper.Application) { app.Spec.Template = s.template(n, steps) })
 }
 
-func (s *fixture) app() *shipper.Application {
+func (s *rolloutFixture) app() *shipper.Application {
 	s.t.Helper()
 	app := &shipper.Application{}
 	s.must(s.Get(s.t.Context(), client.ObjectKey{Namespace: s.namespace, Name: "web"}, app))
@@ -118,21 +111,23 @@ func (s *fixture) app() *shipper.Application {
 }
 
 // until waits for want to be what look sees.
-func (s *fixture) until(want string, look func() string) {
+func (s *rolloutFixture) until(want string, look func() string) {
 	s.t.Helper()
-	got := ""
-	err := wait.PollUntilContextTimeout(s.t.Context(), 10*time.Millisecond, patience, true, func(context.Context) (bool, error) {
-		got = look()
-		return got == want, nil
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	err := env.Until(ctx, "(-want +got)", func(context.Context) error {
+		if got := look(); got != want {
+			return errors.New(cmp.Diff(want, got))
+		}
+		return nil
 	})
-	if err == nil {
-		return
+	if err != nil {
+		s.t.Fatalf("%v\n%s", err, s.everything())
 	}
-	s.t.Fatalf("-want +got after %s:\n%s\n%s", patience, cmp.Diff(want, got), s.everything())
 }
 
 // untilEvent waits for an event about an object of that name, with a reason and a note of which part is part.
-func (s *fixture) untilEvent(name, reason, part string) {
+func (s *rolloutFixture) untilEvent(name, reason, part string) {
 	s.t.Helper()
 	s.until("told", func() string {
 		var events corev1.EventList
@@ -152,9 +147,9 @@ func (s *fixture) untilEvent(name, reason, part string) {
 }
 
 // releases are the names of the Application's Releases in order, from its history, each with the step it is at.
-func (s *fixture) releases() []string { return s.app().Status.History }
+func (s *rolloutFixture) releases() []string { return s.app().Status.History }
 
-func (s *fixture) release(i int) *shipper.Release {
+func (s *rolloutFixture) release(i int) *shipper.Release {
 	s.t.Helper()
 	names := s.releases()
 	if i < 0 {
@@ -169,7 +164,7 @@ func (s *fixture) release(i int) *shipper.Release {
 }
 
 // goTo moves the newest Release to a step.
-func (s *fixture) goTo(step int32) {
+func (s *rolloutFixture) goTo(step int32) {
 	s.t.Helper()
 	rel := s.release(-1)
 	was := rel.DeepCopy()
@@ -179,7 +174,7 @@ func (s *fixture) goTo(step int32) {
 
 // shares are the capacity and weight of every Release, oldest first: what is asked for, the same in all clusters, and
 // where the Release is.
-func (s *fixture) shares() string {
+func (s *rolloutFixture) shares() string {
 	s.t.Helper()
 	var out []string
 	for i := range s.releases() {
@@ -206,7 +201,7 @@ func (s *fixture) shares() string {
 	return strings.Join(out, " | ")
 }
 
-func (s *fixture) waiting(rel *shipper.Release) string {
+func (s *rolloutFixture) waiting(rel *shipper.Release) string {
 	if shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete) {
 		return ", complete"
 	}
@@ -224,16 +219,16 @@ func condition(conditions []shipper.Condition, conditionType string) string {
 	return strings.Join(strings.Fields(string(c.Status)+" "+c.Reason+" "+c.Message), " ")
 }
 
-func (s *fixture) appCondition(conditionType string) func() string {
+func (s *rolloutFixture) appCondition(conditionType string) func() string {
 	return func() string { return condition(s.app().Status.Conditions, conditionType) }
 }
 
-func (s *fixture) relCondition(i int, conditionType string) func() string {
+func (s *rolloutFixture) relCondition(i int, conditionType string) func() string {
 	return func() string { return condition(s.release(i).Status.Conditions, conditionType) }
 }
 
 // everything is printed when a test fails.
-func (s *fixture) everything() string {
+func (s *rolloutFixture) everything() string {
 	var b strings.Builder
 	app := s.app()
 	fmt.Fprintf(&b, "application %v\n  %+v\n", app.Annotations, app.Status)
@@ -245,7 +240,7 @@ func (s *fixture) everything() string {
 	return b.String()
 }
 
-func (s *fixture) block(name string) *shipper.RolloutBlock {
+func (s *rolloutFixture) block(name string) *shipper.RolloutBlock {
 	s.t.Helper()
 	b := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name}}
 	b.Spec.Message = "no"

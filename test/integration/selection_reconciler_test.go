@@ -1,22 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package selection
+package integration
 
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	controllers "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -28,63 +25,41 @@ import (
 	"shipper.dev/shipper/reconciler/rollout/history"
 	"shipper.dev/shipper/reconciler/selection"
 	"shipper.dev/shipper/test/env"
-	"shipper.dev/shipper/test/fleet"
 	"shipper.dev/shipper/webhook/resources"
 	"shipper.dev/shipper/webhook/response"
 )
 
-// world is what all tests of the package share: a management cluster where the reconciler of selections runs, and no other.
-var world struct {
+// selections are what tests of template.resources share: in the management cluster the reconciler of selections runs, by Shipper's own
+// account with the rights of manifests/rbac, to which each test grants more.
+var selections struct {
 	client client.WithWatch
 	// snapshots read what is kept, as the account of the reconciler.
 	snapshots *resourcesnapshot.Snapshots
 }
 
-func TestMain(m *testing.M) {
-	if err := fleet.Parallel(8); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(env.Main(m, env.Options{Fleet: fleet.Options{CRDs: []string{"../../manifests/crd"}}, SetUp: setUp}))
-}
-
-func setUp(ctx context.Context, e *env.Env) error {
-	config := e.Fleet.Management.Config
+// setUpSelections starts the reconciler. It stops with ctx; then its error comes.
+func setUpSelections(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	scheme, err := reconciler.NewScheme()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := rbacv1.AddToScheme(scheme); err != nil {
-		return err
+		return nil, err
 	}
-	if world.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
-		return err
+	if selections.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
+		return nil, err
 	}
 	if err := grant(ctx); err != nil {
-		return err
+		return nil, err
 	}
 	const account = "system:serviceaccount:" + shipper.SystemNamespace + ":" + shipper.ManagementServiceAccount
 	config = env.As(config, account, "system:serviceaccounts", "system:authenticated")
 	config.QPS = -1
-	ctx, cancel := context.WithCancel(ctx)
-	ended, err := operate(ctx, config)
-	if err != nil {
-		cancel()
-		return err
-	}
-	e.AtEnd(func() error {
-		cancel()
-		return <-ended
-	})
-	return nil
+	return operateSelections(ctx, config)
 }
 
 // grant creates Shipper's account with the rights of the manifests.
 func grant(ctx context.Context) error {
-	home := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shipper.SystemNamespace}}
-	if err := world.client.Create(ctx, home); err != nil {
-		return err
-	}
 	rights, err := manifests.Objects(manifests.RBAC)
 	if err != nil {
 		return err
@@ -94,22 +69,22 @@ func grant(ctx context.Context) error {
 		if o.GetLabels()[shipper.RBACDomainLabel] != shipper.RBACManagement || isGlobal {
 			continue
 		}
-		if err := world.client.Create(ctx, o); err != nil {
+		if err := selections.client.Create(ctx, o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// operate starts the reconciler. It stops with ctx; then its error comes.
-func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
+func operateSelections(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	scheme, err := reconciler.NewScheme()
 	if err != nil {
 		return nil, err
 	}
 	mgr, err := ctrl.NewManager(config, manager.Options{
 		Scheme: scheme, Cache: reconciler.CacheOptions(shipper.SystemNamespace), NewClient: newPermitted,
-		Metrics: metricsserver.Options{BindAddress: "0"},
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: controllers.Controller{SkipNameValidation: ptr.To(true)},
 	})
 	if err != nil {
 		return nil, err
@@ -118,16 +93,16 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	if err != nil {
 		return nil, err
 	}
-	world.snapshots = resourcesnapshot.New(mgr.GetClient(), mgr.GetAPIReader())
+	selections.snapshots = resourcesnapshot.New(mgr.GetClient(), mgr.GetAPIReader())
 	err = selection.SetupWithManager(mgr, selection.Options{
-		Snapshots: world.snapshots, Histories: histories, Policy: objects.Policy{}, GlobalBlocksNamespace: shipper.GlobalBlocksNamespace,
+		Snapshots: selections.snapshots, Histories: histories, Policy: objects.Policy{}, GlobalBlocksNamespace: shipper.GlobalBlocksNamespace,
 		Clock: clock.RealClock{}, Workers: 4,
 	})
 	if err != nil {
 		return nil, err
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- errors.Join(mgr.Start(ctx)) }()
+	go func() { ended <- mgr.Start(ctx) }()
 	return ended, nil
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout_test
+package integration
 
 import (
 	"testing"
@@ -15,7 +15,7 @@ import (
 
 // gate makes the API server itself refuse what a policy's rules say in namespaces that carry the label gate, as if a
 // RolloutBlock were in effect that the reconcilers have not heard of.
-func (s *fixture) gate(resources []string, operations ...admissionregistrationv1.OperationType) (open func()) {
+func (s *rolloutFixture) gate(resources []string, operations ...admissionregistrationv1.OperationType) (open func()) {
 	s.t.Helper()
 	reason := metav1.StatusReasonForbidden
 	meta := metav1.ObjectMeta{Name: s.namespace}
@@ -49,7 +49,7 @@ func (s *fixture) gate(resources []string, operations ...admissionregistrationv1
 }
 
 // refuses waits until the gate is closed for an object.
-func (s *fixture) refuses(try func() error) {
+func (s *rolloutFixture) refuses(try func() error) {
 	s.t.Helper()
 	s.until("refused", func() string {
 		if err := try(); err == nil {
@@ -109,12 +109,12 @@ func TestWhatAnApplicationOverridesItsReleasesOverride(t *testing.T) {
 func TestABlockOfAllNamespacesHoldsEverybody(t *testing.T) {
 	s := running(t)
 	ns := &corev1.Namespace{}
-	s.must(s.Get(t.Context(), client.ObjectKey{Name: global}, ns))
-	b := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: global, Name: "dns"}}
+	s.must(s.Get(t.Context(), client.ObjectKey{Name: shipper.GlobalBlocksNamespace}, ns))
+	b := &shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: shipper.GlobalBlocksNamespace, Name: "dns"}}
 	b.Spec.Message = "no"
 	s.must(s.Create(t.Context(), b))
-	s.until("True RolloutsBlocked rollouts blocked by: "+global+"/dns", s.appCondition(shipper.ApplicationBlocked))
-	s.until("True RolloutsBlocked rollouts blocked by: "+global+"/dns", s.relCondition(0, shipper.ReleaseBlocked))
+	s.until("True RolloutsBlocked rollouts blocked by: "+shipper.GlobalBlocksNamespace+"/dns", s.appCondition(shipper.ApplicationBlocked))
+	s.until("True RolloutsBlocked rollouts blocked by: "+shipper.GlobalBlocksNamespace+"/dns", s.relCondition(0, shipper.ReleaseBlocked))
 	s.must(s.Delete(t.Context(), b))
 	s.until("False", s.appCondition(shipper.ApplicationBlocked))
 	s.until("False", s.relCondition(0, shipper.ReleaseBlocked))
@@ -128,13 +128,13 @@ func TestOtherClustersAreTakenWithoutDisturbingThoseThatStay(t *testing.T) {
 	rel := was.DeepCopy()
 	b := s.namespace + "-b"
 	rel.Annotations[shipper.ReleaseClustersAnnotation] = b + "," + c
-	theHands.setDown(t, true, s.namespace, c)
+	rolloutTargets.setDown(t, true, s.namespace, c)
 	s.must(s.Patch(t.Context(), rel, client.MergeFrom(was)))
 	s.until("100%/100 100%/0 at full on, complete", s.shares)
 	s.until("False StrategyInProgress step 0 (full on) waits: clusters pending installation: "+c+
 		": ClusterUnreachable no answer. for more details try `kubectl describe it "+rel.Name+"`",
 		s.relCondition(0, shipper.ReleaseStrategyExecuted))
-	theHands.setDown(t, false, s.namespace, c)
+	rolloutTargets.setDown(t, false, s.namespace, c)
 	s.until("100%/100 100%/100 at full on, complete", s.shares)
 	s.until("True", s.relCondition(0, shipper.ReleaseStrategyExecuted))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package selection
+package integration
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -22,11 +21,8 @@ import (
 	"shipper.dev/shipper/test/env"
 )
 
-// patience is how long anything may take, on a machine that is busy with other things.
-const patience = 2 * time.Minute
-
-// fixture is one test in a namespace of its own, with one Application.
-type fixture struct {
+// selectionFixture is one test in a namespace of its own, with one Application.
+type selectionFixture struct {
 	*testing.T
 	ctx       context.Context
 	namespace string
@@ -36,15 +32,15 @@ type fixture struct {
 	pins []string
 }
 
-// begin makes a namespace in which Shipper has ClusterRoles.
-func begin(t *testing.T, roles ...string) *fixture {
+// beginSelection makes a namespace in which Shipper has ClusterRoles.
+func beginSelection(t *testing.T, roles ...string) *selectionFixture {
 	t.Helper()
 	t.Parallel()
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "team-"}}
-	if err := world.client.Create(t.Context(), made); err != nil {
+	if err := selections.client.Create(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}
-	s := &fixture{T: t, ctx: t.Context(), namespace: made.Name}
+	s := &selectionFixture{T: t, ctx: t.Context(), namespace: made.Name}
 	for _, role := range roles {
 		s.bind(role)
 	}
@@ -52,7 +48,7 @@ func begin(t *testing.T, roles ...string) *fixture {
 }
 
 // bind gives Shipper a ClusterRole in the namespace.
-func (s *fixture) bind(role string) {
+func (s *selectionFixture) bind(role string) {
 	s.Helper()
 	s.create(&rbacv1.RoleBinding{
 		ObjectMeta: s.named(role),
@@ -63,31 +59,31 @@ func (s *fixture) bind(role string) {
 	})
 }
 
-func (s *fixture) named(name string) metav1.ObjectMeta {
+func (s *selectionFixture) named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: s.namespace, Name: name}
 }
 
-func (s *fixture) create(o client.Object) {
+func (s *selectionFixture) create(o client.Object) {
 	s.Helper()
-	if err := world.client.Create(s.ctx, o); err != nil {
+	if err := selections.client.Create(s.ctx, o); err != nil {
 		s.Fatal(err)
 	}
 }
 
 // configMap is one with a value.
-func (s *fixture) configMap(name, value string) *corev1.ConfigMap {
+func (s *selectionFixture) configMap(name, value string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: s.named(name), Data: map[string]string{"value": value}}
 }
 
 // selects creates the Application and records its pins.
-func (s *fixture) selects(selectors ...shipper.ResourceSelector) {
+func (s *selectionFixture) selects(selectors ...shipper.ResourceSelector) {
 	s.Helper()
 	app := &shipper.Application{ObjectMeta: s.named("web"), Spec: shipper.ApplicationSpec{Template: shipper.ReleaseEnvironment{
 		Resources:           &shipper.Resources{Select: selectors},
 		ClusterRequirements: shipper.ClusterRequirements{Regions: []shipper.RegionRequirement{{Name: "here"}}},
 		Strategy:            &shipper.RolloutStrategy{},
 	}}}
-	watch, err := world.client.Watch(s.ctx, &shipper.ApplicationList{}, client.InNamespace(s.namespace))
+	watch, err := selections.client.Watch(s.ctx, &shipper.ApplicationList{}, client.InNamespace(s.namespace))
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -103,12 +99,12 @@ func (s *fixture) selects(selectors ...shipper.ResourceSelector) {
 	// As the rollout reconciler does, which does not run here.
 	was := app.DeepCopy()
 	app.Status.Conditions = []shipper.Condition{{Type: shipper.ApplicationBlocked, Status: corev1.ConditionFalse}}
-	if err := world.client.Status().Patch(s.ctx, app, client.MergeFrom(was)); err != nil {
+	if err := selections.client.Status().Patch(s.ctx, app, client.MergeFrom(was)); err != nil {
 		s.Fatal(err)
 	}
 }
 
-func (s *fixture) record(app *shipper.Application) {
+func (s *selectionFixture) record(app *shipper.Application) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	pins := app.Spec.Template.Pins
@@ -118,28 +114,28 @@ func (s *fixture) record(app *shipper.Application) {
 }
 
 // recorded are the pins so far.
-func (s *fixture) recorded() []string {
+func (s *selectionFixture) recorded() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.pins)
 }
 
-func (s *fixture) app() *shipper.Application {
+func (s *selectionFixture) app() *shipper.Application {
 	s.Helper()
 	app := &shipper.Application{}
-	if err := world.client.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: "web"}, app); err != nil {
+	if err := selections.client.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: "web"}, app); err != nil {
 		s.Fatal(err)
 	}
 	return app
 }
 
-func (s *fixture) soon(what string, look func() error) {
+func (s *selectionFixture) soon(what string, look func() error) {
 	s.Helper()
 	env.Within(s, patience, what, func(context.Context) error { return look() })
 }
 
 // holds waits until the content that is pinned, which it returns, has exactly these objects.
-func (s *fixture) holds(want ...string) (digest string) {
+func (s *selectionFixture) holds(want ...string) (digest string) {
 	s.Helper()
 	slices.Sort(want)
 	s.soon("the content", func() error {
@@ -148,7 +144,7 @@ func (s *fixture) holds(want ...string) (digest string) {
 			return fmt.Errorf("there is no pin: %+v", app.Status.Conditions)
 		}
 		digest = app.Spec.Template.Pins.Resources
-		list, err := world.snapshots.Content(s.ctx, s.namespace, digest)
+		list, err := selections.snapshots.Content(s.ctx, s.namespace, digest)
 		if err != nil {
 			return err
 		}
@@ -166,7 +162,7 @@ func (s *fixture) holds(want ...string) (digest string) {
 }
 
 // reports waits until the condition ResourcesSelected has a reason, empty for True, and returns its message.
-func (s *fixture) reports(reason string) (message string) {
+func (s *selectionFixture) reports(reason string) (message string) {
 	s.Helper()
 	s.soon("the condition", func() error {
 		c := shipper.FindCondition(s.app().Status.Conditions, shipper.ApplicationResourcesSelected)
