@@ -5,6 +5,7 @@ package chart
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -13,7 +14,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -22,7 +22,6 @@ import (
 	flowcontrol "k8s.io/api/flowcontrol/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,13 +38,18 @@ const (
 	globalBlocks = "rollout-blocks-global"
 )
 
-var management *fleet.Cluster
+// management is installed in again and again, fresh once.
+var management, fresh *fleet.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(env.Main(m, env.Options{SetUp: func(_ context.Context, e *env.Env) error {
-		management = e.Fleet.Management
-		return nil
-	}}))
+	const name = "fresh"
+	os.Exit(env.Main(m, env.Options{
+		Fleet: fleet.Options{Applications: []string{name}, Podless: []string{name}},
+		SetUp: func(_ context.Context, e *env.Env) error {
+			management, fresh = e.Fleet.Management, e.Fleet.Applications[0]
+			return nil
+		},
+	}))
 }
 
 // TestInstalling installs Shipper in one cluster in all three ways, one over the other. Each part starts from what the ones
@@ -63,6 +67,7 @@ func TestInstalling(t *testing.T) {
 		{"over the original", overTheOriginal},
 		{"by shipperctl", byShipperctl},
 		{"by kubectl over shipperctl", byKubectlOverShipperctl},
+		{"the overlay applies again", func(i *installation) { i.appliesAgain("default") }},
 		{"shipperctl over kubectl writes nothing", shipperctlWritesNothing},
 		{"the Pod is admitted where only restricted ones are", podIsAdmitted},
 		{"requests of the account have a priority level of their own", requestsAreSharedOut},
@@ -74,6 +79,7 @@ func TestInstalling(t *testing.T) {
 		{"Helm uninstalls and keeps what is the users'", helmUninstalls},
 		{"Helm installs over what it has kept", helmInstallsAgain},
 		{"by kubectl for three replicas", byKubectlForThree},
+		{"the overlay for three replicas applies again", func(i *installation) { i.appliesAgain("ha") }},
 		{"shipperctl over that writes nothing", shipperctlWritesNothing},
 		{"by kubectl with cert-manager", byKubectlWithCertManager},
 		{"shipperctl over that writes nothing, too", shipperctlWritesNothing},
@@ -165,7 +171,6 @@ func shipperctlWritesNothing(i *installation) {
 }
 
 func podIsAdmitted(i *installation) {
-	i.kubectl("rollout", "status", "deployment/shipper", "-n", system, "--timeout=60s")
 	out := i.kubectl("get", "pods", "-n", system, "-o", "jsonpath={.items[*].spec.priority}")
 	if out != "1000000000 1000000000" {
 		i.Errorf("the priorities of the Pods are %q", out)
@@ -193,22 +198,21 @@ func requestsAreSharedOut(i *installation) {
 		"/apis":         "shipper",
 		"/apis/coordination.k8s.io/v1/namespaces/" + system + "/leases/shipper-reconciler": "shipper-leader-election",
 	} {
-		want, got := i.kubectl("get", "flowschema", schema, "-o", "jsonpath={.metadata.uid}"), ""
-		err := wait.PollUntilContextTimeout(i.Context(), 100*time.Millisecond, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
+		want := i.kubectl("get", "flowschema", schema, "-o", "jsonpath={.metadata.uid}")
+		env.Eventually(i, "the FlowSchema "+schema+" of "+path, func(ctx context.Context) error {
 			request, err := http.NewRequestWithContext(ctx, http.MethodGet, management.Config.Host+path, http.NoBody)
 			if err != nil {
-				return false, err
+				return err
 			}
 			answer, err := asked.Do(request)
 			if err != nil {
-				return false, err
+				return err
 			}
-			got = answer.Header.Get(flowcontrol.ResponseHeaderMatchedFlowSchemaUID)
-			return got == want, answer.Body.Close()
+			if got := answer.Header.Get(flowcontrol.ResponseHeaderMatchedFlowSchemaUID); got != want {
+				err = fmt.Errorf("it has the one with the uid %q, want %q", got, want)
+			}
+			return errors.Join(err, answer.Body.Close())
 		})
-		if err != nil {
-			i.Errorf("%s has the FlowSchema with the uid %q, not %q of %s: %v", path, got, want, schema, err)
-		}
 	}
 }
 
@@ -335,16 +339,22 @@ func (i *installation) actions() *action.Configuration {
 // shipperctl sets the cluster up.
 func (i *installation) shipperctl(flags ...string) {
 	i.Helper()
+	setUp(i.T, management, flags...)
+}
+
+// setUp sets a cluster up with shipperctl.
+func setUp(t *testing.T, in *fleet.Cluster, flags ...string) {
+	t.Helper()
 	var out bytes.Buffer
 	cmd := root.NewCommand(&out)
-	cmd.SetArgs(append([]string{"clusters", "setup", "management", "--kube-config", management.Kubeconfig}, flags...))
-	if err := cmd.ExecuteContext(i.Context()); err != nil {
-		i.Fatalf("%v\n%s", err, out.String())
+	cmd.SetArgs(append([]string{"clusters", "setup", "management", "--kube-config", in.Kubeconfig}, flags...))
+	if err := cmd.ExecuteContext(t.Context()); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
 	}
 }
 
 func (i *installation) tryKubectl(args ...string) (string, error) {
-	return kubectl(i.Context(), args...)
+	return kubectlOn(i.Context(), management, args...)
 }
 
 func (i *installation) kubectl(args ...string) string {
@@ -356,13 +366,13 @@ func (i *installation) kubectl(args ...string) string {
 	return out
 }
 
-// kubectl runs kubectl and returns what it writes.
-func kubectl(ctx context.Context, args ...string) (string, error) {
+// kubectlOn runs kubectl on a cluster and returns what it writes.
+func kubectlOn(ctx context.Context, in *fleet.Cluster, args ...string) (string, error) {
 	path, err := fleet.Kubectl()
 	if err != nil {
 		return "", err
 	}
-	out, err := exec.CommandContext(ctx, path, append(args, "--kubeconfig", management.Kubeconfig)...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, path, append(args, "--kubeconfig", in.Kubeconfig)...).CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args, " "), err, out)
 	}

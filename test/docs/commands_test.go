@@ -19,6 +19,7 @@ func TestCommands(t *testing.T) {
 		t.Errorf("no test runs the commands of %s", guardPage)
 	}
 	quickStart(t)
+	t.Parallel()
 	var commands atomic.Int32
 	t.Cleanup(func() {
 		if n := commands.Load(); n < 60 {

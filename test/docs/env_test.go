@@ -35,8 +35,7 @@ type env struct {
 	shell     *shell
 	namespace string
 	folder    string
-	leave     func() // releases the lock of followed
-	single    bool   // no other page is being followed
+	*follower
 	// names are pairs of a name in the document and the name here.
 	names []string
 	// releases has the newest Release by Application.
@@ -51,10 +50,7 @@ var aliases = map[string]string{"eu-west-2": east, "kind-app": east}
 // newEnv returns the env of a page; its shell is in the folder.
 func newEnv(t *testing.T, p page) *env {
 	t.Helper()
-	s := &env{T: t, ctx: t.Context(), releases: map[string]string{}, first: map[string]func(){}}
-	world.followed.RLock()
-	s.leave = world.followed.RUnlock
-	t.Cleanup(func() { s.leave() })
+	s := &env{T: t, ctx: t.Context(), follower: follows(t), releases: map[string]string{}, first: map[string]func(){}}
 	var err error
 	s.folder, err = os.MkdirTemp(world.dir, "stage-") // kubectl splits paths at commas, which paths named after tests have
 	s.must(err)
@@ -88,16 +84,6 @@ func newEnv(t *testing.T, p page) *env {
 	t.Cleanup(s.shell.end)
 	t.Cleanup(s.clear)
 	return s
-}
-
-// alone waits until no other page is being followed, and excludes others until the test ends.
-func (s *env) alone() {
-	if s.single {
-		return
-	}
-	s.leave()
-	world.followed.Lock()
-	s.leave, s.single = world.followed.Unlock, true
 }
 
 func (s *env) must(err error) {

@@ -20,6 +20,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/test/charts"
+	testenv "shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/test/fleet"
 	"shipper.dev/shipper/test/pod"
 )
@@ -34,11 +36,37 @@ var world struct {
 	fleet *fleet.Fleet
 	// environment is that of the quick start's shell at its end, for other shells.
 	environment []string
-	// followed is locked for reading while a page is followed, and for writing by a page that must be alone.
+	// followed is locked for reading by each test that uses the fleet, and for writing by one that must be alone.
 	followed sync.RWMutex
 	// management is the administrator's client, applications those of the application clusters.
 	management   client.WithWatch
 	applications map[string]client.WithWatch
+	// env is the fleet for tests that use package env. Its charts are those of test/charts.
+	env *testenv.Env
+}
+
+// follower is a test that uses the fleet.
+type follower struct {
+	leave  func() // releases the lock of followed
+	single bool   // no other test uses the fleet
+}
+
+// follows waits while a test is alone. A test calls it once: it would wait for a test that waits for it.
+func follows(t *testing.T) *follower {
+	world.followed.RLock()
+	f := &follower{leave: world.followed.RUnlock}
+	t.Cleanup(func() { f.leave() })
+	return f
+}
+
+// alone waits until no other test uses the fleet, and excludes others until the test ends.
+func (f *follower) alone() {
+	if f.single {
+		return
+	}
+	f.leave()
+	world.followed.Lock()
+	f.leave, f.single = world.followed.Unlock, true
 }
 
 func TestMain(m *testing.M) {
@@ -55,13 +83,13 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(world.dir)
-	leash, err := os.Create(filepath.Join(world.dir, "leash"))
+	lock, err := os.Create(filepath.Join(world.dir, "lifetime.lock"))
 	if err == nil {
-		defer leash.Close()
-		err = syscall.Flock(int(leash.Fd()), syscall.LOCK_EX)
+		defer lock.Close()
+		err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX)
 	}
 	environment := []string{
-		"FLEET_LEASH=" + leash.Name(), "FLEET=" + filepath.Join(world.dir, "fleet"), "BIN=" + filepath.Join(world.dir, "bin"),
+		"FLEET_LIFETIME_LOCK=" + lock.Name(), "FLEET=" + filepath.Join(world.dir, "fleet"), "BIN=" + filepath.Join(world.dir, "bin"),
 	}
 	if os.Getenv(standing) != "" {
 		environment = nil
@@ -74,6 +102,13 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer world.shell.end()
+	repository, err := charts.Start()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer repository.Close()
+	world.env = &testenv.Env{Charts: repository}
 	code := m.Run()
 	if !begun || os.Getenv(standing) != "" {
 		return code
@@ -106,5 +141,6 @@ func connect(folder string) error {
 			return err
 		}
 	}
+	world.env.Fleet, world.env.Management, world.env.Clusters = world.fleet, world.management, world.applications
 	return nil
 }

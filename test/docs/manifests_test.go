@@ -30,6 +30,7 @@ var elsewhere = strings.NewReplacer("https://charts.example.com", charts.Public,
 // parsed as those programs do.
 func TestManifests(t *testing.T) {
 	quickStart(t)
+	t.Parallel()
 	n := 0
 	for _, p := range pages(t) {
 		for _, b := range p.blocks {
@@ -50,7 +51,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// kustomization has the fields that documents use. kustomize itself reads manifests/overlays in test/examples.
+// kustomization has the fields that documents use. kustomize itself reads manifests/overlays in test/chart.
 type kustomization struct {
 	Resources []string `json:"resources,omitempty"`
 	Images    []struct{ Name, NewName, NewTag string }
@@ -129,8 +130,8 @@ func withStrategy(t *testing.T, text string) string {
 	return string(out)
 }
 
-// applies applies a manifest by a dry run. The namespace, the blocks and the Checks that it names exist.
-func applies(t *testing.T, p page, text string, meta metav1.ObjectMeta) {
+// applies applies a manifest by a dry run, and returns what kubectl printed. The namespace, the blocks and the Checks that it names exist.
+func applies(t *testing.T, p page, text string, meta metav1.ObjectMeta) string {
 	t.Helper()
 	s := newEnv(t, p)
 	if meta.Namespace != "" {
@@ -142,6 +143,7 @@ func applies(t *testing.T, p page, text string, meta metav1.ObjectMeta) {
 		s.blocked(name.Namespace, name.Name, "jdoe", shipper.RolloutBlockSpec{Message: "the document speaks of it"})
 	}
 	s.holds(text)
+	s.selects(text)
 	s.measures(p, text)
 	kubectl, err := fleet.Kubectl()
 	s.must(err)
@@ -151,9 +153,11 @@ func applies(t *testing.T, p page, text string, meta metav1.ObjectMeta) {
 	}
 	cmd := exec.CommandContext(s.ctx, kubectl, args...)
 	cmd.Stdin = strings.NewReader(elsewhere.Replace(text))
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		t.Errorf("%v\n%s\n%s", err, out, text)
 	}
+	return string(out)
 }
 
 // holds creates the ConfigMaps and Secrets that an Application's values need, and lets Shipper keep their content.
@@ -180,6 +184,15 @@ func (s *env) holds(text string) {
 		default:
 			s.must(world.management.Create(s.ctx, &corev1.ConfigMap{ObjectMeta: meta, Data: data}))
 		}
+	}
+}
+
+// selects lets Shipper read what an Application selects.
+func (s *env) selects(text string) {
+	s.Helper()
+	app := &shipper.Application{}
+	if err := yaml.Unmarshal([]byte(text), app); err == nil && app.Kind == "Application" && app.Spec.Template.Resources != nil {
+		world.env.In(s.T, s.namespace, app.Name).LetsSelect()
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 // TestStrategiesOfThePageAreRolledOut rolls every strategy of docs/strategies.md out: a first Release and, where that serves at once, the
 // first step of another.
 func TestStrategiesOfThePageAreRolledOut(t *testing.T) {
+	quickStart(t)
+	t.Parallel()
 	const page = "docs/strategies.md"
 	n := 0
 	for _, b := range one(t, page).blocks {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package troubleshooting
+package docs
 
 import (
 	"fmt"
@@ -17,16 +17,16 @@ import (
 // TestAPreviousReleaseThatIsUnhealthy breaks the incumbent under a rollout. The rollout says so, and can go on all the same.
 func TestAPreviousReleaseThatIsUnhealthy(t *testing.T) {
 	u := begin(t)
-	u.applies(u.application(world.Charts.URL, "0.0.1", "stable"))
+	u.applies(u.application(u.Env.Charts.URL, "0.0.1", "stable"))
 	previous := u.newest(1)
 	u.completes(previous)
 	u.breaks(previous)
 
-	u.applies(u.application(world.Charts.URL, "0.0.2", "stable"))
+	u.applies(u.application(u.Env.Charts.URL, "0.0.2", "stable"))
 	mending := u.newest(2)
 	u.Eventually("what the rollout waits for", "the incumbent", func() (string, error) {
 		rel := &shipper.Release{}
-		err := world.Management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: mending}, rel)
+		err := world.management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: mending}, rel)
 		if rel.Status.Strategy == nil {
 			return "nothing yet", err
 		}
@@ -36,7 +36,7 @@ func TestAPreviousReleaseThatIsUnhealthy(t *testing.T) {
 				continue
 			}
 			if strings.HasPrefix(c.Type, "IncumbentAchieved") && c.Reason == shipper.ClustersNotReady &&
-				strings.Contains(c.Message, previous) && strings.Contains(c.Message, "in clusters: "+cluster+": PodsNotReady") {
+				strings.Contains(c.Message, previous) && strings.Contains(c.Message, "in clusters: "+west+": PodsNotReady") {
 				return "the incumbent", err
 			}
 			seen = append(seen, c.Type+" "+c.Message)
@@ -57,10 +57,11 @@ func (u *user) breaks(release string) {
 	patch := `{"spec":{"template":{"spec":{"containers":[{"name":"test-nginx","image":"nginx:broken"}]}}}}`
 	deployment := &appsv1.Deployment{}
 	deployment.Namespace, deployment.Name = u.Namespace, release+"-test-nginx"
-	u.Must("breaking the deployment", world.cluster.Patch(u.Ctx, deployment, client.RawPatch(types.StrategicMergePatchType, []byte(patch))))
+	broken := client.RawPatch(types.StrategicMergePatchType, []byte(patch))
+	u.Must("breaking the deployment", world.applications[west].Patch(u.Ctx, deployment, broken))
 	u.Eventually("whether "+release+" is whole", "no", func() (string, error) {
 		ct := &shipper.CapacityTarget{}
-		err := world.Management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: release}, ct)
+		err := world.management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: release}, ct)
 		if shipper.ConditionTrue(ct.Status.Conditions, shipper.TargetReady) {
 			return "yes", err
 		}

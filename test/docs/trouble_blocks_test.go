@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package troubleshooting
+package docs
 
 import (
 	"context"
@@ -30,7 +30,8 @@ spec:
 // TestARolloutBlock is what the documentation says of blocks, done with kubectl: put in place, seen, overridden, lifted.
 func TestARolloutBlock(t *testing.T) {
 	u := begin(t)
-	u.applies(u.application(world.Charts.URL, "0.0.1", "stable"))
+	u.alone()
+	u.applies(u.application(u.Env.Charts.URL, "0.0.1", "stable"))
 	rel := u.newest(1)
 	u.completes(rel)
 
@@ -48,7 +49,7 @@ func TestARolloutBlock(t *testing.T) {
 		}
 		u.describes(kind, name, phrases...)
 	}
-	changed := u.application(world.Charts.URL, "0.0.2", "stable")
+	changed := u.application(u.Env.Charts.URL, "0.0.2", "stable")
 	u.refuses(said, changed, "apply", "-f", "-")
 	u.refuses(said, "", "patch", "rel", rel, "--type=merge", "-p", `{"spec":{"targetStep":0}}`)
 	u.refuses(said, strings.ReplaceAll(changed, appName, "another-server"), "apply", "-f", "-")
@@ -76,7 +77,7 @@ func TestARolloutBlock(t *testing.T) {
 	u.awaits("rel/"+rel, "Blocked=False")
 	u.Eventually("the override of the release", "none", func() (string, error) {
 		r := &shipper.Release{}
-		err := world.Management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: rel}, r)
+		err := world.management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: rel}, r)
 		if left := r.Annotations[shipper.RolloutBlockOverrideAnnotation]; left != "" {
 			return left, err
 		}
@@ -87,7 +88,7 @@ func TestARolloutBlock(t *testing.T) {
 
 // globally runs kubectl in the namespace of blocks that bear on all.
 func (u *user) globally(ctx context.Context, stdin string, args ...string) (string, error) {
-	return u.with(ctx, stdin, append(args, "-n", shipper.GlobalBlocksNamespace, "--kubeconfig", world.Fleet.Management.Kubeconfig)...)
+	return u.with(ctx, stdin, append(args, "-n", shipper.GlobalBlocksNamespace, "--kubeconfig", world.fleet.Management.Kubeconfig)...)
 }
 
 // refuses runs kubectl, which must fail and say why.
@@ -146,7 +147,7 @@ func columns(table string) map[string]string {
 // TestColumns are what kubectl get says of each kind, by its short name.
 func TestColumns(t *testing.T) {
 	u := begin(t)
-	u.applies(u.application(world.Charts.URL, "0.0.1", "stable"))
+	u.applies(u.application(u.Env.Charts.URL, "0.0.1", "stable"))
 	rel := u.newest(1)
 	u.Eventually("achieved step", "staging", func() (string, error) {
 		return u.run(u.Ctx, "", "get", "rel", rel, "-o", "jsonpath={.status.achievedStep.name}")
@@ -157,13 +158,13 @@ func TestColumns(t *testing.T) {
 			"VERSION": "0.0.1",
 		},
 		"rel": {
-			"NAME": rel, "GENERATION": "0", "VERSION": "0.0.1", "OUTCOME": "InProgress", "ACHIEVED STEP": "staging", "CLUSTERS": cluster,
+			"NAME": rel, "GENERATION": "0", "VERSION": "0.0.1", "OUTCOME": "InProgress", "ACHIEVED STEP": "staging", "CLUSTERS": west,
 			"WAITING": "", "REASON": "",
 		},
 		"it": {"NAME": rel, "OPERATIONAL": "True", "READY": "True", "REASON": ""},
 		"ct": {"NAME": rel, "OPERATIONAL": "True", "READY": "True", "REASON": ""},
 		"tt": {"NAME": rel, "OPERATIONAL": "True", "READY": "True", "REASON": ""},
-		"cl": {"NAME": cluster, "REGION": region, "READY": "True"},
+		"cl": {"NAME": west, "REGION": "eu-west", "READY": "True"},
 	} {
 		u.Eventually("columns of "+kind, fmt.Sprint(want), func() (string, error) {
 			out, err := u.run(u.Ctx, "", "get", kind)
@@ -184,8 +185,8 @@ func TestColumns(t *testing.T) {
 // TestColumnsSayWhyAReleaseWaits has a Release for a region without clusters.
 func TestColumnsSayWhyAReleaseWaits(t *testing.T) {
 	u := begin(t)
-	u.applies(strings.ReplaceAll(u.application(world.Charts.URL, "0.0.1", "stable"), region, region+"x"))
-	u.waitsBecauseOf(u.newest(1), region+"x")
+	u.applies(strings.ReplaceAll(u.application(u.Env.Charts.URL, "0.0.1", "stable"), "eu-west", "eu-westx"))
+	u.waitsBecauseOf(u.newest(1), "eu-westx")
 }
 
 // waitsBecauseOf waits until kubectl get says that a Release waits to be scheduled, and a word of the reason.

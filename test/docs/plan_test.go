@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package troubleshooting
+package docs
 
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,12 +12,12 @@ import (
 
 // TestPlanSeesFieldsThatAreGone takes a value out of a manifest: plan names the Release that kubectl apply would make.
 func TestPlanSeesFieldsThatAreGone(t *testing.T) {
+	quickStart(t)
 	t.Parallel()
 	for name, how := range map[string][]string{"kubectl apply": nil, "kubectl apply --server-side": {"--server-side"}} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			u := begin(t)
-			manifest := u.application(world.Charts.URL, "0.0.1", "stable")
+			manifest := u.application(u.Env.Charts.URL, "0.0.1", "stable")
 			before := strings.Replace(manifest, "values:\n", "values:\n      note: was here\n", 1)
 			apply := append([]string{"apply", "-f", "-"}, how...)
 			out, err := u.run(u.Ctx, before, apply...)
@@ -32,8 +31,8 @@ func TestPlanSeesFieldsThatAreGone(t *testing.T) {
 			if want == nil {
 				t.Fatalf("the dry run makes no Release:\n%s", out)
 			}
-			plan := exec.CommandContext(u.Ctx, filepath.Join(world.Dir, "shipperctl"), "plan", "-n", u.Namespace, "-f", "-")
-			plan.Env = append(os.Environ(), "KUBECONFIG="+world.Fleet.Kubeconfig)
+			plan := exec.CommandContext(u.Ctx, installed(t, "shipperctl"), "plan", "-n", u.Namespace, "-f", "-")
+			plan.Env = append(os.Environ(), "KUBECONFIG="+world.fleet.Kubeconfig)
 			plan.Stdin = strings.NewReader(manifest)
 			said, err := plan.CombinedOutput()
 			u.Must("planning\n"+string(said), err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package examples
+package chart
 
 import (
 	"errors"
@@ -16,10 +16,10 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// left is what setting up leaves to whoever deploys Shipper.
+// left is what shipperctl leaves to whoever deploys Shipper.
 var left = map[string]bool{"Deployment": true, "PodDisruptionBudget": true, "PriorityClass": true}
 
-// read reads the objects that kubectl writes, those of lists too.
+// read reads the objects that kubectl prints, those of lists too.
 func read(t *testing.T, text string) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
@@ -47,14 +47,15 @@ func read(t *testing.T, text string) []*unstructured.Unstructured {
 	}
 }
 
-// stored is what two ways of installing have to agree on, by kind, namespace and name. Versions count writes; a failurePolicy of Fail
-// is set later by `clusters join`.
+// stored is what two ways of installing have to agree on, by kind, namespace and name. Versions count writes, Kubernetes writes statuses at
+// any time, and a failurePolicy of Fail is set later by `clusters join`.
 func stored(objects []*unstructured.Unstructured) map[string]map[string]any {
 	out := map[string]map[string]any{}
 	for _, o := range objects {
 		o.SetManagedFields(nil)
 		o.SetResourceVersion("")
 		o.SetGeneration(0)
+		delete(o.Object, "status")
 		if webhooks, ok := o.Object["webhooks"].([]any); ok {
 			for _, w := range webhooks {
 				w.(map[string]any)["failurePolicy"] = "Ignore"
@@ -66,30 +67,38 @@ func stored(objects []*unstructured.Unstructured) map[string]map[string]any {
 }
 
 // TestSettingUpInstallsWhatTheOverlayInstalls replaces, in a dry run, everything that shipperctl has written by what the default
-// overlay says. It runs first, while nobody else has written.
+// overlay says, in a cluster where nobody else has written.
 func TestSettingUpInstallsWhatTheOverlayInstalls(t *testing.T) {
-	setUp(t)
-	file := filepath.Join(t.TempDir(), "overlay.yaml")
+	kubectl := func(args ...string) string {
+		t.Helper()
+		out, err := kubectlOn(t.Context(), fresh, args...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	setUp(t, fresh)
 	var text strings.Builder
-	for _, o := range read(t, kubectl(t, "kustomize", filepath.Join(overlays, "default"))) {
-		if left[o.GetKind()] {
-			out := kubectl(t, "get", o.GetKind(), o.GetName(), "-n", "shipper-system", "--ignore-not-found", "-o", "name")
-			if out != "" {
-				t.Errorf("%s is there, and who deploys Shipper is another", out)
+	for key, o := range kustomized(t, "resources: [../default]\n") {
+		u := unstructured.Unstructured{Object: o}
+		if left[u.GetKind()] {
+			if out := kubectl("get", u.GetKind(), u.GetName(), "-n", system, "--ignore-not-found", "-o", "name"); out != "" {
+				t.Errorf("%s is there, and who deploys Shipper is another", key)
 			}
 			continue
 		}
-		one, err := sigsyaml.Marshal(o.Object)
+		one, err := sigsyaml.Marshal(o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		text.WriteString("---\n" + string(one))
 	}
+	file := filepath.Join(t.TempDir(), "overlay.yaml")
 	if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := stored(read(t, kubectl(t, "get", "-f", file, "-o", "json")))
-	want := stored(read(t, kubectl(t, "replace", "--dry-run=server", "-f", file, "-o", "json")))
+	got := stored(read(t, kubectl("get", "-f", file, "-o", "json")))
+	want := stored(read(t, kubectl("replace", "--dry-run=server", "-f", file, "-o", "json")))
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error("overlay and shipperctl (-overlay +shipperctl):\n" + diff)
 	}
@@ -103,4 +112,15 @@ func TestSettingUpInstallsWhatTheOverlayInstalls(t *testing.T) {
 			t.Errorf("%s is not compared", key)
 		}
 	}
+}
+
+// appliesAgain applies an overlay over itself: there is no warning, and the Deployment is available.
+func (i *installation) appliesAgain(overlay string) {
+	i.Helper()
+	out := i.kubectl("apply", "--server-side", "--force-conflicts", "-k", filepath.Join(manifests, "overlays", overlay))
+	if strings.Contains(out, "Warning:") {
+		i.Errorf("there are warnings:\n%s", out)
+	}
+	i.kubectl("rollout", "status", "deployment/shipper", "-n", system, "--timeout=60s")
+	i.kubectl("apply", "--dry-run=server", "--validate=strict", "-f", filepath.Join(manifests, "network", "policy.yaml"))
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package troubleshooting
+package docs
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/test/env"
+	testenv "shipper.dev/shipper/test/env"
 )
 
 // maxNote is how long the text of an event may be.
@@ -23,11 +23,11 @@ const maxNote = 1024
 // TestAnImageThatCannotBePulled walks from the symptom to the cause and to the cure, as the algorithm has it.
 func TestAnImageThatCannotBePulled(t *testing.T) {
 	u := begin(t)
-	u.applies(u.application(world.Charts.URL, "0.0.1", "stable"))
+	u.applies(u.application(u.Env.Charts.URL, "0.0.1", "stable"))
 	good := u.newest(1)
 	u.completes(good)
 
-	u.applies(u.application(world.Charts.URL, "0.0.1", "broken"))
+	u.applies(u.application(u.Env.Charts.URL, "0.0.1", "broken"))
 	bad := u.newest(2)
 	// The first step asks for one Pod. A step need not be achieved for the next one to be asked for.
 	u.saysItWaitsForCapacity(bad, 0, 1)
@@ -48,10 +48,10 @@ func TestAnImageThatCannotBePulled(t *testing.T) {
 		u.describes("ct", good, append([]string{"Achieved Percent: 100", "Available Replicas: 6"}, well...)...)
 	})
 
-	u.applies(u.application(world.Charts.URL, "0.0.1", "mended"))
+	u.applies(u.application(u.Env.Charts.URL, "0.0.1", "mended"))
 	u.Eventually("the newest release", "another", func() (string, error) {
 		app := &shipper.Application{}
-		err := world.Management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: appName}, app)
+		err := world.management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: appName}, app)
 		if h := app.Status.History; len(h) > 0 && h[len(h)-1] != bad {
 			return "another", err
 		}
@@ -61,7 +61,7 @@ func TestAnImageThatCannotBePulled(t *testing.T) {
 	u.get(appName, app)
 	mended := app.Status.History[len(app.Status.History)-1]
 	u.completes(mended)
-	u.kubectl("wait", "--for=delete", "rel/"+bad, "--timeout="+env.Patience.String())
+	u.kubectl("wait", "--for=delete", "rel/"+bad, "--timeout="+testenv.Patience.String())
 	u.Eventually("pods that serve", "0 and 6", func() (string, error) {
 		return fmt.Sprint(u.serving(good), " and ", u.serving(mended)), nil
 	})
@@ -83,10 +83,10 @@ func (u *user) saysItWaitsForCapacity(release string, step int32, pods int) {
 	u.Helper()
 	want := fmt.Sprintf(`step %d False ClustersNotReady release %q hasn't achieved capacity in clusters: %s: PodsNotReady `+
 		`%d/%d: %dx"test-nginx" containers with [ImagePullBackOff]. for more details try `+"`kubectl describe ct %s`",
-		step, release, cluster, pods, pods, pods, release)
+		step, release, west, pods, pods, pods, release)
 	u.Eventually("ContenderAchievedCapacity", want, func() (string, error) {
 		rel := &shipper.Release{}
-		err := world.Management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: release}, rel)
+		err := world.management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: release}, rel)
 		if rel.Status.Strategy == nil {
 			return "nothing", err
 		}
@@ -125,14 +125,14 @@ func (u *user) releaseTells(release string) {
 		"Status: True Step: 1 Type: ContenderAchievedInstallation",
 		"Reason: ClustersNotReady Status: False Step: 1 Type: ContenderAchievedCapacity",
 		"Waiting For Capacity: True Waiting For Command: False Waiting For Installation: False Waiting For Traffic: False",
-		"shipper.booking.com/release.clusters: "+cluster,
+		"shipper.booking.com/release.clusters: "+west,
 		"kubectl describe ct "+release,
 	)
 	if strings.Contains(out, "Achieved Step") {
 		u.Errorf("a step is said to be achieved:\n%s", out)
 	}
 	columns := u.kubectl("get", "rel", release)
-	for _, word := range []string{"ContenderAchievedCapacity", "ImagePullBackOff", cluster} {
+	for _, word := range []string{"ContenderAchievedCapacity", "ImagePullBackOff", west} {
 		if !strings.Contains(columns, word) {
 			u.Errorf("the columns do not say %q:\n%s", word, columns)
 		}
@@ -193,21 +193,21 @@ func (u *user) eventsTell(good, bad, mended string) {
 	const sad = "6/6: 6x\"test-nginx\" containers with [ImagePullBackOff]"
 	for _, want := range []struct{ kind, name, eventType, reason, note string }{
 		{"Application", appName, "Normal", "ApplicationConditionChanged", fmt.Sprintf("Transitioning from %q to %q", good, bad)},
-		{"Release", bad, "Normal", "ClustersSelected", fmt.Sprintf("Set clusters for %q to %s", key, cluster)},
+		{"Release", bad, "Normal", "ClustersSelected", fmt.Sprintf("Set clusters for %q to %s", key, west)},
 		{"Release", bad, "Normal", "ReleaseScheduled", fmt.Sprintf("Created InstallationTarget %q", key)},
 		{"Release", bad, "Normal", "ReleaseScheduled", fmt.Sprintf("Created CapacityTarget %q", key)},
 		{"Release", bad, "Normal", "ReleaseScheduled", fmt.Sprintf("Created TrafficTarget %q", key)},
 		{"Release", bad, "Normal", "ReleaseStateTransitioned",
 			fmt.Sprintf(`Release %q had its state "WaitingForCapacity" transitioned to "True"`, key)},
 		{"Release", bad, "Normal", "ReleaseConditionChanged", "[] -> [Scheduled True]"},
-		{"CapacityTarget", bad, "Warning", shipper.PodsNotReady, `cluster "` + cluster + `": ` + sad},
-		{"CapacityTarget", bad, "Normal", "CapacityTargetConditionChanged", "-> [Ready False ClustersNotReady " + cluster + ": PodsNotReady 6/6"},
+		{"CapacityTarget", bad, "Warning", shipper.PodsNotReady, `cluster "` + west + `": ` + sad},
+		{"CapacityTarget", bad, "Normal", "CapacityTargetConditionChanged", "-> [Ready False ClustersNotReady " + west + ": PodsNotReady 6/6"},
 		{"Release", mended, "Normal", "StrategyApplied", "step [1] finished"},
 	} {
 		what := fmt.Sprintf("%s %s about %s %s: …%s…", want.eventType, want.reason, want.kind, want.name, want.note)
 		u.Eventually("the event "+what, "told", func() (string, error) {
 			list := &eventsv1.EventList{}
-			err := world.Management.List(u.Ctx, list, client.InNamespace(u.Namespace))
+			err := world.management.List(u.Ctx, list, client.InNamespace(u.Namespace))
 			var seen []string
 			for _, e := range list.Items {
 				if len(e.Note) > maxNote || e.Note == "" {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package troubleshooting
+package docs
 
 import (
 	"context"
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"testing"
 )
@@ -21,7 +22,7 @@ var unseen = map[string]bool{"shipper_webhook_panics_total": true}
 // TestMetricsOfTheOperationsGuideAreServed looks in what both binaries serve for each metric that the guide names.
 func TestMetricsOfTheOperationsGuideAreServed(t *testing.T) {
 	u := begin(t)
-	text, err := os.ReadFile("../../docs/operations.md")
+	text, err := os.ReadFile(filepath.Join(root, "docs/operations.md"))
 	u.Must("reading the guide", err)
 	named := metric.FindAllStringSubmatch(string(text), -1)
 	if len(named) < 15 {
@@ -31,8 +32,8 @@ func TestMetricsOfTheOperationsGuideAreServed(t *testing.T) {
 	u.Eventually("a rehearsed change", "admitted", u.probe)
 	u.Eventually("metrics that the guide names and nobody serves", "none", func() (string, error) {
 		served := map[string]bool{}
-		for _, url := range []string{world.Pod.Webhook.Metrics, world.Pod.Reconciler.Metrics} {
-			page, err := read(u.Ctx, url)
+		for _, url := range metricsURLs(t) {
+			page, err := fetch(u.Ctx, url)
 			if err != nil {
 				return "", err
 			}
@@ -49,8 +50,8 @@ func TestMetricsOfTheOperationsGuideAreServed(t *testing.T) {
 	})
 }
 
-// read reads a page.
-func read(ctx context.Context, url string) (string, error) {
+// fetch returns a page.
+func fetch(ctx context.Context, url string) (string, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return "", err

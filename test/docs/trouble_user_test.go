@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package troubleshooting
+package docs
 
 import (
 	"bytes"
@@ -15,7 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/test/env"
+	testenv "shipper.dev/shipper/test/env"
+	"shipper.dev/shipper/test/fleet"
 )
 
 // appName is the Application of every test.
@@ -23,12 +24,22 @@ const appName = "super-server"
 
 // user is a user with kubectl and a namespace of their own.
 type user struct {
-	env.Rollout
+	testenv.Rollout
+	*follower
+	program string // kubectl
 }
 
-// begin makes a namespace for the test in both clusters.
+// begin makes a namespace for the test in all clusters. Tests run in parallel.
 func begin(t *testing.T) *user {
-	u := &user{*world.Begin(t, "trouble-", appName)}
+	t.Helper()
+	quickStart(t)
+	t.Parallel()
+	kubectl, err := fleet.Kubectl()
+	if err != nil {
+		t.Fatal(err)
+	}
+	follower := follows(t)
+	u := &user{Rollout: *world.env.Begin(t, "trouble-", appName), follower: follower, program: kubectl}
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, _ := u.run(context.Background(), "", "get", "app,rel,it,ct,tt,events", "-o", "wide")
@@ -40,12 +51,12 @@ func begin(t *testing.T) *user {
 
 // run runs kubectl in the user's namespace of the management cluster.
 func (u *user) run(ctx context.Context, stdin string, args ...string) (string, error) {
-	return u.with(ctx, stdin, append(args, "--kubeconfig", world.Fleet.Management.Kubeconfig, "-n", u.Namespace)...)
+	return u.with(ctx, stdin, append(args, "--kubeconfig", world.fleet.Management.Kubeconfig, "-n", u.Namespace)...)
 }
 
 // with runs kubectl with these arguments and no others.
 func (u *user) with(ctx context.Context, stdin string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, world.kubectl, args...)
+	cmd := exec.CommandContext(ctx, u.program, args...)
 	cmd.Stdin = strings.NewReader(stdin)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
@@ -76,7 +87,7 @@ func (u *user) applies(manifest string) string {
 // awaits waits, as the documentation says, with kubectl wait.
 func (u *user) awaits(object, condition string) {
 	u.Helper()
-	u.kubectl("wait", "--for=condition="+condition, object, "--timeout="+env.Patience.String())
+	u.kubectl("wait", "--for=condition="+condition, object, "--timeout="+testenv.Patience.String())
 }
 
 // application is a manifest: six replicas, two steps, and an image's tag that decides what becomes of its Pods.
@@ -90,7 +101,7 @@ spec:
   template:
     chart: {name: test-nginx, version: %s, repoUrl: %s}
     clusterRequirements:
-      regions: [{name: %s}]
+      regions: [{name: eu-west}]
     strategy:
       steps:
       - name: staging
@@ -102,7 +113,7 @@ spec:
     values:
       replicaCount: 6
       image: {tag: %s}
-`, appName, version, repository, region, tag)
+`, appName, version, repository, tag)
 }
 
 // newest is the name of the newest Release, once there are this many.
@@ -111,7 +122,7 @@ func (u *user) newest(count int) string {
 	var name string
 	u.Eventually("number of releases", fmt.Sprint(count), func() (string, error) {
 		app := &shipper.Application{}
-		err := world.Management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: appName}, app)
+		err := world.management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: appName}, app)
 		if n := len(app.Status.History); n > 0 {
 			name = app.Status.History[n-1]
 		}
@@ -136,15 +147,15 @@ func (u *user) completes(release string) {
 // get reads an object of the user's namespace.
 func (u *user) get(name string, into client.Object) {
 	u.Helper()
-	u.Must("reading "+name, world.Management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: name}, into))
+	u.Must("reading "+name, world.management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: name}, into))
 }
 
 // serving counts the Pods of a Release that are behind the Service.
 func (u *user) serving(release string) int {
 	u.Helper()
 	slices, pods := &discoveryv1.EndpointSliceList{}, &corev1.PodList{}
-	u.Must("listing endpoints", world.cluster.List(u.Ctx, slices, client.InNamespace(u.Namespace)))
-	u.Must("listing pods", world.cluster.List(u.Ctx, pods, client.InNamespace(u.Namespace),
+	u.Must("listing endpoints", world.applications[west].List(u.Ctx, slices, client.InNamespace(u.Namespace)))
+	u.Must("listing pods", world.applications[west].List(u.Ctx, pods, client.InNamespace(u.Namespace),
 		client.MatchingLabels{shipper.ReleaseLabel: release}))
 	mine, n := map[string]bool{}, 0
 	for _, p := range pods.Items {
@@ -158,4 +169,14 @@ func (u *user) serving(release string) int {
 		}
 	}
 	return n
+}
+
+// probe reports whether a change is admitted in the user's namespace.
+func (u *user) probe() (string, error) {
+	out, err := u.with(context.Background(), u.application(u.Env.Charts.URL, "0.0.1", "stable"), "apply", "--dry-run=server", "-f", "-",
+		"--kubeconfig", world.fleet.Management.Kubeconfig, "-n", u.Namespace)
+	if err != nil {
+		return out, nil
+	}
+	return "admitted", nil
 }

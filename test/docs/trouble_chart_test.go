@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package troubleshooting
+package docs
 
 import (
 	"fmt"
@@ -21,6 +21,7 @@ import (
 // what runs becomes False; a new Release says what it lacks, can be aborted, and a later one goes on when charts are back.
 func TestAChartThatIsGone(t *testing.T) {
 	u := begin(t)
+	u.alone() // Shipper is restarted
 	repository := charts.Serve(t)
 	u.applies(u.application(repository.URL, "0.0.1", "stable"))
 	running := u.newest(1)
@@ -29,16 +30,18 @@ func TestAChartThatIsGone(t *testing.T) {
 
 	flips := u.watchesForFlips(running)
 	repository.Break(charts.NoArchives)
-	u.Must("stopping the reconciler", world.Pod.Reconciler.Stop())
-	u.Must("forgetting charts", os.RemoveAll(filepath.Join(world.PodOptions.Dir, "shipper-reconciler-charts")))
-	u.Must("starting the reconciler", world.Pod.StartReconciler(u.Ctx))
+	u.restartShipper(func() {
+		for _, name := range shipperBinaries {
+			u.Must("forgetting charts", os.RemoveAll(filepath.Join(shipperFolder(), name+"-charts")))
+		}
+	})
 
 	u.applies(u.application(repository.URL, "0.0.2", "stable"))
 	lost := u.newest(2)
 	u.Eventually("Scheduled of the new release", "False ChartFetchFailure, naming the archive and the answer",
 		func() (string, error) {
 			rel := &shipper.Release{}
-			err := world.Management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: lost}, rel)
+			err := world.management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: lost}, rel)
 			c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseScheduled)
 			if c == nil {
 				return "nothing", err
@@ -63,7 +66,7 @@ func TestAChartThatIsGone(t *testing.T) {
 	u.kubectl("delete", "rel", lost)
 	u.Eventually("the version in the template", "0.0.1", func() (string, error) {
 		app := &shipper.Application{}
-		err := world.Management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: appName}, app)
+		err := world.management.Get(u.Ctx, client.ObjectKey{Namespace: u.Namespace, Name: appName}, app)
 		return app.Spec.Template.Chart.Version, err
 	})
 	u.awaits("rel/"+running, "StrategyExecuted")
@@ -87,7 +90,7 @@ func (u *user) watchesForFlips(release string) func() []string {
 		"rel": &shipper.ReleaseList{}, "it": &shipper.InstallationTargetList{},
 		"ct": &shipper.CapacityTargetList{}, "tt": &shipper.TrafficTargetList{},
 	} {
-		w, err := world.Management.Watch(u.Ctx, list, client.InNamespace(u.Namespace))
+		w, err := world.management.Watch(u.Ctx, list, client.InNamespace(u.Namespace))
 		u.Must("watching "+kind, err)
 		end := make(chan struct{})
 		watches, ended = append(watches, w), append(ended, end)
