@@ -17,7 +17,7 @@ import (
 // row is a line of the table of metrics in docs/operations.md: the metric, who has it, its labels.
 var row = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (?:webhook|reconciler|both) \\| ([a-z, ]*) ?\\|")
 
-// documented are the metrics that the guide lists, with their labels. test/troubleshooting proves that they are served.
+// documented are the metrics that the guide lists, with their labels. test/docs proves that they are served.
 func documented(t *testing.T) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/operations.md")

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package replicas proves what several webhooks promise together: that one can be replaced under load, that all of them
-// know a RolloutBlock at once or say that they know nothing, and what is left when none of them is there.
+// know a RolloutBlock at once or say that they know nothing, what is left when none of them is there, and that no request fails while their
+// certificates rotate.
 package replicas
 
 import (

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package certs
+package replicas
 
 import (
 	"context"
@@ -41,7 +41,7 @@ func plant(t *testing.T, authorityEnd, certificateEnd time.Time) {
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageKeyEncipherment, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true,
 	}, ca, &key.PublicKey, caKey)
-	s, err := secret(t.Context())
+	s, err := certificateSecret(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func plant(t *testing.T, authorityEnd, certificateEnd time.Time) {
 		"ca.crt": caPEM, "ca.key": private(caKey),
 		"tls.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf.Raw}), "tls.key": private(key),
 	}
-	if err := admin.Update(t.Context(), s); err != nil {
+	if err := world.Management.Update(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 	inject(t, caPEM)
@@ -74,7 +74,7 @@ func inject(t *testing.T, bundle []byte) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := admin.Patch(t.Context(), o, client.RawPatch(types.JSONPatchType, text)); err != nil {
+		if err := world.Management.Patch(t.Context(), o, client.RawPatch(types.JSONPatchType, text)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,9 +130,9 @@ func take(ctx context.Context, keys ...string) error {
 	if err != nil {
 		return err
 	}
-	s, err := secret(ctx)
+	s, err := certificateSecret(ctx)
 	if err != nil {
 		return err
 	}
-	return admin.Patch(ctx, s, client.RawPatch(types.JSONPatchType, text))
+	return world.Management.Patch(ctx, s, client.RawPatch(types.JSONPatchType, text))
 }

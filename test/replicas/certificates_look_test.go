@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package certs
+package replicas
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func bundles(ctx context.Context) ([][]byte, error) {
 	key := client.ObjectKey{Name: shipper.GroupName}
 	var validating admissionv1.ValidatingWebhookConfiguration
 	var mutating admissionv1.MutatingWebhookConfiguration
-	if err := errors.Join(admin.Get(ctx, key, &validating), admin.Get(ctx, key, &mutating)); err != nil {
+	if err := errors.Join(world.Management.Get(ctx, key, &validating), world.Management.Get(ctx, key, &mutating)); err != nil {
 		return nil, err
 	}
 	var out [][]byte
@@ -94,7 +94,7 @@ func (l *lookout) look(ctx context.Context) {
 	for _, bundle := range trusted {
 		different[string(bundle)] = true
 	}
-	for i, r := range replicas {
+	for i, r := range rotating.replicas {
 		for bundle := range different {
 			leaf, err := connect(ctx, r.port, []byte(bundle))
 			l.connections++
@@ -128,7 +128,7 @@ func (l *lookout) end(t *testing.T) {
 var sample = regexp.MustCompile(`(?m)^shipper_webhook_certificate_not_after_timestamp_seconds\{certificate="(\w+)"\} (\S+)$`)
 
 // ends are when certificates end, by a replica's metrics.
-func (r *replica) ends(t *testing.T) map[string]time.Time {
+func (r *rotatingReplica) ends(t *testing.T) map[string]time.Time {
 	t.Helper()
 	text := r.scrape(t)
 	ends := map[string]time.Time{}
@@ -142,7 +142,7 @@ func (r *replica) ends(t *testing.T) map[string]time.Time {
 	return ends
 }
 
-func (r *replica) scrape(t *testing.T) string {
+func (r *rotatingReplica) scrape(t *testing.T) string {
 	t.Helper()
 	response, err := http.Get(r.Webhook.Metrics)
 	if err != nil {

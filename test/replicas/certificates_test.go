@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package certs
+package replicas
 
 import (
 	"context"
@@ -18,6 +18,23 @@ import (
 	"shipper.dev/shipper/test/load"
 )
 
+// TestCertificates proves that certificates which the webhook makes itself are renewed, and their authority succeeded, without a request
+// that fails: two replicas run, with certificates that live for seconds. It takes the place of the other replicas for its time.
+func TestCertificates(t *testing.T) {
+	rotate(t)
+	for _, part := range []struct {
+		name string
+		run  func(*testing.T)
+	}{
+		{"no request fails while they rotate", noRequestFailsWhileTheyRotate},
+		{"no request fails while an administrator rotates", noRequestFailsWhileAnAdministratorRotates},
+		{"replicas recover from one that has ended", replicasRecoverFromOneThatHasEnded},
+		{"a Pod that was off for a year recovers", aPodThatWasOffForAYearRecovers},
+	} {
+		t.Run(part.name, part.run)
+	}
+}
+
 // perSecond is how many writes are asked for.
 const perSecond = 100
 
@@ -25,7 +42,7 @@ const perSecond = 100
 func under(t *testing.T, do func(*lookout)) {
 	t.Helper()
 	watch := newLookout(t.Context())
-	writes := load.Start(t.Context(), admin, namespace(t), repository.URL, perSecond)
+	writes := load.Start(t.Context(), world.Management, namespace(t, "certs-"), world.Charts.URL, perSecond)
 	renewing, stop := context.WithCancel(t.Context())
 	renewed := make(chan struct{})
 	go func() {
@@ -37,7 +54,7 @@ func under(t *testing.T, do func(*lookout)) {
 		<-renewed
 		result := writes.Stop()
 		watch.end(t)
-		t.Logf("%d requests, the slowest took %s; connections %v", result.Requests, result.Longest, service.Taken())
+		t.Logf("%d requests, the slowest took %s; connections %v", result.Requests, result.Longest, rotating.service.Taken())
 		for i, f := range result.Failed[:min(len(result.Failed), 10)] {
 			t.Errorf("failure %d of %d: %s", i+1, len(result.Failed), f)
 		}
@@ -55,7 +72,7 @@ func renew(ctx context.Context, writes *load.Load) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			writes.Pause(service.Renew)
+			writes.Pause(rotating.service.Renew)
 		}
 	}
 }
@@ -73,9 +90,9 @@ func until(t *testing.T, what string, so func() bool) {
 
 // The authority of before ends soon, and so does its certificate. In the time of this test two authorities follow it, and
 // each signs more than one certificate, all by time alone.
-func TestNoRequestFailsWhileCertificatesRotate(t *testing.T) {
+func noRequestFailsWhileTheyRotate(t *testing.T) {
 	plant(t, time.Now().Add(14*time.Second), time.Now().Add(6*time.Second))
-	start(t)
+	startRotating(t)
 	under(t, func(watch *lookout) {
 		until(t, "certificates of two other authorities, and three more", func() bool {
 			leaves := watch.served()
@@ -85,7 +102,7 @@ func TestNoRequestFailsWhileCertificatesRotate(t *testing.T) {
 			}
 			return len(authorities) >= 3 && len(leaves) >= 6
 		})
-		for i, r := range replicas {
+		for i, r := range rotating.replicas {
 			ends := r.ends(t)
 			if left := time.Until(ends["serving"]); left <= 0 || left > certificateLifetime {
 				t.Errorf("replica %d says that its certificate ends in %s", i+1, left)
@@ -95,7 +112,7 @@ func TestNoRequestFailsWhileCertificatesRotate(t *testing.T) {
 			}
 		}
 	})
-	for port, n := range service.Taken() {
+	for port, n := range rotating.service.Taken() {
 		if n < 10 {
 			t.Errorf("the replica at %d was connected to %d times", port, n)
 		}
@@ -103,8 +120,8 @@ func TestNoRequestFailsWhileCertificatesRotate(t *testing.T) {
 }
 
 // An administrator who takes something out of the Secret gets it made again, unnoticed.
-func TestNoRequestFailsWhileAnAdministratorRotates(t *testing.T) {
-	start(t)
+func noRequestFailsWhileAnAdministratorRotates(t *testing.T) {
+	startRotating(t)
 	under(t, func(watch *lookout) {
 		for _, step := range []struct {
 			sentence string
@@ -113,8 +130,8 @@ func TestNoRequestFailsWhileAnAdministratorRotates(t *testing.T) {
 			{"the certificate", func(ctx context.Context) error { return take(ctx, "tls.crt") }},
 			{"the key of the authority", func(ctx context.Context) error { return take(ctx, "ca.key") }},
 			{"the secret", func(ctx context.Context) error {
-				s, err := secret(ctx)
-				return errors.Join(err, admin.Delete(ctx, s))
+				s, err := certificateSecret(ctx)
+				return errors.Join(err, world.Management.Delete(ctx, s))
 			}},
 		} {
 			var before []*x509.Certificate
@@ -136,7 +153,7 @@ func TestNoRequestFailsWhileAnAdministratorRotates(t *testing.T) {
 func mayNotWrite(ctx context.Context) (again func(context.Context) error, err error) {
 	var role rbacv1.Role
 	key := client.ObjectKey{Namespace: "shipper-system", Name: "shipper:management-cluster"}
-	if err := admin.Get(ctx, key, &role); err != nil {
+	if err := world.Management.Get(ctx, key, &role); err != nil {
 		return nil, err
 	}
 	rules := role.DeepCopy().Rules
@@ -147,15 +164,15 @@ func mayNotWrite(ctx context.Context) (again func(context.Context) error, err er
 	}
 	return func(ctx context.Context) error {
 		role.Rules = rules
-		return admin.Update(ctx, &role)
-	}, admin.Update(ctx, &role)
+		return world.Management.Update(ctx, &role)
+	}, world.Management.Update(ctx, &role)
 }
 
 // While no account may write it, the certificate ends. The result is what docs/certificates.md says, and once it
 // may be written again nothing more has to be done.
-func TestReplicasRecoverFromACertificateThatHasEnded(t *testing.T) {
-	start(t)
-	ns := namespace(t)
+func replicasRecoverFromOneThatHasEnded(t *testing.T) {
+	startRotating(t)
+	ns := namespace(t, "certs-")
 	again, err := mayNotWrite(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -166,8 +183,8 @@ func TestReplicasRecoverFromACertificateThatHasEnded(t *testing.T) {
 		}
 	})
 	write := func(ctx context.Context) error {
-		service.Renew()
-		return load.Once(ctx, admin, ns, repository.URL)
+		rotating.service.Renew()
+		return load.Once(ctx, world.Management, ns, world.Charts.URL)
 	}
 	var seen string
 	env.Eventually(t, "writes to fail", func(ctx context.Context) error {
@@ -185,7 +202,7 @@ func TestReplicasRecoverFromACertificateThatHasEnded(t *testing.T) {
 		t.Errorf("what is seen: %s", seen)
 	}
 	t.Logf("what is seen: %s", seen)
-	for i, r := range replicas {
+	for i, r := range rotating.replicas {
 		if left := time.Until(r.ends(t)["serving"]); left > 0 {
 			t.Errorf("replica %d says that its certificate ends in %s", i+1, left)
 		}
@@ -199,13 +216,13 @@ func TestReplicasRecoverFromACertificateThatHasEnded(t *testing.T) {
 }
 
 // Everything has ended a year ago: authority and certificate, in the Secret and in the webhook configurations.
-func TestAPodThatWasOffForAYearRecovers(t *testing.T) {
+func aPodThatWasOffForAYearRecovers(t *testing.T) {
 	plant(t, time.Now().AddDate(-1, 0, 0), time.Now().AddDate(-1, 0, 0))
-	ns := namespace(t)
+	ns := namespace(t, "certs-")
 	began := time.Now()
-	start(t)
+	startRotating(t)
 	env.Eventually(t, "a write to succeed", func(ctx context.Context) error {
-		return load.Once(ctx, admin, ns, repository.URL)
+		return load.Once(ctx, world.Management, ns, world.Charts.URL)
 	})
 	t.Logf("recovered %s after the first process was started", time.Since(began))
 	trusted, err := bundles(t.Context())
