@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(victimDir); dir != "" {
 		os.Exit(beVictim(dir))
 	}
-	o := Options{Applications: []string{"app"}, CRDs: []string{"testdata"}, Progress: os.Stderr}
+	o := Options{Applications: []string{"app"}, OwnEtcd: []string{"app"}, CRDs: []string{"testdata"}, Progress: os.Stderr}
 	var err error
 	if shared, err = Start(context.Background(), o); err != nil {
 		fmt.Fprintln(os.Stderr, "starting the fleet:", err)

@@ -99,12 +99,8 @@ func TestStopLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
 	if err := f.Stop(); err != nil {
 		t.Error(err)
-	}
-	if took := time.Since(began); took > 3*time.Second {
-		t.Errorf("it took %s, want 3 s at most", took)
 	}
 	if running := processesOf(t, f.Dir); len(running) > 0 {
 		t.Errorf("still running:\n%s", strings.Join(running, "\n"))

@@ -37,18 +37,10 @@ func TestKubeletsThatDieAreStartedAgain(t *testing.T) {
 	}
 }
 
-// TestAClusterIsPutBack also checks that controllers work afterwards, although their caches had newer objects.
+// TestAClusterIsPutBack also checks that controllers work afterwards, although their caches had newer objects. It does not run in parallel:
+// other tests of the cluster would lose what they wrote.
 func TestAClusterIsPutBack(t *testing.T) {
-	f, err := Start(t.Context(), Options{Applications: []string{"past", "present"}, OwnEtcd: []string{"past"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := f.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-	past := f.Applications[0]
+	past := shared.Applications[0]
 	c := clientOf(t, past)
 	where := namespace(t, c)
 	d := deployment(where, "nginx:1", 2)
@@ -84,10 +76,10 @@ func TestAClusterIsPutBack(t *testing.T) {
 	create(t, c, again)
 	available(t, c, where, 5)
 
-	if _, err := f.Applications[1].Snapshot(); !errors.Is(err, errShared) {
+	if _, err := shared.Management.Snapshot(); !errors.Is(err, errShared) {
 		t.Errorf("a snapshot of what is shared: %v", err)
 	}
-	if err := f.Applications[1].Restore(t.Context(), then); err == nil {
+	if err := shared.Management.Restore(t.Context(), then); err == nil {
 		t.Error("a cluster takes the snapshot of another")
 	}
 }

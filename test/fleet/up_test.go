@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package fleet_test
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,49 +15,48 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
-
+	"shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/test/pod"
+	"shipper.dev/shipper/test/program"
 )
 
-// TestMain lets this binary be the process in the background, too, as the program is.
-func TestMain(m *testing.M) {
-	ctrllog.SetLogger(logr.Discard())
-	if len(os.Args) > 1 && os.Args[1] == "-dir" || len(os.Args) > 1 && os.Args[1] == "-shipper" {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
-
-// player runs the program as users do.
-type player struct {
+// upProgram is the program test/fleet/up, as users run it.
+type upProgram struct {
 	*testing.T
 
-	dir, bin string
+	path, dir, bin string
+}
+
+// newUp builds the program.
+func newUp(t *testing.T, dir string) *upProgram {
+	t.Helper()
+	p := &upProgram{T: t, path: filepath.Join(t.TempDir(), "up"), dir: dir, bin: t.TempDir()}
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", p.path, "./up").CombinedOutput(); err != nil {
+		t.Fatalf("building the program: %v\n%s", err, out)
+	}
+	return p
 }
 
 // runs runs this program with flags, and returns its output.
-func (p *player) runs(flags ...string) (string, error) {
+func (p *upProgram) runs(flags ...string) (string, error) {
 	p.Helper()
 	ctx, cancel := context.WithTimeout(p.Context(), 5*time.Minute)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, os.Args[0], append([]string{"-dir", p.dir, "-bin", p.bin}, flags...)...)
+	cmd := exec.CommandContext(ctx, p.path, append([]string{"-dir", p.dir, "-bin", p.bin}, flags...)...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	return out.String(), err
 }
 
-func (p *player) succeeds(want string, flags ...string) {
+func (p *upProgram) succeeds(want string, flags ...string) {
 	p.Helper()
 	if out, err := p.runs(flags...); err != nil || !strings.Contains(out, want) {
 		p.Fatalf("%v: %v\n%s\nand should contain\n%s", flags, err, out, want)
 	}
 }
 
-func (p *player) fails(want string, flags ...string) {
+func (p *upProgram) fails(want string, flags ...string) {
 	p.Helper()
 	if out, err := p.runs(flags...); err == nil || !strings.Contains(out, want) {
 		p.Fatalf("%v: %v\n%s\nand should contain\n%s", flags, err, out, want)
@@ -64,7 +64,7 @@ func (p *player) fails(want string, flags ...string) {
 }
 
 // kills kills the one process whose command line has all parts, and waits until it is gone.
-func (p *player) kills(parts ...string) {
+func (p *upProgram) kills(parts ...string) {
 	p.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -99,9 +99,9 @@ func all(parts []string, has func(string) bool) bool {
 
 // TestUpVerifiesWhatItReports starts a fleet and Shipper on it, and kills parts of both.
 func TestUpVerifiesWhatItReports(t *testing.T) {
-	p := &player{T: t, dir: filepath.Join(t.TempDir(), "fleet"), bin: t.TempDir()}
+	p := newUp(t, filepath.Join(t.TempDir(), "fleet"))
 	t.Cleanup(func() {
-		down := exec.Command(os.Args[0], "-dir", p.dir, "-down")
+		down := exec.Command(p.path, "-dir", p.dir, "-down")
 		if out, err := down.CombinedOutput(); err != nil {
 			t.Errorf("stopping the fleet: %v\n%s", err, out)
 		}
@@ -113,7 +113,7 @@ func TestUpVerifiesWhatItReports(t *testing.T) {
 	p.succeeds("The fleet is up: contexts mgmt, eu-west-1 and us-east-1.")
 	p.succeeds("The fleet is up")
 
-	port, err := os.ReadFile(filepath.Join(p.dir, webhookPort))
+	port, err := os.ReadFile(filepath.Join(p.dir, "webhook-port"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,54 +123,54 @@ func TestUpVerifiesWhatItReports(t *testing.T) {
 	p.setsUp("https://localhost:" + string(port))
 	p.succeeds("Shipper is up: webhook and reconciler.", "-shipper")
 	p.kills("shipper-webhook")
-	p.waitsForTheEnd(state(p.dir).shipper())
+	p.waitsForTheEnd("shipper")
 	p.succeeds("Shipper is up: webhook and reconciler.", "-shipper")
 
 	p.kills("kube-apiserver", "eu-west-1")
 	p.fails("the API server of eu-west-1 at https://127.0.0.1:")
 	p.fails("is not up: the API server of eu-west-1", "-shipper")
-	pid, err := state(p.dir).holder()
-	if err != nil || pid == 0 {
-		t.Fatalf("process %d has the fleet: %v", pid, err)
+	text, err := os.ReadFile(filepath.Join(p.dir, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(string(text))
+	if err != nil {
+		t.Fatal(err)
 	}
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	p.waitsForTheEnd(state(p.dir))
+	p.waitsForTheEnd("")
 	p.fails("has the files of a fleet whose process has ended")
 }
 
 // setsUp sets the management cluster up for a webhook.
-func (p *player) setsUp(webhook string) {
+func (p *upProgram) setsUp(webhook string) {
 	p.Helper()
 	cmd := exec.CommandContext(p.Context(), filepath.Join(p.bin, "shipperctl"), "clusters", "setup", "management", "--webhook-url", webhook)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+state(p.dir).file("kubeconfig"))
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(p.dir, "kubeconfig"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		p.Fatalf("setting up: %v\n%s", err, out)
 	}
 }
 
-// waitsForTheEnd waits until no process holds the lock of a folder.
-func (p *player) waitsForTheEnd(s state) {
+// waitsForTheEnd waits until no process has the fleet's folder, or a folder in it.
+func (p *upProgram) waitsForTheEnd(folder string) {
 	p.Helper()
-	ctx, cancel := context.WithTimeout(p.Context(), 5*time.Minute)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if pid, err := s.holder(); err != nil || pid == 0 {
-			return
+	env.Eventually(p, "the end of the process in the background", func(context.Context) error {
+		lock, err := program.TryLock(filepath.Join(p.dir, folder, "lock"))
+		if err != nil {
+			return err
 		}
-		select {
-		case <-ctx.Done():
-			p.Fatalf("%s is still in use", s)
-		case <-tick.C:
+		if lock == nil {
+			return errors.New("the folder is still in use")
 		}
-	}
+		return lock.Close()
+	})
 }
 
 func TestUpRefusesAFolderWithOtherFiles(t *testing.T) {
-	p := &player{T: t, dir: t.TempDir(), bin: t.TempDir()}
+	p := newUp(t, t.TempDir())
 	if err := os.WriteFile(filepath.Join(p.dir, "thesis.txt"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
