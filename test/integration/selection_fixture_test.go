@@ -32,10 +32,16 @@ type selectionFixture struct {
 	pins []string
 }
 
-// beginSelection makes a namespace in which Shipper has ClusterRoles.
+// beginSelection makes a namespace in which Shipper has ClusterRoles. The test runs in parallel.
 func beginSelection(t *testing.T, roles ...string) *selectionFixture {
 	t.Helper()
 	t.Parallel()
+	return beginSelectionAlone(t, roles...)
+}
+
+// beginSelectionAlone is beginSelection for a test that holds the clock, by which the start of watches is bounded too.
+func beginSelectionAlone(t *testing.T, roles ...string) *selectionFixture {
+	t.Helper()
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "team-"}}
 	if err := selections.client.Create(t.Context(), made); err != nil {
 		t.Fatal(err)

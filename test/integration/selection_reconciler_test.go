@@ -5,11 +5,13 @@ package integration
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +37,55 @@ var selections struct {
 	client client.WithWatch
 	// snapshots read what is kept, as the account of the reconciler.
 	snapshots *resourcesnapshot.Snapshots
+	clock     heldClock
+}
+
+// heldClock is a clock that stands still while a test holds it. Content is taken a second after the last change, and five seconds after the
+// first: without it, the load of the machine would decide how much of what a test writes is taken at once.
+type heldClock struct {
+	mu    sync.Mutex
+	holds int
+	at    time.Time
+	asked int // how often it was asked since it was held first
+}
+
+// Now is the time, or when the clock was held.
+func (c *heldClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.holds > 0 {
+		c.asked++
+		return c.at
+	}
+	return time.Now()
+}
+
+// Since is the time since then.
+func (c *heldClock) Since(then time.Time) time.Duration { return c.Now().Sub(then) }
+
+// wasAsked returns an error until the held clock was asked that often.
+func (c *heldClock) wasAsked(times int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked < times {
+		return fmt.Errorf("the clock was asked %d times, not %d", c.asked, times)
+	}
+	return nil
+}
+
+// hold stops the clock until release is called.
+func (c *heldClock) hold() (release func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.holds == 0 {
+		c.at, c.asked = time.Now(), 0
+	}
+	c.holds++
+	return sync.OnceFunc(func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.holds--
+	})
 }
 
 // setUpSelections starts the reconciler. It stops with ctx; then its error comes.
@@ -96,7 +147,7 @@ func operateSelections(ctx context.Context, config *rest.Config) (<-chan error, 
 	selections.snapshots = resourcesnapshot.New(mgr.GetClient(), mgr.GetAPIReader())
 	err = selection.SetupWithManager(mgr, selection.Options{
 		Snapshots: selections.snapshots, Histories: histories, Policy: objects.Policy{}, GlobalBlocksNamespace: shipper.GlobalBlocksNamespace,
-		Clock: clock.RealClock{}, Workers: 4,
+		Clock: &selections.clock, Workers: 4,
 	})
 	if err != nil {
 		return nil, err

@@ -65,21 +65,29 @@ func (s *selectionFixture) key(digest string) client.ObjectKey {
 }
 
 func TestManyObjectsAtOnceMakeOnePin(t *testing.T) {
-	s := beginSelection(t, both...)
+	s := beginSelectionAlone(t, both...)
 	s.create(s.configMap("c00", "1"))
 	s.selects(shipper.ResourceSelector{Kind: "ConfigMap"})
 	first := s.holds("ConfigMap ns/c00")
 	want := []string{"ConfigMap ns/c00"}
-	var all errgroup.Group
-	all.SetLimit(4)
-	for i := 1; i <= 50; i++ {
-		o := s.configMap(fmt.Sprintf("c%02d", i), "1")
-		want = append(want, "ConfigMap ns/"+o.Name)
-		all.Go(func() error { return selections.client.Create(s.ctx, o) })
+	release := selections.clock.hold()
+	defer release()
+	const half = 25
+	for n := range 2 {
+		var all errgroup.Group
+		all.SetLimit(4)
+		for i := range half {
+			o := s.configMap(fmt.Sprintf("c%02d", n*half+i+1), "1")
+			want = append(want, "ConfigMap ns/"+o.Name)
+			all.Go(func() error { return selections.client.Create(s.ctx, o) })
+		}
+		if err := all.Wait(); err != nil {
+			t.Fatal(err)
+		}
+		// The watch asks once for each object. Whatever else asks is a pass, which has to leave the first half alone.
+		s.soon("passes", func() error { return selections.clock.wasAsked((n+1)*half + 3) })
 	}
-	if err := all.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	release()
 	second := s.holds(want...)
 	if diff := cmp.Diff([]string{first, second}, s.recorded()); diff != "" {
 		t.Errorf("the pins (-want +got):\n%s", diff)
@@ -101,13 +109,16 @@ func TestTheContentOfAnEnvelopeIsTaken(t *testing.T) {
 }
 
 func TestContentThatIsTooLargeLeavesThePin(t *testing.T) {
-	s := beginSelection(t, both...)
+	s := beginSelectionAlone(t, both...)
 	s.create(s.configMap("a", "1"))
 	s.selects(shipper.ResourceSelector{Kind: "ConfigMap"})
 	first := s.holds("ConfigMap ns/a")
+	release := selections.clock.hold() // the first eight are not too large
+	defer release()
 	for i := range 9 {
 		s.create(s.configMap(fmt.Sprintf("large-%d", i), strings.Repeat("x", 1_000_000)))
 	}
+	release()
 	if message := s.reports(shipper.SelectionTooLarge); !strings.Contains(message, "ConfigMap "+s.namespace+"/large-") {
 		t.Errorf("the condition says %q", message)
 	}
