@@ -6,6 +6,8 @@
 # is reported at the end and fails nothing. Keep the input that is printed as a seed, which does. `make fuzz` fails at once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+SHIPPER_TEST_BIN=$(hack/test-binaries.sh)
+export SHIPPER_TEST_BIN
 
 # shellcheck disable=SC2086 # a list of words
 go run ./hack/runtests -slots "${TEST_SLOTS:-2}" -- ${TEST_FLAGS:-} || {

@@ -90,9 +90,13 @@ func testMain(m *testing.M) int {
 	}
 	environment := []string{
 		"FLEET_LIFETIME_LOCK=" + lock.Name(), "FLEET=" + filepath.Join(world.dir, "fleet"), "BIN=" + filepath.Join(world.dir, "bin"),
+		"GOFLAGS=" + os.Getenv("GOFLAGS") + " -buildvcs=false", // as hack/test-binaries.sh
 	}
 	if os.Getenv(standing) != "" {
 		environment = nil
+	}
+	if err == nil {
+		err = haveBinaries(filepath.Join(world.dir, "bin"))
 	}
 	if err == nil {
 		world.shell, err = openShell(context.Background(), root, environment...)
@@ -124,6 +128,14 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	return code
+}
+
+// haveBinaries copies the binaries that were built before, for make not to link them again.
+func haveBinaries(bin string) error {
+	if before := pod.Built(); before != "" {
+		return os.CopyFS(bin, os.DirFS(before))
+	}
+	return nil
 }
 
 // connect creates clients for the fleet that the quick start started.

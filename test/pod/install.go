@@ -22,8 +22,15 @@ import (
 	"shipper.dev/shipper/test/fleet"
 )
 
-// Build puts binaries into the folder dir, all three unless some are named. Go keeps what `go run` links, unlike what `go build`
-// does: packages that are tested one after the other link nothing again. A package that builds has a test of ReadCode.
+// built names the folder of binaries that were built before, by hack/test-binaries.sh for `make test`.
+const built = "SHIPPER_TEST_BIN"
+
+// Built returns the folder of binaries that were built before, or "".
+func Built() string { return os.Getenv(built) }
+
+// Build puts binaries into the folder dir, all three unless some are named: links to those that were built before, or else new ones. Go
+// keeps what `go run` links, unlike what `go build` does: packages that are tested one after the other link nothing again. A package that
+// builds has a test of ReadCode.
 func Build(ctx context.Context, dir string, names ...string) error {
 	if len(names) == 0 {
 		names = []string{"shipper-webhook", "shipper-reconciler", "shipperctl"}
@@ -32,6 +39,12 @@ func Build(ctx context.Context, dir string, names ...string) error {
 		return fmt.Errorf("making a folder for the binaries: %w", err)
 	}
 	for _, name := range names {
+		if before := Built(); before != "" {
+			if err := link(filepath.Join(before, name), filepath.Join(dir, name)); err != nil {
+				return fmt.Errorf("using what %s names: %w", built, err)
+			}
+			continue
+		}
 		build := exec.CommandContext(ctx, "go", "run", "-exec", fmt.Sprintf("cp -t '%s'", dir), "shipper.dev/shipper/cmd/"+name)
 		if out, err := build.CombinedOutput(); err != nil {
 			return fmt.Errorf("building %s: %w\n%s", name, err, out)
@@ -40,9 +53,21 @@ func Build(ctx context.Context, dir string, names ...string) error {
 	return nil
 }
 
+// link makes a symbolic link to a file that exists.
+func link(to, at string) error {
+	if _, err := os.Stat(to); err != nil {
+		return err
+	}
+	return os.Symlink(to, at)
+}
+
 // ReadCode reads the folders of the packages that the binaries are made of, for `go test` to know that what it found of a package that
-// builds them holds no longer when a file is another one. It takes note of what tests read, not of what is read before them.
+// builds them holds no longer when a file is another one. It takes note of what tests read, not of what is read before them; of binaries
+// that were built before, the variable suffices.
 func ReadCode(ctx context.Context) error {
+	if Built() != "" {
+		return nil
+	}
 	const format = "{{if .Module}}{{if .Module.Main}}{{.Dir}}{{end}}{{end}}"
 	out, err := exec.CommandContext(ctx, "go", "list", "-deps", "-f", format, "shipper.dev/shipper/cmd/...").Output()
 	if err != nil {
