@@ -27,7 +27,7 @@ type fixture struct {
 	clusters, regions []string
 }
 
-// onOneAndTwoClusters runs a test on one application cluster, as the original's tests did, and on two.
+// onOneAndTwoClusters runs a test on one application cluster, where the other one has to stay empty, and on two.
 func onOneAndTwoClusters(t *testing.T, run func(s *fixture)) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ clusters, regions []string }{

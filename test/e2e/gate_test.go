@@ -15,7 +15,7 @@ import (
 )
 
 func Test02RejectModificationOfReleaseEnvironment(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *fixture) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
 		name := s.Release(0)
 		s.Completes(name)
@@ -30,7 +30,7 @@ func Test02RejectModificationOfReleaseEnvironment(t *testing.T) {
 }
 
 func Test03RejectDeletionOfReleaseUnderBlock(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *fixture) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
 		name := s.Release(0)
 		s.Completes(name)
@@ -41,7 +41,7 @@ func Test03RejectDeletionOfReleaseUnderBlock(t *testing.T) {
 }
 
 func Test04RejectDeletionOfApplicationUnderBlock(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *fixture) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
 		name := s.Release(0)
 		s.Completes(name)
@@ -52,7 +52,7 @@ func Test04RejectDeletionOfApplicationUnderBlock(t *testing.T) {
 }
 
 func Test05NewApplicationOverridingABlock(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *fixture) {
+	onTwoClusters(t, func(s *fixture) {
 		block := s.blocks()
 		app := s.application("0.0.1", 4, allIn)
 		app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: block}
@@ -64,7 +64,7 @@ func Test05NewApplicationOverridingABlock(t *testing.T) {
 }
 
 func Test06BlockANewApplication(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *fixture) {
+	onTwoClusters(t, func(s *fixture) {
 		block := s.blocks()
 		s.refused("creating the application", world.Management.Create(s.Ctx, s.application("0.0.1", 1, allIn)),
 			"rollouts blocked by: "+block, "Simulate rollout block", "testUser")
@@ -72,7 +72,7 @@ func Test06BlockANewApplication(t *testing.T) {
 }
 
 func Test07NewApplicationOverridingAMissingBlock(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *fixture) {
+	onTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 1, allIn)
 		app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: s.Namespace + "/no-such-block"}
 		s.refused("creating the application", world.Management.Create(s.Ctx, app),

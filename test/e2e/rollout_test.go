@@ -13,7 +13,7 @@ import (
 )
 
 func Test01NewApplicationAllIn(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *fixture) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
 		rel := s.Release(0)
 		s.Completes(rel)
@@ -23,7 +23,7 @@ func Test01NewApplicationAllIn(t *testing.T) {
 }
 
 func Test09RolloutAllIn(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *fixture) {
+	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
 		incumbent := s.Release(0)
 		s.Completes(incumbent)
@@ -38,7 +38,7 @@ func Test09RolloutAllIn(t *testing.T) {
 }
 
 func Test12NewApplicationVanguard(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *fixture) { s.firstVanguard("", 1, 2, 3) })
+	onTwoClusters(t, func(s *fixture) { s.firstVanguard("", 1, 2, 3) })
 }
 
 func Test13NewApplicationVanguardOverridingABlock(t *testing.T) {
@@ -118,7 +118,7 @@ func Test18NewApplicationMovingStrategyBackwards(t *testing.T) {
 }
 
 func Test20RolloutMovingStrategyBackwards(t *testing.T) {
-	onOneAndTwoClusters(t, func(s *fixture) {
+	onTwoClusters(t, func(s *fixture) {
 		incumbent, contender := s.vanguardOverAllIn(4)
 		s.Steps(contender, 1)
 		s.WaitsForCommand(contender, 1)
