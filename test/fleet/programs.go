@@ -74,7 +74,8 @@ func environment(home string) []string {
 	return []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(), "GOGC=300"}
 }
 
-// etcdArgs makes etcd listen on one port, keep its data in a folder and never wait for the disk.
+// etcdArgs makes etcd listen on one port, keep its data in a folder and never wait for the disk. By default its only member
+// waits up to half a second before it elects itself.
 func etcdArgs(port *program.Port, data string) []string {
 	url := "http://" + port.Address()
 	return []string{
@@ -84,6 +85,8 @@ func etcdArgs(port *program.Port, data string) []string {
 		"--advertise-client-urls=" + url,
 		"--listen-peer-urls=http://127.0.0.1:0",
 		"--unsafe-no-fsync",
+		"--heartbeat-interval=20",
+		"--election-timeout=100",
 		"--log-level=warn",
 		"--quota-backend-bytes=1073741824",
 	}
