@@ -14,43 +14,6 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-func Test02RejectModificationOfReleaseEnvironment(t *testing.T) {
-	onTwoClusters(t, func(s *fixture) {
-		s.applies(s.application("0.0.1", 4, allIn))
-		name := s.Release(0)
-		s.Completes(name)
-
-		rel, err := s.Get(name)
-		s.Must("reading the release", err)
-		before := rel.DeepCopy()
-		rel.Spec.Environment.Chart.Name = "another"
-		err = world.Management.Patch(s.Ctx, rel, client.MergeFrom(before)) // its status may be written meanwhile
-		s.refused("changing the environment", err, "spec.environment", "Application")
-	})
-}
-
-func Test03RejectDeletionOfReleaseUnderBlock(t *testing.T) {
-	onTwoClusters(t, func(s *fixture) {
-		s.applies(s.application("0.0.1", 4, allIn))
-		name := s.Release(0)
-		s.Completes(name)
-		block := s.blocks()
-		s.refused("deleting the release", s.deletionOf(&shipper.Release{}, name), "rollouts blocked by: "+block)
-		s.readyPods(name, 4)
-	})
-}
-
-func Test04RejectDeletionOfApplicationUnderBlock(t *testing.T) {
-	onTwoClusters(t, func(s *fixture) {
-		s.applies(s.application("0.0.1", 4, allIn))
-		name := s.Release(0)
-		s.Completes(name)
-		block := s.blocks()
-		s.refused("deleting the application", s.deletionOf(&shipper.Application{}, appName), "rollouts blocked by: "+block)
-		s.readyPods(name, 4)
-	})
-}
-
 func Test05NewApplicationOverridingABlock(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		block := s.blocks()
@@ -60,23 +23,6 @@ func Test05NewApplicationOverridingABlock(t *testing.T) {
 		rel := s.Release(0)
 		s.Completes(rel)
 		s.readyPods(rel, 4)
-	})
-}
-
-func Test06BlockANewApplication(t *testing.T) {
-	onTwoClusters(t, func(s *fixture) {
-		block := s.blocks()
-		s.refused("creating the application", world.Management.Create(s.Ctx, s.application("0.0.1", 1, allIn)),
-			"rollouts blocked by: "+block, "Simulate rollout block", "testUser")
-	})
-}
-
-func Test07NewApplicationOverridingAMissingBlock(t *testing.T) {
-	onTwoClusters(t, func(s *fixture) {
-		app := s.application("0.0.1", 1, allIn)
-		app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: s.Namespace + "/no-such-block"}
-		s.refused("creating the application", world.Management.Create(s.Ctx, app),
-			shipper.RolloutBlockOverrideAnnotation, s.Namespace+"/no-such-block")
 	})
 }
 
