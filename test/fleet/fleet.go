@@ -265,34 +265,30 @@ func (f *Fleet) writeKubeconfig() error {
 	return writeKubeconfig(config, f.Kubeconfig)
 }
 
-// Stop stops the fleet within three seconds and removes its data. Further calls do nothing. Its error names programs that had
-// exited before on their own.
+// Stop kills the programs of the fleet, as nothing of their data is kept, and removes the data. Further calls do nothing. Its error names
+// programs that had exited before on their own.
 func (f *Fleet) Stop() error { return f.stop() }
 
 func (f *Fleet) end() error {
-	var controllers, servers []*program.Process
+	var all []*program.Process
 	for _, c := range f.Clusters() {
 		if c == nil {
 			continue
 		}
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.apiServer != nil {
-			servers = append(servers, c.apiServer)
-		}
-		controllers = append(controllers, c.others...)
-		if c.manager != nil {
-			controllers = append(controllers, c.manager)
-		}
+		all = append(all, c.running()...)
 		if c.port != nil {
 			defer c.port.Release()
 		}
 	}
-	errs := []error{program.Stop(time.Second, controllers...), program.Stop(time.Second, servers...)}
 	for _, s := range f.stores {
 		if s.etcd != nil {
-			errs = append(errs, program.Stop(time.Second/2, s.etcd))
+			all = append(all, s.etcd)
 		}
+	}
+	errs := []error{program.Stop(0, all...)}
+	for _, s := range f.stores {
 		s.port.Release()
 		errs = append(errs, os.RemoveAll(s.data))
 	}
