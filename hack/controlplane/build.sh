@@ -9,7 +9,6 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
 readonly name=controlplane programs=(etcd kube-apiserver kube-controller-manager kube-scheduler kubectl kwok)
-readonly kwok=v0.8.0
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/shipper/controlplane
 source ../cached.sh
 
@@ -60,5 +59,5 @@ program etcd go.etcd.io/etcd/server/v3 . server
 for program in kube-apiserver kube-controller-manager kube-scheduler kubectl; do
 	program "$program" "k8s.io/kubernetes/cmd/$program" "$module"
 done
-program kwok "sigs.k8s.io/kwok/cmd/kwok@$kwok" .
+program kwok sigs.k8s.io/kwok/cmd/kwok .
 echo "$folder"

@@ -184,6 +184,51 @@ func TestControllersHaveTheNamesOfTheirTime(t *testing.T) {
 	}
 }
 
+// TestAControlPlaneSharesItsPackagesWithShipper compares the versions of modules. A package of a module in two versions, and each
+// package that imports it, is compiled twice when Shipper and the control planes are built. Raise what this test names in
+// hack/controlplane/go.mod to the version that Shipper has.
+func TestAControlPlaneSharesItsPackagesWithShipper(t *testing.T) {
+	root, err := program.Checkout(buildScript)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs := requirements(t, filepath.Join(root, "go.mod")), requirements(t, filepath.Join(root, "hack/controlplane/go.mod"))
+	// An API server evaluates policies as its release does. Two in a hundred packages are compiled twice for that.
+	delete(ours, "github.com/google/cel-go")
+	shared := 0
+	for module, version := range ours {
+		if there := theirs[module]; there != "" {
+			shared++
+			if there != version {
+				t.Errorf("%s is %s for Shipper and %s for the control planes", module, version, there)
+			}
+		}
+	}
+	if shared < 50 {
+		t.Errorf("%d modules are compared", shared)
+	}
+}
+
+// requirements returns the versions of the modules that a go.mod requires.
+func requirements(t *testing.T, file string) map[string]string {
+	t.Helper()
+	text, err := exec.Command("go", "mod", "edit", "-json", file).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m struct {
+		Require []struct{ Path, Version string }
+	}
+	if err := json.Unmarshal(text, &m); err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]string{}
+	for _, r := range m.Require {
+		out[r.Path] = r.Version
+	}
+	return out
+}
+
 func TestAFailedBuildSaysWhyAndGoesOnLater(t *testing.T) {
 	_, calls := fakeBuild(t, "kube-scheduler")
 	var progress bytes.Buffer
