@@ -5,31 +5,37 @@ SHELL := bash
 
 BIN ?= bin
 FLEET ?= .fleet
-BINARIES := shipper-webhook shipper-reconciler shipperctl
+PREPARE := BIN=$(BIN) hack/prepare.sh
 
 ##@ See it work
 .PHONY: demo
-demo: build controlplane ## Roll an application out on three real control planes and block it at admission (KEEP=1 leaves them up)
+demo: ## Roll an application out on three real control planes and block it at admission (KEEP=1 leaves them up)
+	@$(PREPARE) controlplane ./test/demo
 	@go run ./test/demo
 
 .PHONY: demo-bluegreen
-demo-bluegreen: build controlplane ## Blue/green on two clusters: preview, gate, switch, a block that holds a step, a broken image taken back
+demo-bluegreen: ## Blue/green on two clusters: preview, gate, switch, a block that holds a step, a broken image taken back
+	@$(PREPARE) controlplane ./test/demo
 	@go run ./test/demo bluegreen
 
 .PHONY: demo-checks
-demo-checks: build controlplane prometheus ## Canaries that metrics decide: one passes, one with errors in one cluster goes back by itself
+demo-checks: ## Canaries that metrics decide: one passes, one with errors in one cluster goes back by itself
+	@$(PREPARE) controlplane prometheus ./test/demo
 	@go run ./test/demo checks
 
 .PHONY: demo-fleet
-demo-fleet: build controlplane ## A namespace on three clusters: a fourth joins, one is tainted, one fails, an edit is taken back
+demo-fleet: ## A namespace on three clusters: a fourth joins, one is tainted, one fails, an edit is taken back
+	@$(PREPARE) controlplane ./test/demo
 	@go run ./test/demo fleet
 
 .PHONY: demo-pipeline
-demo-pipeline: build controlplane prometheus ## A shipyard of two stages: tests, two approvals, a block, and a version with errors that is taken back
+demo-pipeline: ## A shipyard of two stages: tests, two approvals, a block, and a version with errors that is taken back
+	@$(PREPARE) controlplane prometheus ./test/demo
 	@go run ./test/demo pipeline
 
 .PHONY: fleet-up
-fleet-up: build controlplane ## Start one management and two application clusters to play with (K8S=1.33: of that version)
+fleet-up: ## Start one management and two application clusters to play with (K8S=1.33: of that version)
+	@$(PREPARE) controlplane ./test/fleet/up
 	@go run ./test/fleet/up -dir $(FLEET)
 
 .PHONY: fleet-env
@@ -47,9 +53,7 @@ fleet-down: ## Stop what fleet-up and shipper-up started
 ##@ Build
 .PHONY: build
 build: ## Build the three binaries into bin/
-	@echo "building $(BINARIES) (the first time takes some minutes)"
-	@mkdir -p $(BIN)
-	@go build -o $(BIN)/ $(BINARIES:%=./cmd/%)
+	@BIN=$(BIN) hack/build.sh
 
 .PHONY: image
 image: ## Assemble the image as an OCI archive, bin/shipper-image.tar, without a container engine
@@ -60,12 +64,12 @@ dist: ## Make what people download into dist/: shipperctl for each operating sys
 	@hack/dist.sh
 
 .PHONY: controlplane
-controlplane: ## Build etcd, the Kubernetes binaries and kwok once, into a cache outside this tree (K8S=1.30: of that version)
+controlplane: ## Download or build etcd, the Kubernetes binaries and kwok once, into a cache outside this tree (K8S=1.30: of that version)
 	@hack/controlplane/build.sh >/dev/null
 	@[[ -z "$${K8S_APPLICATIONS:-}" ]] || K8S=$$K8S_APPLICATIONS hack/controlplane/build.sh >/dev/null
 
 .PHONY: prometheus
-prometheus: ## Build Prometheus once, into a cache outside this tree
+prometheus: ## Download or build Prometheus once, into a cache outside this tree
 	@hack/prometheus/build.sh >/dev/null
 
 .PHONY: generate

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Run the end-to-end tests on the oldest Kubernetes that is promised, and on the newest; MATRIX names others, as
-# management/application with nothing for the newest. A Kubernetes that has not been built yet takes 5 to 10 minutes more.
+# management/application with nothing for the newest. A Kubernetes that is not in the cache yet is downloaded, or built in about 10 minutes.
 #   MATRIX='1.33/1.30 1.33/1.33' TEST_FLAGS='-run TestBlocks' hack/test-matrix.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."

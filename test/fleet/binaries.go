@@ -12,7 +12,7 @@ import (
 	"shipper.dev/shipper/test/program"
 )
 
-// buildScript builds the programs, or finds them, and prints their folder.
+// buildScript finds, downloads or builds the programs, and prints their folder.
 const buildScript = "hack/controlplane/build.sh"
 
 // Two environment variables set the minor versions of Kubernetes of the management cluster and the application clusters, as
@@ -31,7 +31,7 @@ func versions() (management, applications string) {
 	return management, applications
 }
 
-// Kubectl returns the path of the kubectl of the management cluster's version. It builds kubectl if need be.
+// Kubectl returns the path of the kubectl of the management cluster's version. It downloads or builds kubectl if need be.
 func Kubectl() (string, error) {
 	management, _ := versions()
 	folder, err := binaries(context.Background(), os.Stderr, management)

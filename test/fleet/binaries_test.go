@@ -18,18 +18,29 @@ import (
 	"shipper.dev/shipper/test/program"
 )
 
-// compiler is a `go` that logs its arguments and installs empty programs.
+// compiler is a `go` that logs what it installs, and installs empty programs.
 const compiler = `#!/bin/sh
-for last; do :; done
-name=$(basename "${last%@*}")
-[ "$name" = v3 ] && name=server
-echo "$name $GOFLAGS" >>"$CALLS"
-[ "$name" = "$BROKEN" ] && { echo "no such thing as $name"; exit 1; }
-echo "#!/bin/sh" >"$GOBIN/$name"
-chmod +x "$GOBIN/$name"
+[ "$1" = install ] || exit 0
+status=0
+for package; do
+	case $package in k8s.io/kubernetes/cmd/*|go.etcd.io/*|sigs.k8s.io/*) ;; *) continue ;; esac
+	name=$(basename "$package")
+	[ "$name" = v3 ] && name=server
+	echo "$name ${GOFLAGS%% *} in $3" >>"$CALLS"
+	if [ "$name" = "$BROKEN" ]; then
+		echo "$package"
+		echo "no such thing as $name"
+		status=1
+	else
+		echo "#!/bin/sh" >"$GOBIN/$name"
+		chmod +x "$GOBIN/$name"
+	fi
+done
+exit $status
 `
 
-// fakeBuild gives the build script an empty cache and this compiler, whose calls are logged to a file.
+// fakeBuild gives the build script an empty cache and this compiler, whose calls are logged to a file. Nothing is downloaded:
+// hack/download tests that.
 func fakeBuild(t *testing.T, broken string) (cache, calls string) {
 	t.Helper()
 	cache, calls = t.TempDir(), filepath.Join(t.TempDir(), "calls")
@@ -38,6 +49,7 @@ func fakeBuild(t *testing.T, broken string) (cache, calls string) {
 	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
 	t.Setenv("XDG_CACHE_HOME", cache)
 	t.Setenv("KUBEBUILDER_ASSETS", "")
+	t.Setenv("SHIPPER_BINARIES", "build")
 	t.Setenv("GOFLAGS", "-mod=mod")
 	t.Setenv("CALLS", calls)
 	t.Setenv("BROKEN", broken)
@@ -66,8 +78,8 @@ func TestProgramsAreBuiltOnce(t *testing.T) {
 	}
 	got := strings.Split(strings.TrimSpace(string(text)), "\n")
 	want := []string{
-		"server -mod=readonly", "kube-apiserver -mod=readonly", "kube-controller-manager -mod=readonly",
-		"kube-scheduler -mod=readonly", "kubectl -mod=readonly", "kwok -mod=readonly",
+		"server -mod=readonly in .", "kwok -mod=readonly in .", "kube-apiserver -mod=readonly in .",
+		"kube-controller-manager -mod=readonly in .", "kube-scheduler -mod=readonly in .", "kubectl -mod=readonly in .",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error("calls of the compiler (-want +got):\n" + diff)
@@ -107,8 +119,10 @@ func TestAnOlderKubernetesHasTheSameEtcd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "kube-apiserver -mod=readonly\nkube-controller-manager -mod=readonly\nkube-scheduler -mod=readonly\n" +
-		"kubectl -mod=readonly\nkwok -mod=readonly\n"
+	want := "kwok -mod=readonly in .\n"
+	for _, name := range []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl"} {
+		want += name + " -mod=readonly in versions/1.30\n"
+	}
 	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Error("calls of the compiler (-want +got):\n" + diff)
 	}
@@ -235,8 +249,8 @@ func TestAFailedBuildSaysWhyAndGoesOnLater(t *testing.T) {
 	if _, err := binaries(t.Context(), &progress, ""); err == nil {
 		t.Error("a build that failed succeeded")
 	}
-	if !strings.Contains(progress.String(), "no such thing as kube-scheduler") {
-		t.Errorf("progress does not say why:\n%s", &progress)
+	if got := progress.String(); !strings.Contains(got, "\nno such thing as kube-scheduler\ncontrolplane: cannot build ") {
+		t.Errorf("progress does not say why, and that alone:\n%s", got)
 	}
 	if err := os.Remove(calls); err != nil {
 		t.Fatal(err)
@@ -249,7 +263,7 @@ func TestAFailedBuildSaysWhyAndGoesOnLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "kube-scheduler -mod=readonly\nkubectl -mod=readonly\nkwok -mod=readonly\n"
+	want := "kube-scheduler -mod=readonly in .\n"
 	if diff := cmp.Diff(want, string(text)); diff != "" {
 		t.Error("calls of the compiler the second time (-want +got):\n" + diff)
 	}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package promserver starts a real Prometheus, which hack/prometheus builds once, and an application with metrics for
+// Package promserver starts a real Prometheus, which hack/prometheus downloads or builds once, and an application with metrics for
 // it to scrape.
 package promserver
 
@@ -25,7 +25,7 @@ import (
 const (
 	// ScrapeInterval is how often Prometheus reads each target.
 	ScrapeInterval = time.Second
-	// buildScript builds Prometheus, or finds it, and prints its folder.
+	// buildScript finds, downloads or builds Prometheus, and prints its folder.
 	buildScript = "hack/prometheus/build.sh"
 	// startTimeout bounds a start without the build, also on a busy machine.
 	startTimeout = time.Minute
