@@ -37,7 +37,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	const why = "cert-manager and the overlay for it change seldom; test/certs rotates certificates in `make test`"
+	const why = "cert-manager and the overlay for it change seldom; test/replicas rotates certificates in `make test`"
 	crds, err := certManagerCRDs()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
