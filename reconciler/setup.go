@@ -140,7 +140,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		valuessnapshot.SetupWithManager(mgr, valuessnapshot.Options{Values: values, Workers: o.Workers, Queue: releases}),
 		chartsnapshot.SetupWithManager(mgr, chartsnapshot.Options{Charts: charts, Workers: o.Workers, Queue: releases}),
 		member.SetupWithManager(mgr, member.Options{
-			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Content: snapshots, Clock: o.Clock,
+			Fleet: clusters, Renderer: installation.NewRenderer(charts, values, installation.LoadTimeout), Content: snapshots, Clock: o.Clock,
 			Workers: o.Workers, Registry: o.Registry,
 			Priority: priorities.Of, PriorityOfTarget: priorities.OfRelease, SelectByRelease: o.SelectByRelease,
 		}),

@@ -284,8 +284,8 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 		renewal.SetupWithManager(mgr, renewal.Options{Fleet: clusters, Namespace: shipper.SystemNamespace, Clock: ahead{}}),
 		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: shipper.SystemNamespace}),
 		member.SetupWithManager(mgr, member.Options{
-			Fleet: clusters, Renderer: installation.NewRenderer(charts, values), Clock: now, Workers: 4, SelectByRelease: true, Registry: metrics,
-			Content: snapshots,
+			Fleet: clusters, Renderer: installation.NewRenderer(charts, values, installation.LoadTimeout), Clock: now, Workers: 4,
+			SelectByRelease: true, Registry: metrics, Content: snapshots,
 		}),
 		valuessnapshot.SetupWithManager(mgr, valuessnapshot.Options{Values: values, Workers: 4}),
 		chartsnapshot.SetupWithManager(mgr, chartsnapshot.Options{Charts: charts, Workers: 4}),

@@ -11,6 +11,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -115,6 +116,9 @@ func newRelease(o *options) *cobra.Command {
 	}
 }
 
+// loadTimeout is how long a command waits for a chart: a user has no later pass.
+const loadTimeout = time.Minute
+
 // renderer renders for the clusters of a management cluster.
 type renderer struct {
 	*options
@@ -144,7 +148,7 @@ func (o *options) renderer(cmd *cobra.Command) (*renderer, error) {
 	charts := chartsnapshot.NewCharts(repository.NewCatalog(cmd.Context(), repository.Options{
 		Repositories: policy, Secrets: repository.SecretsOf(c), SystemNamespace: o.system,
 	}), c)
-	return &renderer{o, c, config, namespace, installation.NewRenderer(charts, valuessnapshot.Locate(c))}, nil
+	return &renderer{o, c, config, namespace, installation.NewRenderer(charts, valuessnapshot.Locate(c), loadTimeout)}, nil
 }
 
 func (r *renderer) render(cmd *cobra.Command, rels []*shipper.Release) error {

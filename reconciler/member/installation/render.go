@@ -45,8 +45,8 @@ type Values interface {
 	Of(ctx context.Context, pinned values.Pinned) (map[string]any, error)
 }
 
-// loadTimeout is how long a pass waits for a chart that is not in memory.
-const loadTimeout = time.Second
+// LoadTimeout is how long a pass of the reconciler waits for a chart that is not in memory.
+const LoadTimeout = time.Second
 
 // renderTimeout is how long a pass waits for its chart's turn and renders it.
 const renderTimeout = 5 * time.Second
@@ -60,14 +60,15 @@ type Renderer interface {
 	Render(ctx context.Context, s Source, t render.Target) ([]unstructured.Unstructured, error)
 }
 
-// NewRenderer renders charts that a loader loads.
-func NewRenderer(charts repository.Loader, values Values) Renderer {
-	return chartRenderer{charts, values}
+// NewRenderer renders charts that a loader loads within a time: LoadTimeout in a reconciler, which makes another pass later.
+func NewRenderer(charts repository.Loader, values Values, within time.Duration) Renderer {
+	return chartRenderer{charts, values, within}
 }
 
 type chartRenderer struct {
 	charts repository.Loader
 	values Values
+	within time.Duration
 }
 
 // Render loads, renders and prepares.
@@ -101,7 +102,7 @@ func (r chartRenderer) Render(ctx context.Context, s Source, t render.Target) ([
 // load gives up when a chart is neither in memory nor on disk nor soon there: a slow repository must not keep a worker. The download goes
 // on, and a later pass finds the chart.
 func (r chartRenderer) load(ctx context.Context, namespace string, s Source) (*render.Chart, error) {
-	bounded, cancel := context.WithTimeout(ctx, loadTimeout)
+	bounded, cancel := context.WithTimeout(ctx, r.within)
 	defer cancel()
 	loaded, err := r.charts.Load(bounded, namespace, s.Chart, s.Digest)
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {

@@ -4,7 +4,10 @@ package installation
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -25,4 +28,29 @@ func TestARenderingThatPanicsIsBroken(t *testing.T) {
 	if reason, remedy := retry.ClassifyInCluster(err); objects != nil || reason != shipper.ChartError || remedy != retry.Wait {
 		t.Errorf("got %v and %s, %v: %v", objects, reason, remedy, err)
 	}
+}
+
+var errLoaded = errors.New("loaded")
+
+// slowCharts is a Loader that takes three seconds.
+type slowCharts struct{}
+
+func (slowCharts) Load(ctx context.Context, _ string, _ shipper.Chart, _ string) (*render.Chart, error) {
+	select {
+	case <-time.After(3 * time.Second):
+		return nil, errLoaded
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func TestASlowChartEndsAPassAndNotACommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for within, want := range map[time.Duration]error{LoadTimeout: errLoading, time.Minute: errLoaded} {
+			_, err := NewRenderer(slowCharts{}, nil, within).Render(t.Context(), Source{}, render.Target{})
+			if !errors.Is(err, want) {
+				t.Errorf("within %s: %v, want %v", within, err, want)
+			}
+		}
+	})
 }
