@@ -192,7 +192,7 @@ stages:
   sequences:
   - name: delivery
     triggeredOn: [{event: staging.delivery.finished}]
-    tasks: [{name: approval, properties: {approvals: 2}}, {name: deployment, timeout: 20s}, {name: release}]
+    tasks: [{name: approval, properties: {approvals: 2}}, {name: deployment, timeout: 60s}, {name: release}]
   - name: rollback
     triggeredOn: [{event: production.delivery.finished, selector: {match: {result: fail}}}]
     tasks: [{name: rollback}]
@@ -257,7 +257,7 @@ func TestAFailedDeliveryIsTakenBack(t *testing.T) {
 	t.Parallel()
 	p := beginPipeline(t)
 	p.shipyard(strings.Replace(strings.Replace(deliveries, "{name: approval, properties: {approvals: 2}}, ", "", 1),
-		"{name: deployment}, {name: test}, {name: evaluation}, {name: release}", "{name: evaluation}, {name: deployment, timeout: 20s}", 1))
+		"{name: deployment}, {name: test}, {name: evaluation}, {name: release}", "{name: evaluation}, {name: deployment}", 1))
 	p.starts("one", "0.0.2")
 	p.becomes("one", "Passed evaluation:Finished/pass deployment:Finished/pass")
 	next := p.follows("one", "production", "delivery")
