@@ -139,7 +139,9 @@ func (s *suite) test(ctx context.Context, r *report, j job) error {
 	}
 	cmd := exec.CommandContext(ctx, "go", append(append(args, s.flags...), j.packages...)...)
 	cmd.Dir, cmd.Stderr = j.module, os.Stderr
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	// go test does not pass a signal on to the test, which ends its clusters: a terminal sends it to the whole group.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("reading the output of go test: %w", err)
