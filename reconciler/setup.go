@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,6 +60,8 @@ type Options struct {
 	Charts *repository.Catalog
 	// OutgoingURLs are those that Notifications and Checks may name. Nil: none.
 	OutgoingURLs *outward.Policy
+	// Outgoing makes the requests of Checks. Nil: a transport that connects to OutgoingURLs alone.
+	Outgoing http.RoundTripper
 	// Placeable says which objects may be placed by Applications with resources. The webhook has the same.
 	Placeable objects.Policy
 	// Clock is the time, everywhere.
@@ -148,8 +151,8 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			GlobalNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Queue: queue.Objects(o.Workers, nil),
 		}),
 		check.SetupWithManager(mgr, check.Options{
-			Fleet: clusters, Histories: histories, URLs: o.OutgoingURLs, SharedNamespace: o.SharedChecksNamespace, Namespace: o.Namespace,
-			Clock: o.Clock, Registry: o.Registry,
+			Fleet: clusters, Histories: histories, URLs: o.OutgoingURLs, Transport: o.Outgoing, SharedNamespace: o.SharedChecksNamespace,
+			Namespace: o.Namespace, Clock: o.Clock, Registry: o.Registry,
 		}),
 		run.SetupWithManager(ctx, mgr, run.Options{
 			Config: mgr.GetConfig(), Histories: histories, SharedChecksNamespace: o.SharedChecksNamespace,

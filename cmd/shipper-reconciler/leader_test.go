@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/process"
 	testfleet "shipper.dev/shipper/test/fleet"
 )
 
@@ -31,7 +32,11 @@ type candidate struct {
 // stand starts a candidate that counts itself in acting while it leads.
 func stand(t *testing.T, o *options, acting *atomic.Int32) *candidate {
 	t.Helper()
-	mgr, _, err := newManager(o)
+	what, err := o.process()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mgr, _, err := process.NewManager(t.Context(), what)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +138,7 @@ func TestOneLeadsAndTheNextTakesOverAtOnce(t *testing.T) {
 func holder(t *testing.T, admin client.Client) string {
 	t.Helper()
 	lease := &coordinationv1.Lease{}
-	if err := admin.Get(t.Context(), client.ObjectKey{Namespace: shipper.SystemNamespace, Name: leaseName}, lease); err != nil {
+	if err := admin.Get(t.Context(), client.ObjectKey{Namespace: shipper.SystemNamespace, Name: process.LeaseName}, lease); err != nil {
 		t.Fatal(err)
 	}
 	return ptr.Deref(lease.Spec.HolderIdentity, "")
@@ -144,9 +149,10 @@ func TestAKilledLeaderLeadsAgainAtOnce(t *testing.T) {
 	management, admin := cluster(t)
 	now := &metav1.MicroTime{Time: time.Now().Truncate(time.Microsecond)}
 	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: leaseName},
+		ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: process.LeaseName},
 		Spec: coordinationv1.LeaseSpec{
-			HolderIdentity: ptr.To("killed"), LeaseDurationSeconds: ptr.To(int32(leaseDuration / time.Second)), AcquireTime: now, RenewTime: now,
+			HolderIdentity: ptr.To("killed"), LeaseDurationSeconds: ptr.To(int32(process.LeaseDuration / time.Second)),
+			AcquireTime: now, RenewTime: now,
 		},
 	}
 	if err := admin.Create(t.Context(), lease); err != nil {

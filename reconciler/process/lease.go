@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package process
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"time"
@@ -16,19 +17,21 @@ import (
 	"k8s.io/client-go/tools/record"
 )
 
-// leaseName is the Lease of the leading reconciler.
-const leaseName = "shipper-reconciler"
+// LeaseName is the Lease of the leading reconciler.
+const LeaseName = "shipper-reconciler"
 
 // The times of the Lease: the defaults of controller-runtime.
 const (
-	leaseDuration = 15 * time.Second
+	// LeaseDuration is how long others wait for a leader that does not renew its Lease.
+	LeaseDuration = 15 * time.Second
 	renewDeadline = 10 * time.Second
 	retryPeriod   = 2 * time.Second
 )
 
 // newLock is the Lease of a candidate named identity. A container that was killed and restarts in its Pod still holds its Lease
 // and continues at once, while others wait for it to expire. Without an identity the process uses a random one and waits, too.
-func newLock(config *rest.Config, namespace, identity string) (resourcelock.Interface, error) {
+// When ctx is done, its events are no longer sent.
+func newLock(ctx context.Context, config *rest.Config, namespace, identity string) (resourcelock.Interface, error) {
 	if identity == "" {
 		host, err := os.Hostname()
 		if err != nil {
@@ -40,9 +43,9 @@ func newLock(config *rest.Config, namespace, identity string) (resourcelock.Inte
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	events := record.NewBroadcaster()
+	events := record.NewBroadcaster(record.WithContext(ctx))
 	events.StartRecordingToSink(&corev1client.EventSinkImpl{Interface: client.Events(namespace)})
-	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, leaseName, resourcelock.ResourceLockConfig{
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, namespace, LeaseName, resourcelock.ResourceLockConfig{
 		Identity: identity, EventRecorder: events.NewRecorder(scheme.Scheme, corev1.EventSource{Component: identity}),
 	}, rest.AddUserAgent(config, "leader-election"), renewDeadline)
 	if err != nil {
