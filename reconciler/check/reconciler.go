@@ -5,6 +5,7 @@ package check
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -50,6 +51,8 @@ type Options struct {
 	Histories *history.Reader
 	// URLs are those that Checks may name. Nil: none.
 	URLs *outward.Policy
+	// Transport makes the requests of Checks, without credentials. Nil: one that connects to what URLs allow alone.
+	Transport http.RoundTripper
 	// SharedNamespace is the one with the Checks that all namespaces share.
 	SharedNamespace string
 	// Namespace is Shipper's, with the Secrets for the metrics of clusters.

@@ -34,6 +34,7 @@ func (r *results) of(target *shipper.CheckTarget) *state {
 	}
 	s = &state{
 		uid: target.UID, run: target.Spec.Run, known: map[Key]shipper.CheckResult{}, lost: map[string]string{}, jobs: map[Key]string{},
+		writing: make(chan struct{}, 1),
 	}
 	keyOf := func(r shipper.CheckResult) Key { return Key{target.Namespace, target.Name, r.Name, r.Cluster} }
 	for _, one := range check.Start(&target.Spec) {
@@ -74,8 +75,8 @@ type state struct {
 	// since is when the status was last written, or the first pass.
 	since time.Time
 
-	// writing is held while the status is written.
-	writing sync.Mutex
+	// writing holds one value while the status is written. Who waits for it leaves when its context is done.
+	writing chan struct{}
 }
 
 func (s *state) get(key Key) shipper.CheckResult {

@@ -128,6 +128,9 @@ func newClients() *lru.Cache {
 
 // connect is the client for a server and its credentials. It is kept, so that measurements do not make a connection each.
 func (r *Reconciler) connect(policy outward.Policy, address string, secret *corev1.Secret) (*http.Client, error) {
+	if r.Transport != nil {
+		return &http.Client{Transport: r.Transport, CheckRedirect: outward.NoRedirects}, nil
+	}
 	key, credentials := policy.String()+" "+address, outward.Credentials{}
 	if secret != nil {
 		key += " " + digest(secret.Data)

@@ -34,8 +34,12 @@ func (r *Reconciler) write(ctx context.Context, c *one) (time.Duration, error) {
 	if !changed || wait > 0 {
 		return wait, nil
 	}
-	c.state.writing.Lock()
-	defer c.state.writing.Unlock()
+	select {
+	case c.state.writing <- struct{}{}:
+		defer func() { <-c.state.writing }()
+	case <-ctx.Done():
+		return 0, fmt.Errorf("waiting to write the status of CheckTarget %s: %w", c.key.target(), ctx.Err())
+	}
 	if _, changed = c.state.due(r.Clock.Now()); !changed { // another pass has written it
 		return 0, nil
 	}
