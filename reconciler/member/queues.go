@@ -40,6 +40,7 @@ type queues struct {
 	mu      sync.Mutex
 	ctx     context.Context // nil until Start
 	all     map[string]*clusterQueue
+	ended   bool
 	running sync.WaitGroup
 }
 
@@ -58,9 +59,23 @@ func (q *queues) of(cluster string) *clusterQueue {
 	if out == nil {
 		out = &clusterQueue{queue: queue.Make(q.options, "member-"+cluster, retry.ClusterLimiter[Key]())}
 		q.all[cluster] = out
-		q.launch(cluster, out)
+		if q.ended {
+			out.queue.ShutDown()
+		} else {
+			q.launch(cluster, out)
+		}
 	}
 	return out
+}
+
+// end ends all queues, those without workers too, and each that an event makes afterwards.
+func (q *queues) end() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ended = true
+	for _, c := range q.all {
+		c.queue.ShutDown()
+	}
 }
 
 // launch starts the workers of a cluster, once Start was called. q.mu is held.

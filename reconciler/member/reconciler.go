@@ -151,6 +151,7 @@ func (r *Reconciler) NeedLeaderElection() bool { return true }
 
 // Start watches, and makes passes until ctx is done.
 func (r *Reconciler) Start(ctx context.Context) error {
+	defer r.queues.end()
 	if err := r.watch(ctx); err != nil {
 		return err
 	}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package member
+
+import (
+	"testing"
+	"testing/synctest"
+
+	"shipper.dev/shipper/reconciler/queue"
+)
+
+// TestQueuesWithoutWorkersEnd has a bubble, which fails when a goroutine is left in it: a process may end between its first event and the
+// start of the workers.
+func TestQueuesWithoutWorkersEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := &queues{all: map[string]*clusterQueue{}, options: queue.Options[Key]{
+			Namespace: func(k Key) string { return k.Namespace }, Workers: 1,
+		}}
+		q.add(Key{Cluster: "a"})
+		q.end()
+		q.add(Key{Cluster: "b"})
+		if a, b := q.of("a").queue.ShuttingDown(), q.of("b").queue.ShuttingDown(); !a || !b {
+			t.Errorf("the queues end: %t, and %t", a, b)
+		}
+	})
+}
