@@ -139,19 +139,19 @@ func relabel(ctx context.Context, m *fleet.Member, proof *corev1.Service, labels
 	return client.IgnoreNotFound(m.Client().Patch(ctx, labelled, client.MergeFrom(proof), client.FieldOwner(shipper.FieldOwner)))
 }
 
-// setSelector makes the Service select otherwise, as it was read only.
+// setSelector makes the Service select otherwise, as it was read only. A conflict is an error, so that the pass is made again: an admission
+// webhook of the cluster may have caused it, and then no event follows.
 func setSelector(ctx context.Context, m *fleet.Member, service *corev1.Service, selector map[string]string) error {
 	turned := service.DeepCopy()
 	turned.Spec.Selector = selector
 	patch := client.MergeFromWithOptions(service, client.MergeFromWithOptimisticLock{})
 	err := m.Client().Patch(ctx, turned, patch, client.FieldOwner(shipper.FieldOwner))
-	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
+	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("changing the selector of Service %s: %w", service.Name, err)
 	}
-	log.FromContext(ctx).V(1).Info("The Service selects otherwise", "cluster", m.Name, "service", service.Name, "selector", selector)
+	if err == nil {
+		log.FromContext(ctx).V(1).Info("The Service selects otherwise", "cluster", m.Name, "service", service.Name, "selector", selector)
+	}
 	return nil
 }
 
