@@ -1,67 +1,116 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package memory serves Kubernetes APIs from memory, any number in one process. Writes go through the handlers, registries, field
+// managers and schemas of kube-apiserver's own packages; this package has the storage below them, reads and watches, and the
+// controllers without which nothing would be rolled out. A differential test holds all of it against a real kube-apiserver: when you
+// depend on more of an API server here, add the request to its table (steps_test.go).
+//
+// It differs from one in this: fields of Kubernetes' own kinds are not validated, and defaulted only in part (defaults.go); a kind
+// has one version; there are no quotas and no admission but namespaces' life and Options; watches end with the client alone and have
+// no bookmarks but the one that ends initial events; Events are not stored; subresources but status are not served.
 package memory
 
 import (
-	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/audit"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/warning"
 )
 
 // call is a request for objects.
 type call struct {
 	*table
-	namespace, name, subresource string
-	selector                     selector
-	metadata                     bool // is all that is wanted
-	request                      *http.Request
+	info     *request.RequestInfo
+	user     user.Info
+	selector selector
+	metadata bool // PartialObjectMetadata is requested
+	request  *http.Request
 }
 
-// resource is for errors.
-func (c call) resource() schema.GroupResource {
-	return schema.GroupResource{Group: c.kind.Group, Resource: c.kind.Resource}
-}
+var requestInfo = request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
-// ServeHTTP answers as an API server would.
-func (s *Server) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
-	if answer := s.discover(parts); answer != nil {
-		write(w, http.StatusOK, answer)
+// ServeHTTP responds as an API server.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	info, err := requestInfo.NewRequestInfo(r)
+	if err != nil {
+		refuse(w, apierrors.NewBadRequest(err.Error()))
 		return
 	}
-	c, err := s.parse(parts, request)
-	switch {
-	case err != nil:
-		refuse(w, err)
-	case request.URL.Query().Has("watch"):
-		s.watch(w, c)
-	default:
-		s.count(c)
-		late := time.NewTimer(s.options.Latency)
-		defer late.Stop()
-		select {
-		case <-late.C:
-			s.serve(w, c)
-		case <-request.Context().Done():
+	if !info.IsResourceRequest {
+		if found := s.discover(info.Path); found != nil {
+			write(w, http.StatusOK, found)
+			return
 		}
+		notFound(w)
+		return
 	}
+	c := call{table: s.tables[info.APIGroup+"/"+info.Resource], info: info, request: r, user: s.user(r)}
+	if c.table == nil || c.kind.Version != info.APIVersion {
+		noRoute(w, info, http.StatusNotFound)
+		return
+	}
+	if misplaced(r.Method, info) {
+		noRoute(w, info, http.StatusMethodNotAllowed)
+		return
+	}
+	if info.Verb == "watch" {
+		if err := s.permit(c); err != nil {
+			refuse(w, err)
+			return
+		}
+		s.watch(w, c)
+		return
+	}
+	s.count(c)
+	late := time.NewTimer(s.options.Latency)
+	defer late.Stop()
+	select {
+	case <-late.C:
+	case <-r.Context().Done():
+		return
+	}
+	if err := s.permit(c); err != nil {
+		refuse(w, err)
+		return
+	}
+	s.serve(w, c)
+}
+
+// permit asks Options.Authorize.
+func (s *Server) permit(c call) error {
+	if s.options.Authorize == nil || c.kind.Group == accessGroup && strings.HasPrefix(c.kind.Kind, "Self") {
+		return nil
+	}
+	a := authorizer.AttributesRecord{
+		User: c.user, Verb: c.info.Verb, Namespace: c.info.Namespace, APIGroup: c.info.APIGroup, APIVersion: c.info.APIVersion,
+		Resource: c.info.Resource, Subresource: c.info.Subresource, Name: c.info.Name, ResourceRequest: true, Path: c.info.Path,
+	}
+	if ok, reason := s.options.Authorize(c.request.Context(), a); !ok {
+		return responsewriters.ForbiddenStatusError(a, reason)
+	}
+	return nil
 }
 
 // count counts a request.
 func (s *Server) count(c call) {
 	switch {
-	case c.kind.Group == events || c.kind.Resource == "leases":
+	case c.kind.Group == eventsGroup || c.kind.Resource == "leases":
 	case c.request.Method == http.MethodGet:
 		s.Requests.Reads.Add(1)
 	default:
@@ -73,197 +122,138 @@ func (s *Server) count(c call) {
 	if s.Requests.kinds == nil {
 		s.Requests.kinds = map[string]int{}
 	}
-	s.Requests.kinds[strings.ToLower(c.request.Method)+" "+strings.TrimSuffix(c.kind.Resource+"/"+c.subresource, "/")]++
+	s.Requests.kinds[lower(c.request.Method)+" "+strings.TrimSuffix(c.kind.Resource+"/"+c.info.Subresource, "/")]++
 }
 
-// parse finds out what is asked for: /api/v1 or /apis/group/version, then [namespaces/<namespace>/]<resource>[/<name>[/<subresource>]].
-func (s *Server) parse(parts []string, request *http.Request) (call, error) {
-	c := call{request: request}
-	group, rest := "", []string(nil)
-	switch {
-	case len(parts) > 2 && parts[0] == "api":
-		rest = parts[2:]
-	case len(parts) > 3 && parts[0] == "apis":
-		group, rest = parts[1], parts[3:]
-	}
-	if len(rest) > 2 && rest[0] == "namespaces" {
-		c.namespace, rest = rest[1], rest[2:]
-	}
-	if len(rest) > 0 {
-		c.table = s.tables[group+"/"+rest[0]]
-	}
-	if c.table == nil {
-		return c, apierrors.NewGenericServerResponse(http.StatusNotFound, "", schema.GroupResource{}, "", "no such path", 0, true)
-	}
-	if len(rest) > 1 {
-		c.name = rest[1]
-	}
-	if len(rest) > 2 {
-		c.subresource = rest[2]
-	}
-	query := request.URL.Query()
-	var err error
-	if c.selector.labels, err = labels.Parse(query.Get("labelSelector")); err != nil {
-		return c, apierrors.NewBadRequest(err.Error())
-	}
-	if field := query.Get("fieldSelector"); field != "" {
-		name, ok := strings.CutPrefix(field, "metadata.name=")
-		if !ok {
-			return c, apierrors.NewBadRequest("this API server selects by metadata.name alone")
-		}
-		c.selector.name = name
-	}
-	c.metadata = strings.Contains(request.Header.Get("Accept"), "as=PartialObjectMetadata")
-	return c, nil
-}
-
-// serve answers what is no watch.
+// serve responds to what is no watch.
 func (s *Server) serve(w http.ResponseWriter, c call) {
 	switch {
-	case c.kind.Group == events: // read by Told
-		body, _ := io.ReadAll(c.request.Body)
-		if c.request.Method == http.MethodPatch { // one that is known has happened again
-			write(w, http.StatusOK, json.RawMessage(`{"kind":"Event","apiVersion":"events.k8s.io/v1"}`))
-			return
-		}
-		w.Header().Set("Content-Type", c.request.Header.Get("Content-Type"))
-		if c.request.Method == http.MethodPost {
-			w.WriteHeader(http.StatusCreated)
-			if s.options.Told != nil {
-				s.options.Told(body)
-			}
-		}
-		_, _ = w.Write(body)
-	case c.kind.Group == reviews:
-		write(w, http.StatusCreated, json.RawMessage(
-			`{"kind":"SelfSubjectAccessReview","apiVersion":"authorization.k8s.io/v1","status":{"allowed":true}}`))
-	case c.request.Method == http.MethodGet && c.name == "":
+	case c.kind.Group == eventsGroup:
+		s.event(w, c)
+	case c.kind.Group == accessGroup:
+		s.access(w, c)
+	case c.info.Verb == "get":
+		s.get(w, c)
+	case c.info.Verb == "list":
 		s.list(w, c)
-	case c.request.Method == http.MethodGet:
-		s.mu.Lock()
-		o := c.get(c.namespace, c.name)
-		s.mu.Unlock()
-		if o == nil {
-			refuse(w, apierrors.NewNotFound(c.resource(), c.name))
-			return
-		}
-		write(w, http.StatusOK, c.form(o.raw))
 	default:
-		status, raw, err := s.change(c)
-		if err != nil {
-			refuse(w, err)
-			return
-		}
-		write(w, status, c.form(raw))
+		s.write(w, c)
 	}
 }
 
-// list answers with all there are at one time.
-func (s *Server) list(w http.ResponseWriter, c call) {
-	s.mu.Lock()
-	found, version := c.list(c.namespace, c.selector), s.version
-	s.mu.Unlock()
-	meta := map[string]any{"resourceVersion": strconv.FormatUint(version, 10)}
-	if limit, err := strconv.Atoi(c.request.URL.Query().Get("limit")); err == nil && limit > 0 && limit < len(found) {
-		found, meta["continue"] = found[:limit], "this API server gives the first page alone"
-	}
-	raws := make([]json.RawMessage, len(found))
-	for i, o := range found {
-		raws[i] = c.form(o.raw)
-	}
-	kind, apiVersion := c.kind.Kind+"List", c.kind.groupVersion()
-	if c.metadata {
-		kind, apiVersion = "PartialObjectMetadataList", metav1.SchemeGroupVersion.String()
-	}
-	write(w, http.StatusOK, map[string]any{"kind": kind, "apiVersion": apiVersion, "metadata": meta, "items": raws})
-}
-
-// form is an object as it was asked for.
-func (c call) form(raw []byte) json.RawMessage {
-	if !c.metadata {
-		return raw
-	}
-	var of struct {
-		Metadata json.RawMessage `json:"metadata"`
-	}
-	if err := json.Unmarshal(raw, &of); err != nil {
-		return raw
-	}
-	return fmt.Appendf(nil, `{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1","metadata":%s}`, of.Metadata)
-}
-
-func write(w http.ResponseWriter, status int, answer any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	if raw, ok := answer.(json.RawMessage); ok {
-		_, _ = w.Write(raw)
+// write has the handlers of kube-apiserver carry out a request.
+func (s *Server) write(w http.ResponseWriter, c call) {
+	of, err := serve(c.kind)
+	if err != nil {
+		refuse(w, apierrors.NewInternalError(err))
 		return
 	}
-	_ = json.NewEncoder(w).Encode(answer)
-}
-
-// refuse answers with an error.
-func refuse(w http.ResponseWriter, err error) {
-	status := apierrors.NewInternalError(err).ErrStatus
-	if known, ok := err.(apierrors.APIStatus); ok {
-		status = known.Status()
+	routes := of.main
+	switch c.info.Subresource {
+	case "":
+	case "status":
+		routes = of.status
+	default:
+		routes = nil
 	}
-	status.Kind, status.APIVersion = "Status", "v1"
-	write(w, int(status.Code), status)
+	handler := routes[c.info.Verb]
+	switch {
+	case routes == nil:
+		noRoute(w, c.info, http.StatusNotFound)
+		return
+	case handler == nil:
+		noRoute(w, c.info, http.StatusMethodNotAllowed)
+		return
+	}
+	media, _, _ := strings.Cut(c.request.Header.Get("Content-Type"), ";")
+	if c.info.Verb == "patch" && !c.kind.custom() && !slices.Contains(patches, media) {
+		noRoute(w, c.info, http.StatusUnsupportedMediaType)
+		return
+	}
+	ctx := context.WithValue(c.request.Context(), askedKey{}, asked{s, c.request})
+	ctx = audit.WithAuditContext(ctx)
+	ctx = request.WithUser(request.WithRequestInfo(ctx, c.info), c.user)
+	handler()(w, c.request.WithContext(warning.WithWarningRecorder(ctx, warnings{w.Header()})))
 }
 
-// discover answers what there is; nil when something else was asked.
-func (s *Server) discover(parts []string) any {
-	switch path := strings.Join(parts, "/"); {
-	case path == "version":
-		return map[string]string{"major": "1", "minor": "37", "gitVersion": "v1.37.1"}
-	case path == "api":
-		return metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}
-	case path == "apis":
-		return s.groups()
-	case len(parts) == 2 && parts[0] == "api":
-		return s.resources("", "v1")
-	case len(parts) == 3 && parts[0] == "apis":
-		return s.resources(parts[1], parts[2])
+// warnings adds warnings to the header of a response.
+type warnings struct{ http.Header }
+
+func (w warnings) AddWarning(agent, text string) {
+	if agent == "" {
+		agent = "-"
+	}
+	if value, err := net.NewWarningHeader(299, agent, text); err == nil {
+		w.Add("Warning", value)
+	}
+}
+
+// event accepts an Event, and does not store it.
+func (s *Server) event(w http.ResponseWriter, c call) {
+	body, err := io.ReadAll(c.request.Body)
+	switch {
+	case err != nil:
+		refuse(w, apierrors.NewBadRequest(err.Error()))
+		return
+	case c.info.Verb == "list":
+		write(w, http.StatusOK, map[string]any{"kind": "EventList", "apiVersion": c.kind.groupVersion(), "items": []any{}})
+		return
+	case c.info.Verb == "patch": // an Event of a series
+		write(w, http.StatusOK, json.RawMessage(`{"kind":"Event","apiVersion":"events.k8s.io/v1"}`))
+		return
+	case c.info.Verb != "create":
+		refuse(w, apierrors.NewNotFound(c.kind.resource().GroupResource(), c.info.Name))
+		return
+	}
+	if s.options.Told != nil {
+		s.options.Told(body)
+	}
+	w.Header().Set("Content-Type", c.request.Header.Get("Content-Type"))
+	w.WriteHeader(http.StatusCreated)
+	_, _ = w.Write(body)
+}
+
+// get responds with one object.
+func (s *Server) get(w http.ResponseWriter, c call) {
+	if c.info.Subresource != "" && (c.info.Subresource != "status" || !c.kind.Status) {
+		noRoute(w, c.info, http.StatusNotFound)
+		return
+	}
+	s.mu.Lock()
+	o := c.get(c.space(), c.info.Name)
+	s.mu.Unlock()
+	if o == nil {
+		refuse(w, apierrors.NewNotFound(c.kind.resource().GroupResource(), c.info.Name))
+		return
+	}
+	var err error
+	if c.metadata, err = partial(c.request, "PartialObjectMetadata", c.kind); err != nil {
+		refuse(w, err)
+		return
+	}
+	write(w, http.StatusOK, c.form(o.raw))
+}
+
+// space is the namespace that a request is about; RequestInfo has one for Namespaces, too.
+func (c call) space() string {
+	if c.kind.Cluster {
+		return ""
+	}
+	return c.info.Namespace
+}
+
+// selection reads the selectors of a list or a watch.
+func (c *call) selection() error {
+	query := c.request.URL.Query()
+	var err error
+	if c.selector.labels, err = labels.Parse(query.Get("labelSelector")); err != nil {
+		return apierrors.NewBadRequest(fmt.Sprintf("unable to parse requirement: %v", err))
+	}
+	if c.selector.fields, err = fields.ParseSelector(query.Get("fieldSelector")); err == nil {
+		c.selector.fields, err = c.selector.fields.Transform(c.kind.convertField)
+	}
+	if err != nil {
+		return apierrors.NewBadRequest(err.Error())
 	}
 	return nil
-}
-
-func (s *Server) groups() metav1.APIGroupList {
-	out := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
-	var seen []string
-	for _, k := range s.options.Kinds {
-		if k.Group == "" || slices.Contains(seen, k.Group) {
-			continue
-		}
-		seen = append(seen, k.Group)
-		version := metav1.GroupVersionForDiscovery{GroupVersion: k.groupVersion(), Version: k.Version}
-		out.Groups = append(out.Groups, metav1.APIGroup{
-			Name: k.Group, Versions: []metav1.GroupVersionForDiscovery{version}, PreferredVersion: version,
-		})
-	}
-	return out
-}
-
-func (s *Server) resources(group, version string) metav1.APIResourceList {
-	out := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
-	out.GroupVersion = Kind{Group: group, Version: version}.groupVersion()
-	verbs := metav1.Verbs{"get", "list", "watch", "create", "patch", "update", "delete"}
-	for _, k := range s.options.Kinds {
-		if k.Group == group && k.Version == version {
-			out.APIResources = append(out.APIResources, metav1.APIResource{
-				Name: k.Resource, SingularName: strings.ToLower(k.Kind), Namespaced: !k.Cluster, Kind: k.Kind, Verbs: verbs,
-			})
-		}
-	}
-	return out
-}
-
-// lines are what a watch is sent, one after the other.
-type lines struct{ bytes.Buffer }
-
-func (l *lines) add(kind string, raw []byte) {
-	fmt.Fprintf(l, `{"type":%q,"object":`, kind)
-	l.Write(raw)
-	l.WriteString("}\n")
 }

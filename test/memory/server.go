@@ -3,6 +3,7 @@
 package memory
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -11,6 +12,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"log"
 	"maps"
@@ -21,9 +23,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/client-go/rest"
 )
 
 // Options of a Server.
@@ -32,18 +38,23 @@ type Options struct {
 	Kinds []Kind
 	// Latency is how long every request but watches waits before it is looked at: what network, admission and disk would take.
 	Latency time.Duration
-	// PodLatency is how long it takes until a Deployment has what Pods it wants, and these are ready.
-	PodLatency time.Duration
+	// PodLatency is how long a new Pod takes to get ready. PodEnd is how long a deleted one remains, terminating.
+	PodLatency, PodEnd time.Duration
+	// JobLatency is how long a ready Pod of a Job takes to complete.
+	JobLatency time.Duration
 	// Enter is called before a write is stored, with the server's mutex held. Its error refuses the write; leave is called when the
 	// write is stored (done) or refused. Nil: all writes are stored.
 	Enter func(*http.Request) (leave func(done bool), err error)
 	// Noted is called with each stored change, with the server's mutex held: kindID is Kind.ID, gone says that the object was removed.
 	Noted func(kindID string, u *unstructured.Unstructured, gone bool)
-	// Mutate is called before a write is validated, without the mutex, and may replace or change Review.Object. Nil: no change.
+	// Mutate is called before a write is validated, without the mutex, and may replace or change Review.Object. What it changes is
+	// validated, and not defaulted. Nil: no change.
 	Mutate func(*Review) error
-	// Review is called with each write before it is stored, without the mutex. Its error refuses the write; it may replace
-	// Review.Object. If the stored object changes meanwhile, the write is computed and reviewed again. Nil: nothing is reviewed.
+	// Review is called with each validated write before it is stored, without the mutex. Its error refuses the write. It must not
+	// change Review.Object. If the stored object changes meanwhile, the write is computed and reviewed again. Nil: no review.
 	Review func(*Review) error
+	// Authorize is asked before each request, and by access reviews. Nil: everything is allowed.
+	Authorize func(context.Context, authorizer.Attributes) (allowed bool, reason string)
 	// User returns who sends a request that has no impersonation headers. Nil: system:admin in system:masters.
 	User func(*http.Request) user.Info
 	// Told is called with the body of each Event that is created; Events are not stored. Nil: they are dropped.
@@ -66,8 +77,11 @@ type Server struct {
 	tables     map[string]*table // by Kind.ID
 	dependents map[string]map[reference]bool
 	timers     map[string]bool // keys that are scheduled already
+	uids       map[string]int  // of all stored objects
 	closed     bool
 	ids        uint64 // how many were given
+	names      uint64 // how many were generated
+	addresses  int    // of Services
 }
 
 // Requests are counters.
@@ -93,16 +107,38 @@ type reference struct {
 	namespace, name string
 }
 
+// init keeps reported errors from being slowed down: Kubernetes' limiter of them remembers a time of the process, which is decades
+// away from the time in a bubble of testing/synctest, and would sleep for as long.
+func init() {
+	utilruntime.ErrorHandlers = utilruntime.ErrorHandlers[:1] // the first one logs
+}
+
 // New makes a Server without a listener: an http.Handler that answers for a URL. It can be used in a bubble of testing/synctest: it
 // starts no goroutine, and its timers end with Shut.
 func New(url string, o Options) *Server {
 	s := &Server{
-		URL: url, options: o, tables: map[string]*table{}, dependents: map[string]map[reference]bool{}, timers: map[string]bool{}, version: 1,
+		URL: url, options: o, version: 1, tables: map[string]*table{}, dependents: map[string]map[reference]bool{},
+		timers: map[string]bool{}, uids: map[string]int{},
 	}
 	for _, k := range o.Kinds {
 		s.tables[k.ID()] = newTable(k)
 	}
+	if s.tables[namespacesID] != nil {
+		for _, name := range []string{metav1.NamespaceDefault, "kube-node-lease", metav1.NamespacePublic, metav1.NamespaceSystem} {
+			s.add(s.tables[namespacesID], newNamespace(name))
+		}
+	}
 	return s
+}
+
+// Prepare compiles the schemas of kinds, which otherwise happens with the first request for them: once for all Servers of a process.
+func Prepare(kinds ...Kind) error {
+	for _, k := range kinds {
+		if _, err := serve(k); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Start starts a Server on a free port, with a certificate of its own.
@@ -126,10 +162,27 @@ func Start(o Options) (*Server, error) {
 	return s, nil
 }
 
+// Config is how clients reach a Server that Start started.
+func (s *Server) Config() *rest.Config {
+	return &rest.Config{Host: s.URL, TLSClientConfig: rest.TLSClientConfig{CAData: s.CA}, BearerToken: "any"}
+}
+
 // Close ends what Start started.
 func (s *Server) Close() {
 	s.Shut()
 	_ = s.http.Close()
+}
+
+// suffix returns the end of the next generated name, in the letters that Kubernetes uses. The server's mutex is held.
+func (s *Server) suffix() string {
+	const letters = "bcdfghjklmnpqrstvwxz2456789"
+	s.names++
+	n := s.names * 2654435761 % (27 * 27 * 27 * 27 * 27) // spread, and different for each of the first 14 million
+	out := make([]byte, 5)
+	for i := range out {
+		out[i], n = letters[n%27], n/27
+	}
+	return string(out)
 }
 
 // Shut ends the controllers: their timers do nothing any more. Requests are still answered.
@@ -139,10 +192,12 @@ func (s *Server) Shut() {
 	s.closed = true
 }
 
-// id returns the next UID. It counts, so that runs can be repeated. The server's mutex is held.
+// id returns the next UID. It counts, so that runs can be repeated; no two servers have the same. The server's mutex is held.
 func (s *Server) id() types.UID {
 	s.ids++
-	return types.UID(fmt.Sprintf("%08x-0000-4000-8000-%012x", uint32(s.ids*2654435761), s.ids))
+	of := fnv.New32a()
+	_, _ = of.Write([]byte(s.URL))
+	return types.UID(fmt.Sprintf("%08x-0000-4000-8000-%012x", uint32(s.ids*2654435761)^of.Sum32(), s.ids))
 }
 
 // certify makes a certificate for 127.0.0.1 that is its own authority.

@@ -3,16 +3,21 @@
 package memory
 
 import (
+	stdjson "encoding/json"
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// remembered is how many changes of a kind are kept for watches that begin in the past or lag behind.
+// remembered is how many changes of a kind are kept for watches and pages that begin in the past.
 const remembered = 50_000
 
 // table is all objects of a kind.
@@ -21,25 +26,33 @@ type table struct {
 	objects map[string]map[string]*object // by namespace and name
 	log     []change
 	first   int           // the number of the first change in log
+	forgot  uint64        // the version of the last change that is not in log any more
 	changed chan struct{} // closed with the next change
 }
 
-// object is one as it is kept.
+// object is one as it is stored. Nothing in it is changed.
 type object struct {
-	raw     []byte
-	version uint64
-	labels  map[string]string
-	uid     string
-	owners  []string
+	live            runtime.Object // *unstructured.Unstructured for custom resources
+	raw             []byte         // as JSON
+	version         uint64
+	namespace, name string
+	uid             string
+	owners          []string
+	since           time.Time // its creation
 }
 
 // change is one write.
 type change struct {
-	kind            string // ADDED, MODIFIED or DELETED
-	version         uint64
-	namespace, name string
-	raw             []byte
-	before, after   map[string]string // labels; nil when there was no object, or is none any more
+	version       uint64
+	before, after *object // nil when there was none, or is none any more
+}
+
+// of is the object that a change is about.
+func (c change) of() *object {
+	if c.after != nil {
+		return c.after
+	}
+	return c.before
 }
 
 func newTable(k Kind) *table {
@@ -48,122 +61,201 @@ func newTable(k Kind) *table {
 
 func (t *table) get(namespace, name string) *object { return t.objects[namespace][name] }
 
-// list is all objects that a selector takes, by name. The server's mutex is held.
+// list returns the selected objects, by key. The server's mutex is held.
 func (t *table) list(namespace string, wanted selector) []*object {
 	var out []*object
-	take := func(in map[string]*object) {
+	namespaces := []string{namespace}
+	if namespace == "" {
+		namespaces = slices.Sorted(maps.Keys(t.objects))
+	}
+	for _, ns := range namespaces {
+		in := t.objects[ns]
 		for _, name := range slices.Sorted(maps.Keys(in)) {
-			if wanted.takes(name, in[name].labels) {
+			if t.takes(wanted, in[name]) {
 				out = append(out, in[name])
 			}
 		}
 	}
-	if namespace != "" {
-		take(t.objects[namespace])
-		return out
-	}
-	for _, in := range t.objects {
-		take(in)
-	}
 	return out
+}
+
+// at returns the table as it was at a version; false if that is not remembered. The server's mutex is held.
+func (t *table) at(version uint64) (*table, bool) {
+	if version < t.forgot {
+		return nil, false
+	}
+	out := newTable(t.kind)
+	for ns, in := range t.objects {
+		out.objects[ns] = maps.Clone(in)
+	}
+	for i := len(t.log) - 1; i >= 0 && t.log[i].version > version; i-- {
+		c := t.log[i]
+		o := c.of()
+		if c.before == nil {
+			delete(out.objects[o.namespace], o.name)
+			continue
+		}
+		out.objects[o.namespace][o.name] = c.before
+	}
+	return out, true
 }
 
 // note makes a change known to watches. The server's mutex is held.
 func (t *table) note(c change) {
 	if t.log = append(t.log, c); len(t.log) > 2*remembered {
 		t.first += remembered
+		t.forgot = t.log[remembered-1].version
 		t.log = slices.Clone(t.log[remembered:])
 	}
 	close(t.changed)
 	t.changed = make(chan struct{})
 }
 
-// selector is what a request wants of a kind.
+// selector is what a request selects. A nil part selects everything.
 type selector struct {
 	labels labels.Selector
-	name   string // empty: any
+	fields fields.Selector
 }
 
-func (s selector) takes(name string, of map[string]string) bool {
-	return (s.name == "" || s.name == name) && s.labels.Matches(labels.Set(of))
+func (t *table) takes(s selector, o *object) bool {
+	if o == nil {
+		return false
+	}
+	all := s.labels == nil || s.labels.Empty()
+	if all && (s.fields == nil || s.fields.Empty()) {
+		return true
+	}
+	m, err := meta.Accessor(o.live)
+	if err != nil || !all && !s.labels.Matches(labels.Set(m.GetLabels())) {
+		return false
+	}
+	if s.fields == nil || s.fields.Empty() {
+		return true
+	}
+	_, set, err := t.kind.attributes(o.live)
+	return err == nil && s.fields.Matches(set)
 }
 
-// put stores an object and sends its event; u has no resource version yet, or an old one. The server's mutex is held.
-func (s *Server) put(t *table, u *unstructured.Unstructured) *object {
-	s.version++
-	u.SetResourceVersion(strconv.FormatUint(s.version, 10))
-	raw, err := json.Marshal(u.Object)
+// encode returns an object as JSON, with its kind.
+func (k Kind) encode(o runtime.Object) []byte {
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		raw, err := json.Marshal(u.Object)
+		if err != nil {
+			panic(err) // it was read from JSON
+		}
+		return raw
+	}
+	o.GetObjectKind().SetGroupVersionKind(k.gvk())
+	raw, err := stdjson.Marshal(o)
 	if err != nil {
 		panic(err) // it was read from JSON
 	}
-	o := &object{raw: raw, version: s.version, labels: u.GetLabels(), uid: string(u.GetUID())}
-	if o.labels == nil {
-		o.labels = map[string]string{}
+	return raw
+}
+
+// decode returns an object in the form that it is stored in.
+func (k Kind) decode(u *unstructured.Unstructured) (runtime.Object, error) {
+	u.SetGroupVersionKind(k.gvk())
+	if k.custom() {
+		return u, nil
 	}
-	for _, owner := range u.GetOwnerReferences() {
+	o, err := builtin.New(k.gvk())
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o)
+	}
+	return o, err
+}
+
+func versionString(v uint64) string { return strconv.FormatUint(v, 10) }
+
+// put stores an object, which is not changed afterwards, and sends its event. The server's mutex is held.
+func (s *Server) put(t *table, live runtime.Object) *object {
+	m, err := meta.Accessor(live)
+	if err != nil {
+		panic(err) // all kinds have metadata
+	}
+	s.version++
+	m.SetResourceVersion(versionString(s.version))
+	o := &object{
+		live: live, raw: t.kind.encode(live), version: s.version,
+		namespace: m.GetNamespace(), name: m.GetName(), uid: string(m.GetUID()), since: time.Now(),
+	}
+	for _, owner := range m.GetOwnerReferences() {
 		o.owners = append(o.owners, string(owner.UID))
 	}
-	namespace, name := u.GetNamespace(), u.GetName()
-	if t.objects[namespace] == nil {
-		t.objects[namespace] = map[string]*object{}
+	if t.objects[o.namespace] == nil {
+		t.objects[o.namespace] = map[string]*object{}
 	}
-	c := change{kind: "ADDED", version: s.version, namespace: namespace, name: name, raw: raw, after: o.labels}
-	if old := t.objects[namespace][name]; old != nil {
-		c.kind, c.before = "MODIFIED", old.labels
-		s.disown(t, old, namespace, name)
+	before := t.get(o.namespace, o.name)
+	if before != nil {
+		o.since = before.since
+		s.disown(t, before)
 	}
-	t.objects[namespace][name] = o
+	t.objects[o.namespace][o.name] = o
+	s.uids[o.uid]++
 	for _, owner := range o.owners {
 		if s.dependents[owner] == nil {
 			s.dependents[owner] = map[reference]bool{}
 		}
-		s.dependents[owner][reference{t.kind.ID(), namespace, name}] = true
+		s.dependents[owner][reference{t.kind.ID(), o.namespace, o.name}] = true
 	}
-	t.note(c)
-	if s.options.Noted != nil {
-		s.options.Noted(t.kind.ID(), u, false)
-	}
-	s.wake(t.kind, u)
+	t.note(change{version: s.version, before: before, after: o})
+	s.told(t, o, false)
+	s.wake(t.kind, o, false)
 	return o
 }
 
-// remove takes an object away for good, and what it owned. The server's mutex is held.
-func (s *Server) remove(t *table, u *unstructured.Unstructured) {
-	namespace, name := u.GetNamespace(), u.GetName()
-	old := t.objects[namespace][name]
-	delete(t.objects[namespace], name)
-	s.disown(t, old, namespace, name)
+// remove removes an object. The server's mutex is held.
+func (s *Server) remove(t *table, o *object) {
+	delete(t.objects[o.namespace], o.name)
+	s.disown(t, o)
 	s.version++
-	u.SetResourceVersion(strconv.FormatUint(s.version, 10))
-	raw, err := json.Marshal(u.Object)
-	if err != nil {
-		panic(err)
-	}
-	t.note(change{kind: "DELETED", version: s.version, namespace: namespace, name: name, raw: raw, before: old.labels})
-	if s.options.Noted != nil {
-		s.options.Noted(t.kind.ID(), u, true)
-	}
-	s.wake(t.kind, u)
-	if len(s.dependents[old.uid]) > 0 {
-		s.later("collect "+old.uid, 0, func() { s.collect(old.uid) })
-	}
+	t.note(change{version: s.version, before: o})
+	s.told(t, o, true)
+	s.wake(t.kind, o, true)
 }
 
-// disown forgets whose an object is.
-func (s *Server) disown(t *table, o *object, namespace, name string) {
+// told calls Options.Noted.
+func (s *Server) told(t *table, o *object, gone bool) {
+	if s.options.Noted == nil {
+		return
+	}
+	u, err := t.kind.unstructured(o.live)
+	if err != nil {
+		panic(err) // it is stored
+	}
+	s.options.Noted(t.kind.ID(), u, gone)
+}
+
+// disown forgets an object and its owners.
+func (s *Server) disown(t *table, o *object) {
+	if s.uids[o.uid]--; s.uids[o.uid] <= 0 {
+		delete(s.uids, o.uid)
+	}
 	for _, owner := range o.owners {
-		delete(s.dependents[owner], reference{t.kind.ID(), namespace, name})
+		delete(s.dependents[owner], reference{t.kind.ID(), o.namespace, o.name})
 		if len(s.dependents[owner]) == 0 {
 			delete(s.dependents, owner)
 		}
 	}
 }
 
-// read is an object as it can be changed.
+// read returns a copy of an object.
 func (o *object) read() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	if err := json.Unmarshal(o.raw, &u.Object); err != nil {
-		panic(err) // it was written by put
+		panic(err) // put wrote it
 	}
 	return u
+}
+
+// at returns an object as JSON, with another version.
+func (o *object) at(version uint64) []byte {
+	u := o.read()
+	u.SetResourceVersion(versionString(version))
+	raw, err := json.Marshal(u.Object)
+	if err != nil {
+		panic(err) // it was read from JSON
+	}
+	return raw
 }

@@ -3,41 +3,57 @@
 package memory
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/storage"
 )
 
-// watch sends what there is, when that is asked for, and then all changes, until the client leaves. It never ends by itself.
+// watch sends the state, when that is requested, and then all changes until the client leaves. It never ends by itself.
 func (s *Server) watch(w http.ResponseWriter, c call) {
-	query := c.request.URL.Query()
+	o, err := c.listOptions()
+	if err == nil {
+		err = c.selection()
+	}
+	if err == nil {
+		c.metadata, err = partial(c.request, "PartialObjectMetadata", c.kind)
+	}
+	var from uint64
+	if err == nil {
+		from, err = storage.APIObjectVersioner{}.ParseResourceVersion(o.ResourceVersion)
+	}
+	if err != nil {
+		refuse(w, err)
+		return
+	}
+	initial := o.SendInitialEvents != nil && *o.SendInitialEvents
 	var out lines
 	s.mu.Lock()
 	next := c.first + len(c.log)
 	var there []*object
-	from, _ := strconv.ParseUint(query.Get("resourceVersion"), 10, 64) // empty: 0, which is any
-	if query.Get("sendInitialEvents") == "true" || from == 0 {
-		there = c.list(c.namespace, c.selector)
-	} else {
+	if initial || from == 0 && o.SendInitialEvents == nil {
+		there = c.list(c.space(), c.selector)
+	} else if from > 0 {
 		for next > c.first && c.log[next-1-c.first].version > from {
 			next--
 		}
 	}
 	version := s.version
-	gone := c.first > 0 && next == c.first
+	expired := !initial && from > 0 && from < c.forgot
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "application/json")
-	if gone {
-		out.add("ERROR", []byte(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Expired","code":410}`))
+	if expired {
+		out.add("ERROR", []byte(`{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",`+
+			`"message":"too old resource version","reason":"Expired","code":410}`))
 		_, _ = w.Write(out.Bytes())
 		return
 	}
 	for _, o := range there {
 		out.add("ADDED", c.form(o.raw))
 	}
-	if query.Get("sendInitialEvents") == "true" {
+	if initial && o.AllowWatchBookmarks {
 		out.add("BOOKMARK", c.bookmark(version))
 	}
 	s.follow(w, c, next, out)
@@ -73,24 +89,32 @@ func (s *Server) follow(w http.ResponseWriter, c call, next int, out lines) {
 	}
 }
 
-// change adds what a change is to who selects.
+// lines are what a watch is sent, one after the other.
+type lines struct{ bytes.Buffer }
+
+func (l *lines) add(kind string, raw []byte) {
+	fmt.Fprintf(l, `{"type":%q,"object":`, kind)
+	l.Write(raw)
+	l.WriteString("}\n")
+}
+
+// change adds what a change is to a selector: an object that leaves it is deleted, as it was before.
 func (l *lines) change(c call, n change) {
-	if c.namespace != "" && c.namespace != n.namespace {
+	if c.space() != "" && c.space() != n.of().namespace {
 		return
 	}
-	before := n.before != nil && c.selector.takes(n.name, n.before)
-	after := n.after != nil && c.selector.takes(n.name, n.after)
+	before, after := c.takes(c.selector, n.before), c.takes(c.selector, n.after)
 	switch {
 	case before && after:
-		l.add("MODIFIED", c.form(n.raw))
+		l.add("MODIFIED", c.form(n.after.raw))
 	case after:
-		l.add("ADDED", c.form(n.raw))
+		l.add("ADDED", c.form(n.after.raw))
 	case before:
-		l.add("DELETED", c.form(n.raw))
+		l.add("DELETED", c.form(n.before.at(n.version)))
 	}
 }
 
-// bookmark ends what there is.
+// bookmark ends initial events.
 func (c call) bookmark(version uint64) []byte {
 	kind, apiVersion := c.kind.Kind, c.kind.groupVersion()
 	if c.metadata {

@@ -265,6 +265,10 @@ func (s *simulation) begin() error {
 			return err
 		}
 		s.servers = append(s.servers, server)
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shipper.SystemNamespace}} // shipperctl creates it in a cluster that joins
+		if err := server.Create("", "namespaces", ns); err != nil {
+			return err
+		}
 	}
 	return nil
 }
