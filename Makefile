@@ -112,6 +112,15 @@ soak: controlplane ## Edit 1,000 Applications at random for 20 minutes, then loo
 simulate: ## Run the reconciler against API servers in memory, for more clusters than there is room for (SIMULATE_FLAGS)
 	@go run ./test/simulate $(SIMULATE_FLAGS)
 
+.PHONY: simulation
+simulation: ## Kill and disturb whole rollouts in virtual time: SEEDS=1000 (FIRST=1), one again by SEED=4711 STORY=rollout TIMES=10, MUTATE=1
+ifdef MUTATE
+	@go run ./test/simulation/mutate $(MUTATE_FLAGS)
+else
+	@$(if $(SEED),SEED=$(SEED) TIMES=$(TIMES),ALL=1 SEEDS=$(or $(SEEDS),200) FIRST=$(FIRST)) STORY=$(STORY) \
+		go test ./test/simulation -count=1 -timeout 0 $(if $(SEED),-v -run 'TestSeed$$',$(if $(SEEDS),-run 'TestSeeds$$'))
+endif
+
 .PHONY: fuzz
 fuzz: ## Fuzz every target for FUZZTIME each (default 60s), or FUZZTARGETS of them by lot; their seeds are tests anyway
 	@hack/fuzz.sh

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Death is how a write ends the life of the process that makes it.
+type Death string
+
+// The deaths.
+const (
+	// AnswerLost kills the process when the write took effect, before it reads the answer.
+	AnswerLost Death = "the answer lost"
+	// NextLost kills it at the write after that one, which has no effect.
+	NextLost Death = "the next write lost"
+)
+
+// kills say which writes of reconcilers end a life.
+type kills struct {
+	every   bool
+	numbers map[int]bool // counted from 1 after the first `before` writes
+	before  int
+	how     Death
+}
+
+func (k kills) hits(n int) bool { return k.every || k.numbers[n-k.before] }
+
+// sent is a request under way.
+type sent struct {
+	client *Client
+	at     time.Time
+	held   string // holder of the Lease when it was sent
+}
+
+type sentKey struct{}
+
+// sentBy is who sends a request; nil for an API server itself.
+func sentBy(ctx context.Context) *sent {
+	s, _ := ctx.Value(sentKey{}).(*sent)
+	return s
+}
+
+// process is who sends; empty for an API server itself.
+func (s *sent) process() string {
+	if s == nil {
+		return ""
+	}
+	return s.client.process
+}
+
+// change is one that an API server has stored.
+type change struct {
+	host, kind string // kind is memory.Kind.ID
+	by         *sent
+	at         time.Time
+	// old is nil when the object was created, and object when it was removed.
+	old, object *unstructured.Unstructured
+}
+
+// any returns the object, or what it was.
+func (c change) any() *unstructured.Unstructured {
+	if c.object != nil {
+		return c.object
+	}
+	return c.old
+}
+
+// host is an API server's view of who writes, and what it stores, for the laws.
+type host struct {
+	name    string
+	by      *sent // under the server's mutex
+	changed func(change)
+
+	mu      sync.Mutex
+	objects map[string]map[string]*unstructured.Unstructured // by memory.Kind.ID and namespace/name; none of them is changed
+	created map[string][]string                              // names of all objects that were ever created, by kind
+}
+
+// made are the names of the objects of a kind that were created so far, those that are gone too.
+func (h *host) made(kind string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.created[kind])
+}
+
+// all are the objects of a kind, in the order of their names.
+func (h *host) all(kind string) (out []*unstructured.Unstructured) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, key := range slices.Sorted(maps.Keys(h.objects[kind])) {
+		out = append(out, h.objects[kind][key])
+	}
+	return out
+}
+
+// get is an object; nil if there is none.
+func (h *host) get(kind, namespace, name string) *unstructured.Unstructured {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.objects[kind][namespace+"/"+name]
+}
+
+// read converts an object to its type; it is false if there is none.
+func (h *host) read(kind, namespace, name string, into any) bool {
+	return convert(h.get(kind, namespace, name), into)
+}
+
+// convert converts an object to its type; it is false without an object.
+func convert(u *unstructured.Unstructured, into any) bool {
+	if u == nil {
+		return false
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
+		panic(err) // the API server has stored it
+	}
+	return true
+}
+
+// enter is memory.Options.Enter.
+func (h *host) enter(r *http.Request) (func(bool), error) {
+	s := sentBy(r.Context())
+	if s == nil || !isReconciler(s.process()) || !counts(r) {
+		h.by = s
+		return func(bool) { h.by = nil }, nil
+	}
+	c := s.client
+	c.mu.Lock()
+	if c.dying {
+		c.die()
+	}
+	if c.dead {
+		c.mu.Unlock()
+		return nil, errKilled
+	}
+	h.by = s
+	return func(done bool) {
+		h.by = nil
+		defer c.mu.Unlock()
+		if done {
+			c.wrote(r)
+		}
+	}, nil
+}
+
+// wrote counts a write, and ends the life if it is one to end it. The client's mutex is held.
+func (c *Client) wrote(r *http.Request) {
+	c.Network.mu.Lock()
+	defer c.Network.mu.Unlock()
+	c.writes++
+	c.history.wrote(c.process, r, c.writes)
+	if !c.kills.hits(c.writes) {
+		return
+	}
+	c.lives++
+	if c.kills.how == NextLost {
+		c.dying = true
+		return
+	}
+	c.die()
+}
+
+// counts reports whether a write matters to what is rolled out: Leases, Events and access reviews do not.
+func counts(r *http.Request) bool {
+	for _, other := range []string{"/coordination.k8s.io/", "/events", "/authorization.k8s.io/", "/authentication.k8s.io/"} {
+		if strings.Contains(r.URL.Path, other) {
+			return false
+		}
+	}
+	return true
+}
+
+// noted is memory.Options.Noted.
+func (h *host) noted(kind string, u *unstructured.Unstructured, gone bool) {
+	c := change{host: h.name, kind: kind, by: h.by, at: time.Now()}
+	if !gone {
+		c.object = u.DeepCopy()
+	}
+	h.store(&c, u.GetNamespace()+"/"+u.GetName())
+	h.changed(c)
+}
+
+// store keeps what a change leaves, and adds what was there before.
+func (h *host) store(c *change, key string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := h.objects[c.kind]
+	if all == nil {
+		all = map[string]*unstructured.Unstructured{}
+		h.objects[c.kind] = all
+	}
+	if c.old = all[key]; c.old == nil {
+		h.created[c.kind] = append(h.created[c.kind], c.any().GetName())
+	}
+	if c.object == nil {
+		delete(all, key)
+	} else {
+		all[key] = c.object
+	}
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package simulation runs whole rollouts in virtual time and disturbs them: processes are killed at every write, connections break, and
+// laws are judged at every change that an API server stores.
+//
+//	          users ──┐                                       ┌── Story: what they do
+//	                  ▼                                       │
+//	reconciler ──► Network ──► API servers in memory ──► laws ┴── Outcome: broken laws, ends, History
+//	(1 or 2)          ▲           │ reviews
+//	                  │           ▼
+//	                Plan       webhook (1 to 3), with the rules of manifests/webhook
+//	          faults and kills
+//
+// A run is a bubble of testing/synctest (time passes when all goroutines wait) with the real reconciler (reconciler/process), the real
+// webhook and the servers of test/memory. Requests are calls of handlers, delayed by up to 3 ms that depend on the seed, the process, the
+// request and how often it was made. So a fault does not shift the time of everything after it.
+//
+// A Plan is plain data: kills by the number of a write, and Faults by virtual time. Draw makes that of a seed. The order of goroutines is
+// not decided by a seed: a failing one prints its faults, its history and the command that runs it again, several times.
+//
+// The end of each part of a story is compared with that of an undisturbed run. To add a story, write it in a file of its own and name it in
+// Stories. What a run cannot show: TLS, HTTP/2, processes of the operating system, disks, and whether the API servers are as real ones are
+// (test/memory compares them).
+//
+// All lives share one process: what is kept in package variables survives a kill. In the product these are caches by content and
+// registries alone: chart/values remembers encrypted values, and outward and chart/objects compile expressions once.
+package simulation

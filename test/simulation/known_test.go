@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"net/http"
+	"testing"
+	"time"
+)
+
+// TestKnownFaultsStayMended runs plans that failed once; known.md says what they found.
+func TestKnownFaultsStayMended(t *testing.T) {
+	for sentence, p := range map[string]Plan{
+		"a conflict about a selector without another writer is tried again": {
+			Story: "rollout", Webhooks: 1, Faults: map[string][]Fault{"forward": {{
+				Kind: Status, Status: http.StatusConflict, Host: clusterName(0), Path: "/services/" + serviceName,
+				After: 3 * time.Second, For: 10 * time.Second,
+			}}},
+		},
+		"a process that is killed while it begins to watch leaves no queue": {
+			Story: "rollout", Webhooks: 1, Faults: map[string][]Fault{"forward": {
+				{Kind: Kill, Process: reconcilers}, {Kind: Kill, Process: reconcilers, After: 25 * time.Millisecond},
+				{Kind: Kill, Process: reconcilers, After: 60 * time.Millisecond}, {Kind: Kill, Process: reconcilers, After: 110 * time.Millisecond},
+			}},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			check(t, p)
+		})
+	}
+}

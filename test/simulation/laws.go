@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"shipper.dev/shipper/reconciler/process"
+	"shipper.dev/shipper/test/memory"
+)
+
+// The laws. Each is judged at every change that an API server stores, while its mutex is held: no event is lost, and no order is guessed.
+//
+//  1. A Service that had endpoints has endpoints.
+//  2. Serving capacity is never below what the step allows, and no Pod serves whose Release weighs nothing.
+//  3. Nothing of a change that a block forbids is requested, from the moment a reconciler has seen the block.
+//  4. No step is passed before it was achieved, checked, waited for and approved; nothing goes up after a move back without a person;
+//     and no target asks for more than the step.
+//  5. No write is sent by a process that does not lead any more.
+//  6. No object of somebody else is written or removed.
+//  7. Each part ends as the undisturbed one, and at rest nothing is written.
+//  8. A lost or late cluster causes no move back, no failure and no abort.
+//  9. Statuses never say that something was achieved that was not.
+//  10. Every condition that waits says why, with a reason and a message.
+//  11. No process plans by an object that is older than its own last write of it.
+//
+// Where a law depends on what a reconciler has been told, it is judged only while no fault delays that: a reader with late watches may
+// see old states, never false ones.
+const (
+	// told is how long a reconciler may act on what it was told before, without faults.
+	told = 2 * time.Second
+	// most bounds how often one law is reported.
+	most = 5
+)
+
+// laws judge changes.
+type laws struct {
+	world *World
+
+	mu       sync.Mutex
+	fails    bool // of the story
+	floor    int
+	offences map[int][]string
+	order    []string
+
+	served     map[string]bool                 // Services that had endpoints, by host
+	podRelease map[string]string               // by host and Pod, of Pods that are gone too
+	weightless map[string]bool                 // Releases whose TrafficTarget has no weight and is ready
+	seen       map[string]map[string]time.Time // blocks, by process
+	targets    map[string][]moved              // targetStep of each Release since it was created
+	raised     map[string]bool                 // steps that the reconciler requested since the last move by a person
+	installed  map[string]bool                 // charts that were, by the UID of the InstallationTarget and cluster
+	own        map[*Client]map[string]ownWrite // by path
+	effects    map[*sent]bool                  // requests under way that have changed something
+}
+
+// moved is a value of targetStep, from a time on.
+type moved struct {
+	at   time.Time
+	step int32
+}
+
+func newLaws(w *World) *laws {
+	return &laws{
+		world: w, offences: map[int][]string{}, served: map[string]bool{}, podRelease: map[string]string{}, weightless: map[string]bool{},
+		seen: map[string]map[string]time.Time{}, targets: map[string][]moved{}, raised: map[string]bool{},
+		installed: map[string]bool{}, own: map[*Client]map[string]ownWrite{}, effects: map[*sent]bool{},
+	}
+}
+
+// story begins to judge a story.
+func (l *laws) story(s Story) { l.fails = s.Fails }
+
+// hold begins to require that so many Pods serve in each cluster; 0 ends it.
+func (l *laws) hold(floor int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.floor = floor
+	for name := range l.world.Clusters {
+		l.serving(l.world.hosts[name], "the beginning")
+	}
+}
+
+// judge judges a change.
+func (l *laws) judge(c change) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.leads(c)
+	l.owns(c)
+	l.effects[c.by] = c.by != nil
+	if c.host != management {
+		l.clusterChange(c)
+		return
+	}
+	l.ordered(c)
+	switch c.kind {
+	case kindOf("releases"):
+		l.releaseChange(c)
+	case kindOf("capacitytargets"), kindOf("traffictargets"):
+		l.targetChange(c)
+	}
+	l.explains(c)
+}
+
+// broken records that a law was broken, from outside of a change.
+func (l *laws) broken(law int, format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.offend(law, format, args...)
+}
+
+// offend is broken with the mutex held.
+func (l *laws) offend(law int, format string, args ...any) {
+	what := fmt.Sprintf(format, args...)
+	l.world.history.Note(lawLine, "%d: %s", law, what)
+	if l.offences[law] = append(l.offences[law], what); len(l.offences[law]) <= most {
+		l.order = append(l.order, fmt.Sprintf("%s law %d: %s", time.Since(l.world.history.began).Round(time.Millisecond), law, what))
+	}
+}
+
+// all are the offences, in order.
+func (l *laws) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := append([]string(nil), l.order...)
+	for law, list := range l.offences {
+		if len(list) > most {
+			out = append(out, fmt.Sprintf("law %d: and %d times more", law, len(list)-most))
+		}
+	}
+	return out
+}
+
+// refused is a write that a webhook has refused. One of the reconciler that is invalid, and not merely blocked, loses what was admitted.
+func (l *laws) refused(r *memory.Review, response *admissionv1.AdmissionResponse) {
+	l.persists(r, response)
+	s := sentBy(r.Request.Context())
+	if s == nil || !isReconciler(s.process()) || response.Result == nil || response.Result.Code != http.StatusUnprocessableEntity {
+		return
+	}
+	l.broken(7, "the webhook refuses a write of the reconciler: %s %s %s: %s", r.Operation, r.Kind.Resource, r.Name, response.Result.Message)
+}
+
+// leads is law 5.
+func (l *laws) leads(c change) {
+	if c.host == management && c.kind == "coordination.k8s.io/leases" && c.any().GetName() == process.LeaseName {
+		holder, _, _ := unstructured.NestedString(c.any().Object, "spec", "holderIdentity") // a string, or absent
+		n := l.world.Network
+		n.mu.Lock()
+		n.leader = holder
+		n.mu.Unlock()
+		return
+	}
+	if l.world.plan.Replicas < 2 || !isReconciler(c.by.process()) || strings.HasPrefix(c.kind, "coordination.k8s.io/") ||
+		strings.HasPrefix(c.kind, "events.k8s.io/") {
+		return
+	}
+	if c.by.held != c.by.process() {
+		l.offend(5, "%s writes %s %s in %s while %q holds the Lease", c.by.process(), c.kind, c.any().GetName(), c.host, c.by.held)
+	}
+}
+
+// owns is law 6.
+func (l *laws) owns(c change) {
+	o := c.any()
+	switch {
+	case strings.HasPrefix(o.GetName(), foreignName) && isReconciler(c.by.process()):
+		l.offend(6, "the reconciler writes %s %s in %s", c.kind, o.GetName(), c.host)
+	case strings.HasPrefix(o.GetName(), foreignName) && c.kind != endpoints && c.object == nil && c.by.process() != userName:
+		l.offend(6, "%s %s is gone from %s", c.kind, o.GetName(), c.host)
+	case c.host != management && isReconciler(c.by.process()) && c.old != nil && !ours(c):
+		l.offend(6, "the reconciler writes %s %s in %s, which is not Shipper's", c.kind, o.GetName(), c.host)
+	}
+}

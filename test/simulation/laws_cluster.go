@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// ours reports whether Shipper may write an object that is in an application cluster: it was labelled by Shipper, or is an anchor.
+func ours(c change) bool {
+	labelled := c.old.GetLabels()[shipper.AppLabel]
+	return c.old.GetNamespace() == shipper.SystemNamespace || labelled == appName || labelled == otherApp ||
+		strings.HasSuffix(c.old.GetName(), shipper.AnchorName(""))
+}
+
+// clusterChange judges laws 1 and 2 in an application cluster.
+func (l *laws) clusterChange(c change) {
+	o := c.any()
+	switch c.kind {
+	case pods:
+		l.podRelease[c.host+" "+o.GetName()] = o.GetLabels()[shipper.ReleaseLabel]
+	case services, endpoints:
+	default:
+		return
+	}
+	verb := "is written"
+	if c.object == nil {
+		verb = "is gone"
+	}
+	l.serving(l.world.hosts[c.host], fmt.Sprintf("%s %s %s", c.kind, o.GetName(), verb))
+}
+
+// serving judges the Service of the Application.
+func (l *laws) serving(h *host, after string) {
+	var service corev1.Service
+	if !h.read(services, namespace, serviceName, &service) {
+		if (l.served[h.name] || l.floor > 0) && !l.leaves(h) {
+			l.offend(1, "%s: after %s: the Service is gone", h.name, after)
+		}
+		l.served[h.name] = false
+		return
+	}
+	view := l.look(h, &service)
+	if view.endpoints == nil && l.served[h.name] && !l.leaves(h) {
+		l.offend(1, "%s: after %s: the Service has no endpoints: %s", h.name, after, view)
+	}
+	l.served[h.name] = len(view.endpoints) > 0
+	if l.floor > 0 && (view.selected < l.floor || len(view.endpoints) < l.floor) {
+		l.offend(2, "%s: after %s: %d ready Pods are selected and %d are endpoints, %d must be: %s", h.name, after, view.selected,
+			len(view.endpoints), l.floor, view)
+	}
+	for _, pod := range view.endpoints {
+		if release := l.podRelease[h.name+" "+pod]; l.weightless[release] {
+			l.offend(2, "%s: after %s: Pod %s serves, whose Release %s weighs nothing: %s", h.name, after, pod, release, view)
+		}
+	}
+	for release := range view.traffic {
+		if l.floor > 0 && view.ready[release] == 0 && len(view.ready) > 0 {
+			l.offend(2, "%s: after %s: traffic points at %s, none of whose Pods is ready: %s", h.name, after, release, view)
+		}
+	}
+}
+
+// leaves reports whether the Application goes, or leaves the cluster.
+func (l *laws) leaves(h *host) bool {
+	m := l.world.hosts[management]
+	app := m.get(kindOf("applications"), namespace, appName)
+	cluster := m.get(kindOf("clusters"), "", h.name)
+	return app == nil || app.GetDeletionTimestamp() != nil || cluster == nil || cluster.GetDeletionTimestamp() != nil
+}
+
+// sight is what serves an Application in one cluster.
+type sight struct {
+	pods           []string
+	ready, traffic map[string]int // Pods by Release
+	selected       int            // ready Pods that the Service selects
+	endpoints      []string       // Pods that are ready endpoints
+}
+
+// String lists the Pods.
+func (s sight) String() string {
+	return fmt.Sprintf("%s; endpoints %s", strings.Join(s.pods, ", "), strings.Join(s.endpoints, " "))
+}
+
+func (l *laws) look(h *host, service *corev1.Service) sight {
+	s := sight{ready: map[string]int{}, traffic: map[string]int{}}
+	selector := labels.SelectorFromSet(service.Spec.Selector)
+	for _, o := range h.all(pods) {
+		if o.GetLabels()[shipper.AppLabel] != appName {
+			continue
+		}
+		release, is := o.GetLabels()[shipper.ReleaseLabel], podReady(o)
+		selected := selector.Matches(labels.Set(o.GetLabels()))
+		s.pods = append(s.pods, fmt.Sprintf("%s ready=%t selected=%t", o.GetName(), is, selected))
+		if is {
+			s.ready[release]++
+		}
+		if selected && o.GetDeletionTimestamp() == nil {
+			s.traffic[release]++
+		}
+		if selected && is {
+			s.selected++
+		}
+	}
+	for _, o := range h.all(endpoints) {
+		if o.GetLabels()[discoveryv1.LabelServiceName] != service.Name {
+			continue
+		}
+		var slice discoveryv1.EndpointSlice
+		convert(o, &slice)
+		s.endpoints = append(s.endpoints, readyEndpoints(&slice)...)
+	}
+	slices.Sort(s.endpoints)
+	return s
+}
+
+// podReady is ready without a conversion: Pods are judged most often.
+func podReady(o *unstructured.Unstructured) bool {
+	if o.GetDeletionTimestamp() != nil {
+		return false
+	}
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		m, _ := c.(map[string]any)
+		return m["type"] == string(corev1.PodReady) && m["status"] == string(corev1.ConditionTrue)
+	})
+}
+
+// weighs keeps whether a TrafficTarget certainly has no weight.
+func (l *laws) weighs(c change) {
+	name := c.any().GetName()
+	var tt shipper.TrafficTarget
+	if !convert(c.object, &tt) || tt.DeletionTimestamp != nil {
+		delete(l.weightless, name)
+		return
+	}
+	weighs := slices.ContainsFunc(tt.Spec.Clusters, func(c shipper.ClusterTrafficTarget) bool { return c.Weight > 0 || c.AsFound })
+	settled := tt.Status.ObservedGeneration == tt.Generation && shipper.ConditionTrue(tt.Status.Conditions, shipper.TargetReady)
+	switch {
+	case weighs:
+		delete(l.weightless, name)
+	case settled && !l.weightless[name]:
+		l.weightless[name] = true
+		for _, cluster := range slices.Sorted(maps.Keys(l.world.Clusters)) {
+			l.serving(l.world.hosts[cluster], name+" weighs nothing")
+		}
+	}
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	discoveryv1 "k8s.io/api/discovery/v1"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// releaseChange judges laws 3, 4, 8 and 9.
+func (l *laws) releaseChange(c change) {
+	old, rel := &shipper.Release{}, &shipper.Release{}
+	existed, exists := convert(c.old, old), convert(c.object, rel)
+	name := c.any().GetName()
+	byReconciler := isReconciler(c.by.process())
+	switch {
+	case !exists:
+		delete(l.targets, name)
+		return
+	case !existed:
+		l.targets[name] = []moved{{c.at, rel.Spec.TargetStep}}
+		if byReconciler {
+			l.unblocked(c, "creates Release "+name)
+		}
+		return
+	}
+	if old.Spec.TargetStep != rel.Spec.TargetStep {
+		l.targets[name] = append(l.targets[name], moved{c.at, rel.Spec.TargetStep})
+		if byReconciler {
+			l.moves(c, old, rel)
+		} else {
+			l.raised = map[string]bool{}
+		}
+	}
+	if byReconciler && !l.fails {
+		l.blameless(old, rel)
+	}
+	l.achieves(old, rel)
+}
+
+// moves judges a change of targetStep by the reconciler.
+func (l *laws) moves(c change, old, rel *shipper.Release) {
+	from, to, s := old.Spec.TargetStep, rel.Spec.TargetStep, rel.Spec.Environment.Strategy
+	l.unblocked(c, fmt.Sprintf("moves %s from step %d to %d", rel.Name, from, to))
+	if to < from {
+		return // law 8
+	}
+	raise := fmt.Sprintf("%s is raised from step %d to %d", rel.Name, from, to)
+	key := fmt.Sprint(rel.UID, " ", to)
+	p, a := old.Status.Progress, old.Status.AchievedStep
+	switch {
+	case l.raised[key]:
+		l.offend(4, "%s twice", raise)
+	case to != from+1 || int(to) >= len(s.Steps):
+		l.offend(4, "%s at once", raise)
+	case a == nil || a.Step != from || p == nil || p.Step != from || p.ConvergedTime == nil:
+		l.offend(4, "%s, which is not achieved: %+v, %+v", raise, a, p)
+	case p.MovedBack:
+		l.offend(4, "%s after a move back", raise)
+	case old.Spec.Hold != "":
+		l.offend(4, "%s, which is held", raise)
+	case s.Steps[from].After == "":
+		l.offend(4, "%s, which waits for a command", raise)
+	case c.at.Before(p.ConvergedTime.Add(s.Steps[from].After.Value() - time.Second)): // the time is rounded up to a second
+		l.offend(4, "%s %s after %s", raise, c.at.Sub(p.ConvergedTime.Time), p.ConvergedTime)
+	case !p.Approvals.Enough(s.Steps[from].RequiredApprovals()):
+		l.offend(4, "%s, which is not approved: %+v", raise, p.Approvals)
+	case !checksPassed(s, from, p):
+		l.offend(4, "%s, whose checks have not passed: %+v", raise, p.Checks)
+	}
+	l.raised[key] = true
+}
+
+// checksPassed reports whether all checks of a step that count have passed.
+func checksPassed(s *shipper.RolloutStrategy, step int32, p *shipper.ReleaseProgress) bool {
+	want := slices.Clone(s.Steps[step].Checks)
+	if s.Steps[step].Traffic.Contender > 0 {
+		want = append(want, s.Checks...)
+	}
+	return !slices.ContainsFunc(want, func(c shipper.StepCheck) bool {
+		name := c.Name
+		if name == "" {
+			name = c.Check[strings.LastIndex(c.Check, "/")+1:]
+		}
+		return !c.DryRun && !slices.ContainsFunc(p.Checks, func(is shipper.ReleaseCheck) bool {
+			return is.Name == name && is.Phase == shipper.CheckPassed
+		})
+	})
+}
+
+// blameless is law 8, in stories in which nothing fails but the network.
+func (l *laws) blameless(old, rel *shipper.Release) {
+	if rel.Spec.TargetStep < old.Spec.TargetStep {
+		l.offend(8, "the reconciler moves %s back from step %d to %d", rel.Name, old.Spec.TargetStep, rel.Spec.TargetStep)
+	}
+	if p := rel.Status.Progress; p != nil && p.Failure != nil && (old.Status.Progress == nil || old.Status.Progress.Failure == nil) {
+		l.offend(8, "%s fails: %+v", rel.Name, p.Failure)
+	}
+	newest := rel.Annotations[shipper.ReleaseGenerationAnnotation] == l.newest().Annotations[shipper.ReleaseGenerationAnnotation]
+	app := l.world.hosts[management].get(kindOf("applications"), namespace, appName)
+	if rel.DeletionTimestamp != nil && old.DeletionTimestamp == nil && newest && app != nil && app.GetDeletionTimestamp() == nil {
+		l.offend(8, "the reconciler deletes %s", rel.Name)
+	}
+}
+
+// newest is the Release of the Application with the highest generation; it is empty if there is none.
+func (l *laws) newest() *shipper.Release {
+	newest, highest := &shipper.Release{}, -1
+	for _, o := range l.world.hosts[management].all(kindOf("releases")) {
+		var generation int
+		if _, err := fmt.Sscan(o.GetAnnotations()[shipper.ReleaseGenerationAnnotation], &generation); err != nil ||
+			o.GetLabels()[shipper.AppLabel] != appName || generation < highest {
+			continue
+		}
+		newest, highest = &shipper.Release{}, generation
+		convert(o, newest)
+	}
+	return newest
+}
+
+// achieves is law 9: what a status says newly is so in the clusters.
+func (l *laws) achieves(old, rel *shipper.Release) {
+	a := rel.Status.AchievedStep
+	if a == nil || rel.Labels[shipper.AppLabel] != appName || rel.Spec.Environment.Resources != nil || rel.DeletionTimestamp != nil ||
+		old.Status.AchievedStep != nil && old.Status.AchievedStep.Step == a.Step || !l.world.Network.calm("", told) {
+		return
+	}
+	if int(a.Step) >= len(rel.Spec.Environment.Strategy.Steps) || l.movedLately(rel.Name) || l.newest().Name != rel.Name {
+		return
+	}
+	step := rel.Spec.Environment.Strategy.Steps[a.Step]
+	for _, cluster := range strings.Split(rel.Annotations[shipper.ReleaseClustersAnnotation], ",") {
+		h := l.world.hosts[cluster]
+		if h == nil {
+			continue
+		}
+		if lacks := l.lacks(h, rel, step); lacks != "" {
+			l.offend(9, "%s is said to have achieved step %d, and in %s %s", rel.Name, a.Step, cluster, lacks)
+		}
+	}
+}
+
+// lacks is what a Release does not have that it has at a step; empty if it has all.
+func (l *laws) lacks(h *host, rel *shipper.Release, step shipper.RolloutStrategyStep) string {
+	total := 1
+	if count, ok := (*rel.Spec.Environment.Values)["replicaCount"]; ok {
+		_, _ = fmt.Sscan(fmt.Sprint(count), &total)
+	}
+	want := int(strategy.Pods(int32(total), step.Capacity.Contender))
+	own, others := 0, 0
+	for _, o := range h.all(pods) {
+		if o.GetLabels()[shipper.ReleaseLabel] == rel.Name && podReady(o) {
+			own++
+		}
+	}
+	serving := map[bool]int{}
+	for _, o := range h.all(endpoints) {
+		if o.GetLabels()[discoveryv1.LabelServiceName] != serviceName {
+			continue
+		}
+		var slice discoveryv1.EndpointSlice
+		convert(o, &slice)
+		for _, pod := range readyEndpoints(&slice) {
+			serving[l.podRelease[h.name+" "+pod] == rel.Name]++
+		}
+	}
+	others = serving[false]
+	switch {
+	case own < want:
+		return fmt.Sprintf("%d of its Pods are ready, not %d", own, want)
+	case h.get(services, namespace, serviceName) == nil:
+		return "" // of another chart
+	case step.Traffic.Contender > 0 && serving[true] == 0:
+		return "none of its Pods serves"
+	case step.Traffic.Contender == 0 && step.Traffic.Incumbent > 0 && serving[true] > 0 && others > 0:
+		return fmt.Sprintf("%d of its Pods serve", serving[true])
+	case step.Traffic.Incumbent == 0 && others > 0:
+		return fmt.Sprintf("%d Pods of others serve", others)
+	}
+	return ""
+}
+
+// movedLately reports whether targetStep of a Release has been another one a moment ago.
+func (l *laws) movedLately(release string) bool {
+	list := l.targets[release]
+	return len(list) > 0 && time.Since(list[len(list)-1].at) < told && len(list) > 1
+}
+
+// targetChange judges laws 2, 3 and 4 for CapacityTargets and TrafficTargets.
+func (l *laws) targetChange(c change) {
+	if c.kind == kindOf("traffictargets") {
+		l.weighs(c)
+	}
+	if c.object == nil || c.old == nil || !isReconciler(c.by.process()) || c.object.GetGeneration() == c.old.GetGeneration() {
+		return
+	}
+	name := c.object.GetName()
+	if c.object.GetDeletionTimestamp() == nil {
+		l.unblocked(c, "changes the spec of "+c.kind+" "+name)
+	}
+	rel := l.newest()
+	if rel.Name != name || rel.Spec.Environment.Strategy == nil || !l.world.Network.calm(c.by.process(), told) {
+		return
+	}
+	capacity, traffic := l.allowed(rel)
+	switch c.kind {
+	case kindOf("capacitytargets"):
+		var before, now shipper.CapacityTarget
+		convert(c.old, &before)
+		convert(c.object, &now)
+		for i, cluster := range now.Spec.Clusters {
+			if i < len(before.Spec.Clusters) && cluster.Percent > before.Spec.Clusters[i].Percent && cluster.Percent > capacity {
+				l.offend(4, "%s gets %d %% of its Pods in %s, where its step allows %d %%", name, cluster.Percent, cluster.Name, capacity)
+			}
+		}
+	case kindOf("traffictargets"):
+		var before, now shipper.TrafficTarget
+		convert(c.old, &before)
+		convert(c.object, &now)
+		for i, cluster := range now.Spec.Clusters {
+			if i < len(before.Spec.Clusters) && cluster.Weight > before.Spec.Clusters[i].Weight && int32(cluster.Weight) > traffic {
+				l.offend(4, "%s gets weight %d in %s, where its step allows %d", name, cluster.Weight, cluster.Name, traffic)
+			}
+		}
+	}
+}
+
+// allowed is what the steps allow that a Release was to have since a reconciler may have been told.
+func (l *laws) allowed(rel *shipper.Release) (capacity, traffic int32) {
+	list, all := l.targets[rel.Name], rel.Spec.Environment.Strategy.Steps
+	for i, m := range list {
+		if i+1 < len(list) && time.Since(list[i+1].at) > told || int(m.step) >= len(all) {
+			continue // over for long enough
+		}
+		capacity, traffic = max(capacity, all[m.step].Capacity.Contender), max(traffic, all[m.step].Traffic.Contender)
+	}
+	return capacity, traffic
+}

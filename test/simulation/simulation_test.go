@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+const (
+	// usual is how many seeds `make test` runs; SEEDS says another number.
+	usual = 12
+	// sample is the distance of the writes at which `make test` kills one at a time; ALL=1 kills at each.
+	sample = 40
+)
+
+// alwaysKilled are the stories that `make test` kills at every write, as test/kill did; ALL=1 kills all.
+var alwaysKilled = []string{"rollout", "switch", "checks", "hooks", "placement", "run"}
+
+// all reports whether everything is to run, which takes minutes.
+func all() bool { return os.Getenv("ALL") != "" }
+
+func TestMain(m *testing.M) {
+	klog.SetLogger(logr.Discard())
+	ctrl.SetLogger(logr.Discard())
+	debug.SetGCPercent(400) // each life makes its caches anew, and little is kept
+	os.Exit(m.Run())
+}
+
+// number is an environment variable.
+func number(t *testing.T, name string, otherwise int) int {
+	t.Helper()
+	text := os.Getenv(name)
+	if text == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return n
+}
+
+// chosen are the stories to run: all, or that which STORY names.
+func chosen(t *testing.T) []Story {
+	t.Helper()
+	name := os.Getenv("STORY")
+	if name == "" {
+		return Stories()
+	}
+	story, found := find(name)
+	if !found {
+		t.Fatalf("STORY=%s: there is no such story", name)
+	}
+	return []Story{story}
+}
+
+// calm are the outcomes of undisturbed runs.
+var calm struct {
+	sync.Mutex
+	outcomes map[string]func(*testing.T) *Outcome
+}
+
+// undisturbedRun is what disturbed runs of a story are compared with. It is run once.
+func undisturbedRun(t *testing.T, story string) *Outcome {
+	t.Helper()
+	calm.Lock()
+	if calm.outcomes == nil {
+		calm.outcomes = map[string]func(*testing.T) *Outcome{}
+	}
+	run := calm.outcomes[story]
+	if run == nil {
+		var once sync.Mutex
+		var out *Outcome
+		run = func(t *testing.T) *Outcome {
+			once.Lock()
+			defer once.Unlock()
+			if out == nil {
+				out = Run(t, undisturbed(story), nil)
+			}
+			return out
+		}
+		calm.outcomes[story] = run
+	}
+	calm.Unlock()
+	return run(t)
+}
+
+// check runs a plan, and compares its ends with those of the undisturbed run.
+func check(t *testing.T, p Plan) *Outcome {
+	t.Helper()
+	out := Run(t, p, undisturbedRun(t, p.Story).Ends)
+	t.Logf("%d lives, %v writes, %s", out.Lives, out.Writes, out.Virtual)
+	if failure := out.Failure(); failure != "" {
+		t.Error(failure)
+	}
+	return out
+}
+
+func TestUndisturbedStoriesKeepTheLaws(t *testing.T) {
+	for _, story := range chosen(t) {
+		t.Run(story.Name, func(t *testing.T) {
+			t.Parallel()
+			out := undisturbedRun(t, story.Name)
+			t.Logf("%v writes, %s", out.Writes, out.Virtual)
+			if failure := out.Failure(); failure != "" {
+				t.Error(failure)
+			}
+			for _, err := range out.Exits {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestKilledAtEveryWrite ends one life after another, each with one write. Without ALL=1 the rollout alone is killed in both ways.
+func TestKilledAtEveryWrite(t *testing.T) {
+	for _, story := range chosen(t) {
+		for _, how := range []Death{AnswerLost, NextLost} {
+			if !all() && (!slices.Contains(alwaysKilled, story.Name) || how == NextLost && story.Name != "rollout") {
+				continue
+			}
+			t.Run(fmt.Sprint(story.Name, "/", how), func(t *testing.T) {
+				t.Parallel()
+				p := undisturbed(story.Name)
+				p.KillEvery, p.Death = true, how
+				out := check(t, p)
+				total := 0
+				for _, writes := range out.Writes {
+					total += writes
+				}
+				if out.Lives < total-len(out.Writes) {
+					t.Errorf("of %d writes %d ended a life", total, out.Lives)
+				}
+				for _, err := range out.Exits {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// TestKilledAtEachWrite ends one life in each part, by the n-th write of the part.
+func TestKilledAtEachWrite(t *testing.T) {
+	step, stories := sample, []Story{rolloutStory()}
+	if all() {
+		step, stories = 1, chosen(t)
+	}
+	for _, story := range stories {
+		most := 0
+		for _, writes := range undisturbedRun(t, story.Name).Writes {
+			most = max(most, writes)
+		}
+		for _, how := range []Death{AnswerLost, NextLost} {
+			for n := 1 + len(how)%step; n <= most; n += step {
+				t.Run(fmt.Sprint(story.Name, "/", how, "/", n), func(t *testing.T) {
+					t.Parallel()
+					p := undisturbed(story.Name)
+					p.KillAt, p.Death = []int{n}, how
+					for _, err := range check(t, p).Exits {
+						t.Error(err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestSeeds draws faults and kills.
+func TestSeeds(t *testing.T) {
+	stories := chosen(t)
+	for i := range number(t, "SEEDS", usual) {
+		seed, story := uint64(number(t, "FIRST", 1)+i), stories[i%len(stories)]
+		t.Run(fmt.Sprint(seed, "/", story.Name), func(t *testing.T) {
+			t.Parallel()
+			check(t, Draw(seed, story))
+		})
+	}
+}
+
+// TestSeed runs SEED of STORY again, TIMES times: the order of goroutines differs each time.
+func TestSeed(t *testing.T) {
+	if os.Getenv("SEED") == "" {
+		t.Skip("no SEED is given")
+	}
+	story, found := find(cmp.Or(os.Getenv("STORY"), "rollout"))
+	if !found {
+		t.Fatalf("STORY=%s: there is no such story", os.Getenv("STORY"))
+	}
+	for i := range number(t, "TIMES", 1) {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			check(t, Draw(uint64(number(t, "SEED", 0)), story))
+		})
+	}
+}
+
+// TestTheNextLeaderGoesOn has two reconcilers, of which the one that leads stands still for longer than its Lease lasts, in each part. It
+// goes on later, with what it remembers, and must write nothing. Without ALL=1 two stories have that.
+func TestTheNextLeaderGoesOn(t *testing.T) {
+	for _, story := range chosen(t) {
+		if !all() && story.Name != "rollout" && story.Name != "switch" {
+			continue
+		}
+		t.Run(story.Name, func(t *testing.T) {
+			t.Parallel()
+			p := undisturbed(story.Name)
+			p.Replicas, p.Faults = 2, map[string][]Fault{}
+			for i, part := range story.Parts {
+				p.Faults[part.Name] = []Fault{{
+					Kind: StandStill, Process: fmt.Sprint(reconcilers, i%2), After: 20 * mostDelay, For: 30 * 1e9,
+				}}
+			}
+			check(t, p)
+		})
+	}
+}

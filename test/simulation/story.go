@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import "slices"
+
+// Story is what users do, and what must hold meanwhile.
+type Story struct {
+	// Name is what STORY names.
+	Name string
+	// Clusters is how many application clusters there are. 0: two.
+	Clusters int
+	// Begin makes what the parts need. Nothing disturbs it.
+	Begin func(*Fixture)
+	// Parts follow one another. Each is disturbed, and its end is compared with that of an undisturbed run.
+	Parts []Part
+	// Fails says that rollouts fail in this story by themselves: law 8 allows moves back, failures and aborts by the reconciler.
+	Fails bool
+	// Shared says that the story reaches other Applications, whose statuses may change: a cluster is lost, or a block begins.
+	Shared bool
+}
+
+// Part is one part of a story.
+type Part struct {
+	// Name is unique in its story.
+	Name string
+	// Before prepares the part. Nothing disturbs it.
+	Before func(*Fixture)
+	// Floor is how many Pods serve in each cluster throughout. 0: no number is required.
+	Floor int
+	// Act is what users do. It returns when what they wait for is there.
+	Act func(*Fixture)
+	// Check looks at the end, when nothing is written any more. Nil: the comparison with the undisturbed run is enough.
+	Check func(*Fixture)
+}
+
+// Stories are all stories. To add one, write it in a file of its own and name it here.
+func Stories() []Story {
+	return []Story{
+		rolloutStory(),
+		rollbackStory(),
+		switchStory(),
+		soakStory(),
+		checksStory(),
+		failureStory(),
+		hooksStory(),
+		placementStory(),
+		runStory(),
+		blockStory(),
+		deletionStory(),
+		lostStory(),
+		joinStory(),
+		foreignStory(),
+		abortStory(),
+		deadlineStory(),
+	}
+}
+
+// find is the story of a name.
+func find(name string) (Story, bool) {
+	all := Stories()
+	i := slices.IndexFunc(all, func(s Story) bool { return s.Name == name })
+	if i < 0 {
+		return Story{}, false
+	}
+	return all[i], true
+}

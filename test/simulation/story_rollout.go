@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// rolloutStory rolls forward step by step, goes back, and is aborted.
+func rolloutStory() Story {
+	incumbent, contender := "", ""
+	return Story{
+		Name: "rollout",
+		Begin: func(f *Fixture) {
+			f.Bystand()
+			f.Creates(f.Application(appName, "0.0.1", replicaCount, allIn()))
+			incumbent = f.Release(0)
+			f.Completes(incumbent)
+		},
+		Parts: []Part{
+			{Name: "forward", Floor: replicaCount, Act: func(f *Fixture) {
+				next := f.Application(appName, "0.0.2", replicaCount, vanguard())
+				f.Edits(func(app *shipper.Application) { app.Spec.Template = next.Spec.Template })
+				contender = f.Release(1)
+				f.WaitsForCommand(contender, 0)
+				f.Steps(contender, 1)
+				f.WaitsForCommand(contender, 1)
+				f.Steps(contender, 2)
+				f.Completes(contender)
+			}},
+			{Name: "backward", Floor: replicaCount, Act: func(f *Fixture) {
+				f.Steps(contender, 1)
+				f.WaitsForCommand(contender, 1)
+				f.Steps(contender, 0)
+				f.WaitsForCommand(contender, 0)
+			}},
+			// Half of the Pods are the contender's, and are deleted with it.
+			{
+				Name: "abort", Floor: replicaCount / 2,
+				Before: func(f *Fixture) {
+					f.Steps(contender, 1)
+					f.WaitsForCommand(contender, 1)
+				},
+				Act: func(f *Fixture) {
+					f.Deletes(&shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: contender}})
+					f.IsGone("releases", contender)
+					f.Settles(incumbent)
+				},
+			},
+		},
+	}
+}
