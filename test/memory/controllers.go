@@ -3,6 +3,7 @@
 package memory
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -10,12 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-const (
-	// reaction is how long a controller takes to look at a change.
-	reaction = 10 * time.Millisecond
-	// batch is how long changes of a namespace's Pods and Services are collected before its EndpointSlices follow.
-	batch = 10 * time.Millisecond
-)
+// reaction is how long a controller takes to look at a change.
+const reaction = 10 * time.Millisecond
 
 // later calls do after a time, once for all calls with this key meanwhile. The server's mutex is held now, and is held by do.
 func (s *Server) later(key string, in time.Duration, do func()) {
@@ -37,15 +34,15 @@ func (s *Server) wake(k Kind, o *object, gone bool) {
 	namespace, name := o.namespace, o.name
 	switch k.ID() {
 	case deployments:
-		s.later("deployment "+namespace+"/"+name, reaction, func() { s.rollOut(namespace, name) })
+		s.wakeDeployment(namespace, name)
 	case pods:
-		s.later("slices "+namespace, batch, func() { s.slice(namespace) })
+		s.wakeSlices(namespace)
 		s.wakeOwner(o)
 		if !gone {
 			s.advance(o)
 		}
 	case services:
-		s.later("slices "+namespace, batch, func() { s.slice(namespace) })
+		s.wakeSlices(namespace)
 	case jobs:
 		s.later("job "+namespace+"/"+name, reaction, func() { s.runJob(namespace, name) })
 	case namespacesID:
@@ -77,6 +74,21 @@ const (
 	namespacesID = "/namespaces"
 )
 
+func (s *Server) wakeDeployment(namespace, name string) {
+	in := cmp.Or(s.options.DeploymentLatency, reaction)
+	s.later("deployment "+namespace+"/"+name, in, func() { s.rollOut(namespace, name) })
+}
+
+// wakeSlices has the EndpointSlices of a namespace follow its Pods and Services.
+func (s *Server) wakeSlices(namespace string) {
+	switch in := s.options.EndpointLatency; {
+	case in < 0:
+		s.slice(namespace)
+	default:
+		s.later("slices "+namespace, cmp.Or(in, reaction), func() { s.slice(namespace) })
+	}
+}
+
 // wakeOwner has the controller of a Pod look at it.
 func (s *Server) wakeOwner(o *object) {
 	controller := metav1.GetControllerOf(o.live.(metav1.Object))
@@ -86,8 +98,7 @@ func (s *Server) wakeOwner(o *object) {
 	switch controller.Kind {
 	case "ReplicaSet":
 		if i := strings.LastIndex(controller.Name, "-"); i > 0 {
-			name := controller.Name[:i]
-			s.later("deployment "+o.namespace+"/"+name, reaction, func() { s.rollOut(o.namespace, name) })
+			s.wakeDeployment(o.namespace, controller.Name[:i])
 		}
 	case "Job":
 		s.later("job "+o.namespace+"/"+controller.Name, reaction, func() { s.runJob(o.namespace, controller.Name) })

@@ -59,6 +59,8 @@ func (s *Server) advance(o *object) {
 		})
 	}
 	switch {
+	case pending(pod) && s.options.PodLatency < 0:
+		s.play(o)
 	case pending(pod):
 		s.later("start "+o.namespace+"/"+ownerOf(pod), s.options.PodLatency, func() { s.startAll(o.namespace, ownerOf(pod)) })
 	case waits(pod) && pod.Annotations[pushed] == "pushed":

@@ -38,8 +38,14 @@ type Options struct {
 	Kinds []Kind
 	// Latency is how long every request but watches waits before it is looked at: what network, admission and disk would take.
 	Latency time.Duration
-	// PodLatency is how long a new Pod takes to get ready. PodEnd is how long a deleted one remains, terminating.
+	// DeploymentLatency is how long a Deployment takes to create and remove Pods. 0: as long as other controllers take, 10 ms.
+	DeploymentLatency time.Duration
+	// PodLatency is how long a new Pod takes to get ready; a negative one has it ready at the moment when it is created. PodEnd is how
+	// long a deleted Pod remains, terminating.
 	PodLatency, PodEnd time.Duration
+	// EndpointLatency is how long EndpointSlices take to follow their Pods. 0: as long as other controllers take. Negative: they follow
+	// at the same moment, for tests in real time, where a busy machine delays them at will.
+	EndpointLatency time.Duration
 	// JobLatency is how long a ready Pod of a Job takes to complete.
 	JobLatency time.Duration
 	// Enter is called before a write is stored, with the server's mutex held. Its error refuses the write; leave is called when the

@@ -260,7 +260,9 @@ func (s *simulation) begin() error {
 		return err
 	}
 	for range s.clusters {
-		server, err := memory.Start(memory.Options{Kinds: memory.Application(), Latency: s.latency, PodLatency: s.pods})
+		server, err := memory.Start(memory.Options{
+			Kinds: memory.Application(), Latency: s.latency, DeploymentLatency: s.pods, PodLatency: -1, EndpointLatency: -1,
+		})
 		if err != nil {
 			return err
 		}
