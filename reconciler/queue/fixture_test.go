@@ -122,7 +122,6 @@ func begin(t *testing.T) *fixture {
 	s.must(err)
 	s.Client, err = client.New(config, client.Options{Scheme: scheme})
 	s.must(err)
-	s.must(s.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault}}))
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, NewClient: s.gate.client, Metrics: metricsserver.Options{BindAddress: "0"},
 	})
