@@ -5,14 +5,17 @@ package queue_test
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -26,12 +29,13 @@ import (
 	"shipper.dev/shipper/reconciler/queue"
 	"shipper.dev/shipper/reconciler/rollout"
 	"shipper.dev/shipper/reconciler/rollout/history"
-	"shipper.dev/shipper/test/env"
-	"shipper.dev/shipper/test/memory"
+	"shipper.dev/shipper/test/fleet"
 )
 
-// many is how many Applications the crowd has.
-const many = 20
+const (
+	patience = 90 * time.Second
+	many     = 20 // Applications of the crowd
+)
 
 // gate is where writes of the one worker are noted, and may be held.
 type gate struct {
@@ -110,19 +114,18 @@ func begin(t *testing.T) *fixture {
 	ctrl.SetLogger(logr.Discard())
 	s := &fixture{T: t}
 	s.gate.close()()
-	kinds, err := memory.Management()
+	f, err := fleet.Start(t.Context(), fleet.Options{CRDs: []string{filepath.Join("..", "..", "manifests", "crd")}})
 	s.must(err)
-	server, err := memory.Start(memory.Options{Kinds: kinds})
-	s.must(err)
-	t.Cleanup(server.Close)
-	config := &rest.Config{
-		Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: server.CA}, BearerToken: "any", QPS: -1,
-	}
+	t.Cleanup(func() {
+		if err := f.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
 	scheme, err := reconciler.NewScheme()
 	s.must(err)
-	s.Client, err = client.New(config, client.Options{Scheme: scheme})
+	s.Client, err = f.Management.Client(scheme)
 	s.must(err)
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	mgr, err := ctrl.NewManager(f.Management.Config, ctrl.Options{
 		Scheme: scheme, NewClient: s.gate.client, Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	s.must(err)
@@ -158,12 +161,12 @@ func (s *fixture) must(err error) {
 
 func (s *fixture) soon(what string, so func() bool) {
 	s.Helper()
-	env.Eventually(s, "the end of: "+what, func(context.Context) error {
-		if !so() {
-			return fmt.Errorf("written so far: %v", s.gate.order())
-		}
-		return nil
+	err := wait.PollUntilContextTimeout(s.Context(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		return so(), nil
 	})
+	if err != nil {
+		s.Fatalf("%s: %v; written so far: %v", what, err, s.gate.order())
+	}
 }
 
 func (s *fixture) apply(namespace, name string) {
