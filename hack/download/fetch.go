@@ -265,6 +265,7 @@ type watched struct {
 	each func(n int)
 }
 
+// Read reads, and reports how much it has read.
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.from.Read(p)
 	if n > 0 {
