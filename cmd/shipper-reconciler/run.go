@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/cmd/start"
 	"shipper.dev/shipper/reconciler"
 	"shipper.dev/shipper/reconciler/process"
 )
@@ -42,7 +43,7 @@ func run(ctx context.Context, o *options) error {
 	); err != nil {
 		return fmt.Errorf("adding health checks: %w", err)
 	}
-	return mgr.Start(ctx)
+	return start.Manager(ctx, mgr)
 }
 
 // process is what the flags say of the process.

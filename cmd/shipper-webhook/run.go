@@ -29,6 +29,7 @@ import (
 	"shipper.dev/shipper/certs"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/chart/values"
+	"shipper.dev/shipper/cmd/start"
 	"shipper.dev/shipper/webhook"
 	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/resources"
@@ -58,7 +59,7 @@ func run(asked context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	return mgr.Start(ctx)
+	return start.Manager(ctx, mgr)
 }
 
 // build adds everything to one manager.
