@@ -23,6 +23,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/retry"
+	"shipper.dev/shipper/test/await"
 )
 
 // oneCluster is a management cluster that has one Cluster, called known, and one that is being deleted, called going.
@@ -174,17 +175,12 @@ func TestTellsThatAClusterIsGoneThatHadNoConnection(t *testing.T) {
 // eventually waits for other goroutines.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	deadline := time.NewTimer(30 * time.Second)
-	defer deadline.Stop()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !is() {
-		select {
-		case <-deadline.C:
-			t.Fatalf("waited in vain: %s", what)
-		case <-tick.C:
+	await.Eventually(t, what, func(context.Context) error {
+		if !is() {
+			return errors.New("not yet")
 		}
-	}
+		return nil
+	})
 }
 
 func TestWhichAnswersMeanLife(t *testing.T) {

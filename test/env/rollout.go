@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/await"
 )
 
 // Rollout is one test, with a namespace of its own in every cluster and an Application in it.
@@ -74,7 +75,7 @@ func (r *Rollout) Must(doing string, err error) {
 // Eventually waits until look sees what is expected.
 func (r *Rollout) Eventually(what, expected string, look func() (string, error)) {
 	r.Helper()
-	becomes(r, r.Patience, what, expected, func() (string, error) {
+	await.BecomesWithin(r, r.Patience, what, expected, func() (string, error) {
 		if r.Alive != nil {
 			r.Must("keeping Shipper alive", r.Alive())
 		}

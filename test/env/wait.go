@@ -3,70 +3,35 @@
 package env
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
+	"shipper.dev/shipper/test/await"
 )
 
-const (
-	// Patience bounds a wait. On an idle machine each takes less than a fiftieth of it; a busy one may be ten times as slow.
-	Patience = 5 * time.Minute
-	// interval is how often a wait looks.
-	interval = 100 * time.Millisecond
-)
+// Patience is await.Patience.
+const Patience = await.Patience
 
-// Until looks again and again until there is no error. When ctx ends first, it returns what was wrong last.
+// Until is await.Until.
 func Until(ctx context.Context, what string, look func(context.Context) error) error {
-	var last error
-	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
-		now := look(ctx)
-		if ctx.Err() == nil || last == nil { // that the time is over says less than what was wrong before
-			last = now
-		}
-		return now == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for %s: %w", what, cmp.Or(last, err))
-	}
-	return nil
+	return await.Until(ctx, what, look)
 }
 
-// Eventually is Until for as long as Patience. It fails the test when that was in vain.
+// Eventually is await.Eventually.
 func Eventually(t testing.TB, what string, look func(context.Context) error) {
 	t.Helper()
-	Within(t, Patience, what, look)
+	await.Eventually(t, what, look)
 }
 
-// Within is Eventually with a time of its own.
+// Within is await.Within.
 func Within(t testing.TB, patience time.Duration, what string, look func(context.Context) error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience) // which has ended when t cleans up
-	defer cancel()
-	if err := Until(ctx, what, look); err != nil {
-		t.Fatalf("after %s: %v", patience, err)
-	}
+	await.Within(t, patience, what, look)
 }
 
-// Becomes waits until look sees what is expected.
+// Becomes is await.Becomes.
 func Becomes(t testing.TB, what, expected string, look func() (string, error)) {
 	t.Helper()
-	becomes(t, Patience, what, expected, look)
-}
-
-func becomes(t testing.TB, patience time.Duration, what, expected string, look func() (string, error)) {
-	t.Helper()
-	Within(t, patience, what, func(context.Context) error {
-		seen, err := look()
-		if err != nil {
-			return fmt.Errorf("\n  expected: %s\n  seen:     %s: %w", expected, seen, err)
-		}
-		if seen != expected {
-			return fmt.Errorf("\n  expected: %s\n  seen:     %s", expected, seen)
-		}
-		return nil
-	})
+	await.Becomes(t, what, expected, look)
 }

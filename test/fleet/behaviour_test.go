@@ -30,6 +30,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/test/await"
 )
 
 // assertUser checks the user name that a configuration authenticates as, and that the user may not list Secrets.
@@ -70,7 +72,7 @@ func TestAJobCompletes(t *testing.T) {
 		Containers:    []corev1.Container{{Name: "main", Image: "busybox:1"}},
 	}
 	create(t, c, job)
-	eventually(t, "the Job to complete", func(ctx context.Context) error {
+	await.Eventually(t, "the Job to complete", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
 			return err
 		}
@@ -105,7 +107,7 @@ func TestWhatIsOwnedGoesWithItsOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	began := time.Now()
-	eventually(t, "the garbage collector", func(ctx context.Context) error { return gone(ctx, c, owned) })
+	await.Eventually(t, "the garbage collector", func(ctx context.Context) error { return gone(ctx, c, owned) })
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(other), other); err != nil {
 		t.Errorf("an object without owner: %v", err)
 	}
@@ -117,7 +119,7 @@ func TestANamespaceCanBeDeleted(t *testing.T) {
 	c := app(t)
 	ns := namespace(t, c)
 	create(t, c, deployment(ns, "nginx:1.27", 2))
-	eventually(t, "Pods", func(ctx context.Context) error {
+	await.Eventually(t, "Pods", func(ctx context.Context) error {
 		items, err := pods(ctx, c, ns)
 		if err == nil && len(items) != 2 {
 			err = errors.New("not yet")
@@ -128,7 +130,7 @@ func TestANamespaceCanBeDeleted(t *testing.T) {
 	if err := c.Delete(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the namespace to go", func(ctx context.Context) error { return gone(ctx, c, o) })
+	await.Eventually(t, "the namespace to go", func(ctx context.Context) error { return gone(ctx, c, o) })
 }
 
 func TestAWebhookOnThisMachineIsAsked(t *testing.T) {
@@ -161,7 +163,7 @@ func TestAWebhookOnThisMachineIsAsked(t *testing.T) {
 	create(t, c, configuration)
 	t.Cleanup(func() { _ = c.Delete(context.Background(), configuration) })
 	var err error
-	eventually(t, "the webhook to be known", func(ctx context.Context) error {
+	await.Eventually(t, "the webhook to be known", func(ctx context.Context) error {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "mine"}}
 		if err = c.Create(ctx, secret); err != nil {
 			return nil
@@ -228,7 +230,7 @@ func TestAClusterCanBeAway(t *testing.T) {
 	if err := cluster.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "an answer after the pause", read)
+	await.Eventually(t, "an answer after the pause", read)
 
 	if err := cluster.StopAPIServer(); err != nil {
 		t.Fatal(err)
@@ -255,7 +257,7 @@ func TestAClusterCanBeAway(t *testing.T) {
 	if err := c.Patch(t.Context(), d, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"replicas":2}}`))); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "controllers, scheduler and nodes to go on", func(ctx context.Context) error {
+	await.Eventually(t, "controllers, scheduler and nodes to go on", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(d), d); err != nil {
 			return err
 		}

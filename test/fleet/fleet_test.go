@@ -24,6 +24,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/test/await"
 )
 
 // shared is the fleet of most tests of this package.
@@ -76,24 +78,6 @@ func namespace(t *testing.T, c client.Client) string {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "test-"}}
 	create(t, c, ns)
 	return ns.Name
-}
-
-// eventually polls until ask returns nil, or fails the test with the last error.
-func eventually(t *testing.T, what string, ask func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	for {
-		err := ask(ctx)
-		if err == nil {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("waiting for %s: %v", what, err)
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
 }
 
 // deployment returns a Deployment of one container.
@@ -195,7 +179,7 @@ func TestADeploymentServes(t *testing.T) {
 		},
 	}
 	create(t, c, service, deployment(ns, "nginx:1.27", 3))
-	eventually(t, "endpoints of all Pods", func(ctx context.Context) error {
+	await.Eventually(t, "endpoints of all Pods", func(ctx context.Context) error {
 		items, err := pods(ctx, c, ns)
 		if err != nil {
 			return err
@@ -223,7 +207,7 @@ func TestADeploymentServes(t *testing.T) {
 		return nil
 	})
 	var d appsv1.Deployment
-	eventually(t, "the Deployment to be available", func(ctx context.Context) error {
+	await.Eventually(t, "the Deployment to be available", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(service), &d); err != nil {
 			return err
 		}
@@ -266,7 +250,7 @@ func TestTheTagOfAnImageDecides(t *testing.T) {
 			ns := namespace(t, c)
 			create(t, c, deployment(ns, "nginx:"+tag, 1))
 			want.status.Name, want.status.Image = "main", "nginx:"+tag
-			eventually(t, "the Pod to settle", func(ctx context.Context) error {
+			await.Eventually(t, "the Pod to settle", func(ctx context.Context) error {
 				items, err := pods(ctx, c, ns)
 				if err != nil {
 					return err
@@ -321,7 +305,7 @@ func TestAServiceAccountIsWhoItIs(t *testing.T) {
 		Type: corev1.SecretTypeServiceAccountToken,
 	}
 	create(t, c, secret)
-	eventually(t, "the Secret's token", func(ctx context.Context) error {
+	await.Eventually(t, "the Secret's token", func(ctx context.Context) error {
 		if err := c.Get(ctx, client.ObjectKeyFromObject(secret), secret); err != nil {
 			return err
 		}

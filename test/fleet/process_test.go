@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"shipper.dev/shipper/test/await"
 )
 
 // victimDir is the environment variable that makes this test binary start a fleet in a folder and wait until it is killed.
@@ -76,14 +78,14 @@ func TestNothingOutlivesAKilledTest(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = victim.Wait() // it was killed, which is an error
-	eventually(t, "all processes to end", func(context.Context) error {
+	await.Eventually(t, "all processes to end", func(context.Context) error {
 		if running := processesOf(t, dir); len(running) > 0 {
 			return errors.New(strings.Join(running, "\n"))
 		}
 		return nil
 	})
 	for _, address := range addresses {
-		eventually(t, "port "+address+" to be free", func(context.Context) error {
+		await.Eventually(t, "port "+address+" to be free", func(context.Context) error {
 			l, err := net.Listen("tcp", address)
 			if err != nil {
 				return err

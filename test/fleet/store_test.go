@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/test/await"
 )
 
 func TestKubeletsThatDieAreStartedAgain(t *testing.T) {
@@ -87,7 +89,7 @@ func TestAClusterIsPutBack(t *testing.T) {
 // available waits for a number of running Pods.
 func available(t *testing.T, c client.Client, namespace string, want int) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d pods", want), func(ctx context.Context) error {
+	await.Eventually(t, fmt.Sprintf("%d pods", want), func(ctx context.Context) error {
 		list, err := pods(ctx, c, namespace)
 		running := 0
 		for _, pod := range list {

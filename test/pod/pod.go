@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/await"
 	"shipper.dev/shipper/test/charts"
 	"shipper.dev/shipper/test/fleet"
 )
@@ -142,32 +143,35 @@ func (p *Pod) startContainer(ctx context.Context, name string, args ...string) (
 func (p *Process) ready(ctx context.Context, url string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if err := p.Ended(); err != nil {
-			return err
+	var ended error
+	err := await.Until(ctx, p.Name+" to be ready", func(ctx context.Context) error {
+		if ended = p.Ended(); ended != nil {
+			cancel()
+			return ended
 		}
-		if answers(ctx, url) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s to be ready: %w:\n%s", p.Name, ctx.Err(), p.Tail())
-		case <-tick.C:
-		}
+		return answers(ctx, url)
+	})
+	if ended != nil {
+		return ended
 	}
+	if err != nil {
+		return fmt.Errorf("%w:\n%s", err, p.Tail())
+	}
+	return nil
 }
 
-func answers(ctx context.Context, url string) bool {
+func answers(ctx context.Context, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return false
+		return err
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return false
+		return err
 	}
 	defer response.Body.Close()
-	return response.StatusCode == http.StatusOK
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, response.Status)
+	}
+	return nil
 }

@@ -62,7 +62,7 @@ func StartReplica(bin, dir, name, kubeconfig string, flags ...string) (*Replica,
 func (r *Replica) AwaitReady(ctx context.Context) error { return r.ready(ctx, r.health+"/readyz") }
 
 // Ready reports whether its readiness probe succeeds.
-func (r *Replica) Ready(ctx context.Context) bool { return answers(ctx, r.health+"/readyz") }
+func (r *Replica) Ready(ctx context.Context) bool { return answers(ctx, r.health+"/readyz") == nil }
 
 // Terminate asks it to end, as a kubelet does, and returns at once.
 func (r *Replica) Terminate() { _ = r.cmd.Process.Signal(syscall.SIGTERM) } // an error means that it has ended

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package await has the one loop in which tests in real time wait. test/env offers it to tests that share a fleet; packages that env
+// itself imports, and those without a fleet, use it from here.
+//
+// There are other loops for these reasons alone: test/simulation waits in virtual time, for changes and not for ticks;
+// reconciler/queue and certs look each millisecond for another goroutine of the same process; cmd/shipperctl waits for its users,
+// and nothing that ships imports a test.
+package await
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// Patience bounds a wait. On an idle machine each takes less than a fiftieth of it; a busy one may be ten times as slow.
+	Patience = 5 * time.Minute
+	// interval is how often a wait looks.
+	interval = 100 * time.Millisecond
+)
+
+// Until looks again and again until there is no error. When ctx ends first, it returns what was wrong last.
+func Until(ctx context.Context, what string, look func(context.Context) error) error {
+	var last error
+	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+		now := look(ctx)
+		if ctx.Err() == nil || last == nil { // that the time is over says less than what was wrong before
+			last = now
+		}
+		return now == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w", what, cmp.Or(last, err))
+	}
+	return nil
+}
+
+// Eventually is Until for as long as Patience. It fails the test when that was in vain.
+func Eventually(t testing.TB, what string, look func(context.Context) error) {
+	t.Helper()
+	Within(t, Patience, what, look)
+}
+
+// Within is Eventually with a time of its own.
+func Within(t testing.TB, patience time.Duration, what string, look func(context.Context) error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience) // which has ended when t cleans up
+	defer cancel()
+	if err := Until(ctx, what, look); err != nil {
+		t.Fatalf("after %s: %v", patience, err)
+	}
+}
+
+// Becomes waits until look sees what is expected.
+func Becomes(t testing.TB, what, expected string, look func() (string, error)) {
+	t.Helper()
+	BecomesWithin(t, Patience, what, expected, look)
+}
+
+// BecomesWithin is Becomes with a time of its own.
+func BecomesWithin(t testing.TB, patience time.Duration, what, expected string, look func() (string, error)) {
+	t.Helper()
+	Within(t, patience, what, func(context.Context) error {
+		seen, err := look()
+		if err != nil {
+			return fmt.Errorf("\n  expected: %s\n  seen:     %s: %w", expected, seen, err)
+		}
+		if seen != expected {
+			return fmt.Errorf("\n  expected: %s\n  seen:     %s", expected, seen)
+		}
+		return nil
+	})
+}
