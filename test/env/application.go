@@ -23,6 +23,19 @@ func Vanguard() Strategy {
 	return Strategy{{"staging", 100, 1, 100, 0}, {"50/50", 50, 50, 50, 50}, {"full on", 0, 100, 0, 100}}
 }
 
+// Steps are the steps as they are in a Release.
+func (s Strategy) Steps() []shipper.RolloutStrategyStep {
+	out := make([]shipper.RolloutStrategyStep, 0, len(s))
+	for _, step := range s {
+		out = append(out, shipper.RolloutStrategyStep{
+			Name:     step.Name,
+			Capacity: shipper.RolloutStrategyStepValue{Incumbent: step.IncumbentCapacity, Contender: step.ContenderCapacity},
+			Traffic:  shipper.RolloutStrategyStepValue{Incumbent: step.IncumbentTraffic, Contender: step.ContenderTraffic},
+		})
+	}
+	return out
+}
+
 // Application is an Application of test/charts' chart test-nginx, in the default repository of e, for the regions given.
 func (e *Env) Application(namespace, name, version string, replicas int, steps Strategy, regions ...string) *shipper.Application {
 	values := shipper.ChartValues{"replicaCount": int64(replicas)}
@@ -30,18 +43,11 @@ func (e *Env) Application(namespace, name, version string, replicas int, steps S
 	app.Spec.Template = shipper.ReleaseEnvironment{
 		Chart:    shipper.Chart{Name: "test-nginx", Version: version, RepoURL: e.Charts.URL},
 		Values:   &values,
-		Strategy: &shipper.RolloutStrategy{},
+		Strategy: &shipper.RolloutStrategy{Steps: steps.Steps()},
 	}
 	for _, region := range regions {
 		app.Spec.Template.ClusterRequirements.Regions = append(app.Spec.Template.ClusterRequirements.Regions,
 			shipper.RegionRequirement{Name: region})
-	}
-	for _, step := range steps {
-		app.Spec.Template.Strategy.Steps = append(app.Spec.Template.Strategy.Steps, shipper.RolloutStrategyStep{
-			Name:     step.Name,
-			Capacity: shipper.RolloutStrategyStepValue{Incumbent: step.IncumbentCapacity, Contender: step.ContenderCapacity},
-			Traffic:  shipper.RolloutStrategyStepValue{Incumbent: step.IncumbentTraffic, Contender: step.ContenderTraffic},
-		})
 	}
 	return app
 }

@@ -73,7 +73,7 @@ func TestTheGateMayKnowOfABlockFirst(t *testing.T) {
 	s.until(blocked, s.appCondition(shipper.ApplicationBlocked))
 	s.until("False RolloutsBlocked rollouts blocked by: far/away", s.appCondition(shipper.ApplicationReleaseSynced))
 	open()
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.until(serving+" | "+staging, s.shares)
 	s.until("False", s.appCondition(shipper.ApplicationBlocked))
 
 	open = s.gate([]string{"capacitytargets"}, admissionregistrationv1.Update)
@@ -85,7 +85,7 @@ func TestTheGateMayKnowOfABlockFirst(t *testing.T) {
 	s.goTo(1)
 	s.until(blocked, s.relCondition(1, shipper.ReleaseBlocked))
 	open()
-	s.until("50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command", s.shares)
+	s.until(halfLeft+" | "+halfDone, s.shares)
 	s.until("False", s.relCondition(1, shipper.ReleaseBlocked))
 }
 
@@ -98,7 +98,7 @@ func TestWhatAnApplicationOverridesItsReleasesOverride(t *testing.T) {
 		app.Spec.Template = s.template(1, vanguard)
 		app.Annotations[shipper.RolloutBlockOverrideAnnotation] = s.namespace + "/" + b.Name
 	})
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.until(serving+" | "+staging, s.shares)
 	s.until("False", s.appCondition(shipper.ApplicationBlocked))
 	s.until("True RolloutsBlocked rollouts blocked by: "+s.namespace+"/known", s.relCondition(0, shipper.ReleaseBlocked))
 	s.until("False", s.relCondition(1, shipper.ReleaseBlocked))
@@ -135,7 +135,7 @@ func TestOtherClustersAreTakenWithoutDisturbingThoseThatStay(t *testing.T) {
 		": ClusterUnreachable no answer. for more details try `kubectl describe it "+rel.Name+"`",
 		s.relCondition(0, shipper.ReleaseStrategyExecuted))
 	rolloutTargets.setDown(t, false, s.namespace, c)
-	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until(serving, s.shares)
 	s.until("True", s.relCondition(0, shipper.ReleaseStrategyExecuted))
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/stamp"
@@ -22,11 +21,10 @@ func TestDeletingTheNewestReleaseAborts(t *testing.T) {
 	s := running(t)
 	before := s.app().Spec.Template
 	s.edit(1, vanguard)
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
-	s.goTo(1)
-	s.until("50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command", s.shares)
+	s.until(serving+" | "+staging, s.shares)
+	s.goHalfWay()
 	s.must(s.Delete(t.Context(), s.release(1)))
-	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until(serving, s.shares)
 	s.until("true", func() string {
 		app := s.app()
 		if stamp.SameEnvironment(&app.Spec.Template, &before) &&
@@ -53,10 +51,10 @@ func TestDeletingAnOlderReleaseAbortsNothing(t *testing.T) {
 	t.Parallel()
 	s := running(t)
 	s.edit(1, allIn)
-	s.until("0%/0 0%/0 at full on, complete | 100%/100 100%/100 at full on, complete", s.shares)
+	s.until(done+" | "+serving, s.shares)
 	s.edit(2, vanguard)
-	const before = "100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command"
-	s.until("0%/0 0%/0 at full on, complete | "+before, s.shares)
+	const before = serving + " | " + staging
+	s.until(done+" | "+before, s.shares)
 	template := s.app().Spec.Template
 	newest := s.release(2).Name
 	targets := func() []int64 {
@@ -72,7 +70,7 @@ func TestDeletingAnOlderReleaseAbortsNothing(t *testing.T) {
 	s.until("2", func() string { return strconv.Itoa(len(s.releases())) })
 	s.until(before, s.shares)
 	s.must(s.Delete(t.Context(), s.release(0))) // the oldest
-	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.until(staging, s.shares)
 	if diff := cmp.Diff(was, targets()); diff != "" {
 		t.Errorf("the newest was asked for something else (-before +after):\n%s", diff)
 	}
@@ -90,13 +88,10 @@ func TestAClusterOutOfReachKeepsANameToItself(t *testing.T) {
 	t.Parallel()
 	s := running(t)
 	first := s.release(0)
-	it := &shipper.InstallationTarget{}
-	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
-	was := it.DeepCopy()
-	it.Finalizers = []string{"shipper.booking.com/test"}
-	s.must(s.Patch(t.Context(), it, client.MergeFrom(was)))
+	release := s.detain(first)
 	rolloutTargets.setDown(t, true, s.namespace, s.namespace+"-b")
 	s.until("False", func() string {
+		it := &shipper.InstallationTarget{}
 		s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
 		return condition(it.Status.Clusters[1].Conditions, shipper.TargetOperational)[:5]
 	})
@@ -108,19 +103,15 @@ func TestAClusterOutOfReachKeepsANameToItself(t *testing.T) {
 	s.until("True", s.relCondition(0, shipper.ReleaseScheduled))
 	s.until("100%/100 0%/0 at -", s.shares)
 	rolloutTargets.setDown(t, false, s.namespace, s.namespace+"-b")
-	s.until("100%/100 100%/100 at full on, complete", s.shares)
-	s.must(s.Patch(t.Context(), was, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	s.until(serving, s.shares)
+	release()
 }
 
 func TestANameThatAClusterTurnsOutToKeepIsGivenUp(t *testing.T) {
 	t.Parallel()
 	s := newRollout(t)
 	first := s.release(0)
-	it := &shipper.InstallationTarget{}
-	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
-	was := it.DeepCopy()
-	it.Finalizers = []string{"shipper.booking.com/test"}
-	s.must(s.Patch(t.Context(), it, client.MergeFrom(was)))
+	release := s.detain(first)
 	s.must(s.Delete(t.Context(), first))
 	s.until("False FailedAPICall waiting for targets of the same name to go: InstallationTarget is being deleted",
 		s.relCondition(0, shipper.ReleaseScheduled))
@@ -133,16 +124,14 @@ func TestANameThatAClusterTurnsOutToKeepIsGivenUp(t *testing.T) {
 	}
 	s.until("True", s.relCondition(1, shipper.ReleaseScheduled))
 	s.until(" at - | 1%/0 0%/0 at -", s.shares)
-	s.must(s.Patch(t.Context(), was, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	release()
 	rolloutTargets.setDown(t, false, s.namespace, s.namespace+"-b")
-	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.until(staging, s.shares)
 }
 
 func TestAnEditAfterTheDeletionIsNotTakenBack(t *testing.T) {
 	t.Parallel()
-	s := running(t)
-	s.edit(1, vanguard)
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s := contending(t)
 	second := s.release(1)
 	b := s.block("so-that-both-are-seen-at-once")
 	s.until("True RolloutsBlocked rollouts blocked by: "+s.namespace+"/"+b.Name,
@@ -150,7 +139,7 @@ func TestAnEditAfterTheDeletionIsNotTakenBack(t *testing.T) {
 	s.must(s.Delete(t.Context(), second))
 	s.edit(2, vanguard)
 	s.must(s.Delete(t.Context(), b))
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.until(serving+" | "+staging, s.shares)
 	if edit := (*s.app().Spec.Template.Values)["edit"]; edit != int64(2) || s.release(1).Name == second.Name {
 		t.Errorf("the template says %v, the newest release is %s", edit, s.release(1).Name)
 	}
@@ -160,11 +149,7 @@ func TestTheOnlyReleaseComesBackWhenItIsDeletedBeforeItCompletes(t *testing.T) {
 	t.Parallel()
 	s := newRollout(t)
 	first := s.release(0)
-	it := &shipper.InstallationTarget{}
-	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), it))
-	was := it.DeepCopy()
-	it.Finalizers = []string{"shipper.booking.com/test"}
-	s.must(s.Patch(t.Context(), it, client.MergeFrom(was)))
+	release := s.detain(first)
 	s.must(s.Delete(t.Context(), first))
 	s.until("False FailedAPICall waiting for targets of the same name to go: InstallationTarget is being deleted",
 		s.relCondition(0, shipper.ReleaseScheduled))
@@ -172,8 +157,8 @@ func TestTheOnlyReleaseComesBackWhenItIsDeletedBeforeItCompletes(t *testing.T) {
 	if second.UID == first.UID || second.Name != first.Name {
 		t.Errorf("got %s, want another %s", second.Name, first.Name)
 	}
-	s.must(s.Patch(t.Context(), was, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
-	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
+	release()
+	s.until(staging, s.shares)
 }
 
 func TestTheOnlyReleaseServesUntilItsReplacementDoes(t *testing.T) {
@@ -198,7 +183,7 @@ func TestTheOnlyReleaseServesUntilItsReplacementDoes(t *testing.T) {
 		return ""
 	})
 	rolloutTargets.setDown(t, false, s.namespace, b)
-	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until(serving, s.shares)
 	s.until("gone", func() string {
 		if err := s.Get(t.Context(), client.ObjectKeyFromObject(first), &shipper.Release{}); apierrors.IsNotFound(err) {
 			return "gone"
@@ -209,11 +194,8 @@ func TestTheOnlyReleaseServesUntilItsReplacementDoes(t *testing.T) {
 
 func TestASupersededReleaseStaysUntilItsPlaceIsTaken(t *testing.T) {
 	t.Parallel()
-	s := running(t)
-	s.edit(1, vanguard)
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
-	s.goTo(1)
-	s.until("50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command", s.shares)
+	s := contending(t)
+	s.goHalfWay()
 	second := s.release(1).Name
 	b := s.namespace + "-b"
 	rolloutTargets.setDown(t, true, s.namespace, b)
@@ -223,7 +205,7 @@ func TestASupersededReleaseStaysUntilItsPlaceIsTaken(t *testing.T) {
 	s.until(`False StrategyInProgress superseded by Release "`+third+`": kept as it is until Release "`+third+
 		`" is at its step`, s.relCondition(1, shipper.ReleaseStrategyExecuted))
 	rolloutTargets.setDown(t, false, s.namespace, b)
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.until(serving+" | "+staging, s.shares)
 	for _, name := range s.releases() {
 		if name == second {
 			t.Errorf("%s is still there", name)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -41,6 +42,42 @@ func (s *rolloutFixture) must(err error) {
 	}
 }
 
+// onTwoClusters has clusters a and b, and no Application yet.
+func onTwoClusters(t *testing.T) *rolloutFixture {
+	t.Helper()
+	s := newRolloutFixture(t)
+	s.cluster("a")
+	s.cluster("b")
+	return s
+}
+
+// running has web with strategy allIn, whose only Release is complete.
+func running(t *testing.T) *rolloutFixture {
+	t.Helper()
+	s := onTwoClusters(t)
+	s.edit(0, allIn)
+	s.until(serving, s.shares)
+	return s
+}
+
+// newRollout is running with a first Release that has not completed.
+func newRollout(t *testing.T) *rolloutFixture {
+	t.Helper()
+	s := onTwoClusters(t)
+	s.edit(0, vanguard)
+	s.until(staging, s.shares)
+	return s
+}
+
+// contending is running with a second Release, which waits at its first step.
+func contending(t *testing.T) *rolloutFixture {
+	t.Helper()
+	s := running(t)
+	s.edit(1, vanguard)
+	s.until(serving+" | "+staging, s.shares)
+	return s
+}
+
 // cluster adds a cluster to the region of the story; its name is the story's and the suffix.
 func (s *rolloutFixture) cluster(suffix string) string {
 	s.t.Helper()
@@ -51,19 +88,15 @@ func (s *rolloutFixture) cluster(suffix string) string {
 	return c.Name
 }
 
-func step(name string, capacityI, capacityC, trafficI, trafficC int32) shipper.RolloutStrategyStep {
-	return shipper.RolloutStrategyStep{
-		Name:     name,
-		Capacity: shipper.RolloutStrategyStepValue{Incumbent: capacityI, Contender: capacityC},
-		Traffic:  shipper.RolloutStrategyStepValue{Incumbent: trafficI, Contender: trafficC},
-	}
-}
+var allIn, vanguard = env.AllIn().Steps(), env.Vanguard().Steps()
 
-var (
-	allIn    = []shipper.RolloutStrategyStep{step("full on", 0, 100, 0, 100)}
-	vanguard = []shipper.RolloutStrategyStep{
-		step("staging", 100, 1, 100, 0), step("50/50", 50, 50, 50, 50), step("full on", 0, 100, 0, 100),
-	}
+// What shares sees of a Release.
+const (
+	serving  = "100%/100 100%/100 at full on, complete"
+	staging  = "1%/0 1%/0 at staging, waiting for command"
+	halfDone = "50%/50 50%/50 at 50/50, waiting for command"
+	halfLeft = "50%/50 50%/50 at full on, complete"
+	done     = "0%/0 0%/0 at full on, complete"
 )
 
 // template has four replicas in two clusters, and a number that makes it differ from others.
@@ -170,6 +203,27 @@ func (s *rolloutFixture) goTo(step int32) {
 	was := rel.DeepCopy()
 	rel.Spec.TargetStep = step
 	s.must(s.Patch(s.t.Context(), rel, client.MergeFrom(was)))
+}
+
+// goHalfWay moves the newest of two Releases to its second step.
+func (s *rolloutFixture) goHalfWay() {
+	s.t.Helper()
+	s.goTo(1)
+	s.until(halfLeft+" | "+halfDone, s.shares)
+}
+
+// detain keeps the InstallationTarget of a Release when it is deleted, until what it returns is called.
+func (s *rolloutFixture) detain(rel *shipper.Release) (release func()) {
+	s.t.Helper()
+	it := &shipper.InstallationTarget{}
+	s.must(s.Get(s.t.Context(), client.ObjectKeyFromObject(rel), it))
+	was := it.DeepCopy()
+	it.Finalizers = []string{"shipper.booking.com/test"}
+	s.must(s.Patch(s.t.Context(), it, client.MergeFrom(was)))
+	return func() {
+		s.t.Helper()
+		s.must(s.Patch(s.t.Context(), was, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
+	}
 }
 
 // shares are the capacity and weight of every Release, oldest first: what is asked for, the same in all clusters, and

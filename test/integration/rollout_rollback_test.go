@@ -10,12 +10,6 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-const (
-	done    = "0%/0 0%/0 at full on, complete"
-	serving = "100%/100 100%/100 at full on, complete"
-	staging = "1%/0 1%/0 at staging, waiting for command"
-)
-
 // twice is an Application that was rolled out twice after running, by steps.
 func twice(t *testing.T) *rolloutFixture {
 	t.Helper()
@@ -75,7 +69,7 @@ func TestARollbackDuringARollbackTakesItsPlace(t *testing.T) {
 	s.rollBack(1, shipper.RollbackSteps)
 	s.until(done+" | "+done+" | "+serving+" | "+staging, s.shares)
 	s.goTo(1)
-	s.until(done+" | "+done+" | 50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command", s.shares)
+	s.until(done+" | "+done+" | "+halfLeft+" | "+halfDone, s.shares)
 	left := s.releases()[3]
 	s.rollBack(2, shipper.RollbackSteps)
 	s.until(done+" | "+done+" | "+serving+" | "+staging, func() string {

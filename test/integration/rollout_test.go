@@ -13,34 +13,12 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// running is a story in which web runs with strategy allIn.
-func running(t *testing.T) *rolloutFixture {
-	t.Helper()
-	s := newRolloutFixture(t)
-	s.cluster("a")
-	s.cluster("b")
-	s.edit(0, allIn)
-	s.until("100%/100 100%/100 at full on, complete", s.shares)
-	return s
-}
-
-// newRollout is running with a first Release that has not completed.
-func newRollout(t *testing.T) *rolloutFixture {
-	t.Helper()
-	s := newRolloutFixture(t)
-	s.cluster("a")
-	s.cluster("b")
-	s.edit(0, vanguard)
-	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
-	return s
-}
-
 func TestTheFirstReleaseIsRolledOut(t *testing.T) {
 	t.Parallel()
 	s := newRolloutFixture(t)
 	a, b := s.cluster("a"), s.cluster("b")
 	s.edit(0, vanguard)
-	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.until(staging, s.shares)
 
 	app, rel := s.app(), s.release(0)
 	want, err := stamp.Release(&shipper.Application{
@@ -65,39 +43,32 @@ func TestTheFirstReleaseIsRolledOut(t *testing.T) {
 	s.until("False", s.relCondition(0, shipper.ReleaseBlocked))
 
 	s.goTo(1)
-	s.until("50%/50 50%/50 at 50/50, waiting for command", s.shares)
+	s.until(halfDone, s.shares)
 	s.goTo(2)
-	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until(serving, s.shares)
 	s.until(`False Release "`+rel.Name+`" is active`, s.appCondition(shipper.ApplicationRollingOut))
 	s.until("True", s.relCondition(0, shipper.ReleaseStrategyExecuted))
 }
 
 func TestASecondReleaseTakesOverAndBack(t *testing.T) {
 	t.Parallel()
-	s := running(t)
-	s.edit(1, vanguard)
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s := contending(t)
 	s.until(`True Transitioning from "`+s.releases()[0]+`" to "`+s.releases()[1]+`"`,
 		s.appCondition(shipper.ApplicationRollingOut))
-	s.goTo(1)
-	s.until("50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command", s.shares)
+	s.goHalfWay()
 	s.goTo(0)
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.until(serving+" | "+staging, s.shares)
 	s.goTo(2)
-	s.until("0%/0 0%/0 at full on, complete | 100%/100 100%/100 at full on, complete", s.shares)
+	s.until(done+" | "+serving, s.shares)
 }
 
 func TestAnIncumbentThatWasMovedComesBackWhole(t *testing.T) {
 	t.Parallel()
-	s := newRolloutFixture(t)
-	s.cluster("a")
-	s.cluster("b")
-	s.edit(0, vanguard)
-	s.until("1%/0 1%/0 at staging, waiting for command", s.shares)
+	s := newRollout(t)
 	s.goTo(2)
-	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until(serving, s.shares)
 	s.edit(1, vanguard)
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.until(serving+" | "+staging, s.shares)
 	first := s.release(0)
 	ct := &shipper.CapacityTarget{}
 	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), ct))
@@ -109,7 +80,7 @@ func TestAnIncumbentThatWasMovedComesBackWhole(t *testing.T) {
 		` target step is inconsistent: unexpected value 0 (expected: 2)"`, s.relCondition(0, shipper.ReleaseStrategyExecuted))
 	s.must(s.Delete(t.Context(), s.release(1)))
 	s.until("2", func() string { return strconv.Itoa(int(s.release(0).Spec.TargetStep)) })
-	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until(serving, s.shares)
 	s.until("True", s.relCondition(0, shipper.ReleaseStrategyExecuted))
 	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(first), ct))
 	if ct.Generation != generation {
@@ -119,19 +90,17 @@ func TestAnIncumbentThatWasMovedComesBackWhole(t *testing.T) {
 
 func TestHistoryIsTrimmedToWhatServesNoMore(t *testing.T) {
 	t.Parallel()
-	s := newRolloutFixture(t)
-	s.cluster("a")
-	s.cluster("b")
+	s := onTwoClusters(t)
 	one := int32(1)
 	s.apply(func(app *shipper.Application) {
 		app.Spec.Template, app.Spec.RevisionHistoryLimit = s.template(0, allIn), &one
 	})
-	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until(serving, s.shares)
 	s.edit(1, allIn)
-	s.until("0%/0 0%/0 at full on, complete | 100%/100 100%/100 at full on, complete", s.shares)
+	s.until(done+" | "+serving, s.shares)
 	second := s.releases()[1]
 	s.edit(2, allIn)
-	s.until("0%/0 0%/0 at full on, complete | 100%/100 100%/100 at full on, complete", func() string {
+	s.until(done+" | "+serving, func() string {
 		if names := s.releases(); names[0] != second {
 			return "not yet"
 		}
@@ -143,9 +112,7 @@ func TestHistoryIsTrimmedToWhatServesNoMore(t *testing.T) {
 
 func TestABlockHoldsEverything(t *testing.T) {
 	t.Parallel()
-	s := running(t)
-	s.edit(1, vanguard)
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s := contending(t)
 	b := s.block("dns-outage")
 	blocked := "True RolloutsBlocked rollouts blocked by: " + s.namespace + "/dns-outage"
 	s.until(blocked, s.appCondition(shipper.ApplicationBlocked))
@@ -158,7 +125,7 @@ func TestABlockHoldsEverything(t *testing.T) {
 	s.edit(2, vanguard)
 	s.until("False RolloutsBlocked rollouts blocked by: "+s.namespace+"/dns-outage",
 		s.appCondition(shipper.ApplicationReleaseSynced))
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging", s.shares)
+	s.until(serving+" | 1%/0 1%/0 at staging", s.shares)
 
 	s.edit(1, vanguard)
 	s.until("True", s.appCondition(shipper.ApplicationReleaseSynced))
@@ -166,7 +133,7 @@ func TestABlockHoldsEverything(t *testing.T) {
 	was := rel.DeepCopy()
 	rel.Annotations[shipper.RolloutBlockOverrideAnnotation] = s.namespace + "/dns-outage"
 	s.must(s.Patch(t.Context(), rel, client.MergeFrom(was)))
-	s.until("50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command", s.shares)
+	s.until(halfLeft+" | "+halfDone, s.shares)
 	s.untilEvent(rel.Name, "RolloutBlockOverridden", s.namespace+"/dns-outage")
 	s.until(blocked, s.relCondition(0, shipper.ReleaseBlocked))
 	s.until("False", s.relCondition(1, shipper.ReleaseBlocked))
@@ -189,7 +156,7 @@ func TestAReleaseWaitsForClusters(t *testing.T) {
 	s.until(`False NotEnoughClustersInRegion region "`+s.namespace+`" has 1 of the 2 schedulable clusters wanted`,
 		s.relCondition(0, shipper.ReleaseScheduled))
 	s.cluster("b")
-	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until(serving, s.shares)
 	s.until("True", s.relCondition(0, shipper.ReleaseScheduled))
 }
 
@@ -206,13 +173,13 @@ func TestAReleaseWaitsForAClusterToBeFreed(t *testing.T) {
 		s.relCondition(0, shipper.ReleaseScheduled))
 	drained.Spec.Scheduler.Unschedulable = false
 	s.must(s.Update(t.Context(), drained))
-	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until(serving, s.shares)
 
 	// Chosen clusters stay, also if the Cluster is cordoned or deleted.
 	drained.Spec.Scheduler.Unschedulable = true
 	s.must(s.Update(t.Context(), drained))
 	s.edit(1, allIn)
-	s.until("100%/100 100%/100 at full on, complete |  at -", s.shares)
+	s.until(serving+" |  at -", s.shares)
 	s.until(`False NotEnoughClustersInRegion region "`+s.namespace+`" has 1 of the 2 schedulable clusters wanted`,
 		s.relCondition(1, shipper.ReleaseScheduled))
 }
@@ -224,7 +191,7 @@ func TestAChartThatIsNoneMakesNoTargets(t *testing.T) {
 		app.Spec.Template = s.template(1, vanguard)
 		app.Spec.Template.Chart.Name = "broken"
 	})
-	s.until("100%/100 100%/100 at full on, complete |  at -", s.shares)
+	s.until(serving+" |  at -", s.shares)
 	s.until(`False WrongChartDeployments counting the replicas of release `+s.namespace+"/"+s.release(1).Name+
 		": the chart has no Deployment", s.relCondition(1, shipper.ReleaseScheduled))
 	its := &shipper.InstallationTargetList{}
@@ -233,7 +200,7 @@ func TestAChartThatIsNoneMakesNoTargets(t *testing.T) {
 		t.Errorf("got %d installation targets", len(its.Items))
 	}
 	s.edit(2, vanguard)
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s.until(serving+" | "+staging, s.shares)
 }
 
 func TestAStepThatDoesNotExistIsTold(t *testing.T) {
@@ -244,17 +211,14 @@ func TestAStepThatDoesNotExistIsTold(t *testing.T) {
 		s.namespace+"/"+s.releases()[0]+`\""`, s.relCondition(0, shipper.ReleaseStrategyExecuted))
 	s.until("False StrategyNotComplete targetStep is 3, the last step is 0", s.relCondition(0, shipper.ReleaseComplete))
 	s.goTo(0)
-	s.until("100%/100 100%/100 at full on, complete", s.shares)
+	s.until(serving, s.shares)
 }
 
 func TestTargetsThatAreLostComeBackAsTheyWere(t *testing.T) {
 	t.Parallel()
-	s := running(t)
-	s.edit(1, vanguard)
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
-	s.goTo(1)
-	const half = "50%/50 50%/50 at full on, complete | 50%/50 50%/50 at 50/50, waiting for command"
-	s.until(half, s.shares)
+	s := contending(t)
+	s.goHalfWay()
+	const half = halfLeft + " | " + halfDone
 	ct := &shipper.CapacityTarget{}
 	s.must(s.Get(t.Context(), client.ObjectKeyFromObject(s.release(0)), ct))
 	was := ct.DeepCopy()
@@ -293,9 +257,7 @@ func TestWhatACrashLeftOutIsRemembered(t *testing.T) {
 
 func TestAReleaseWithoutAPlaceInHistoryStopsNobody(t *testing.T) {
 	t.Parallel()
-	s := running(t)
-	s.edit(1, vanguard)
-	s.until("100%/100 100%/100 at full on, complete | 1%/0 1%/0 at staging, waiting for command", s.shares)
+	s := contending(t)
 	was := s.release(1)
 	rel := was.DeepCopy()
 	delete(rel.Annotations, shipper.ReleaseGenerationAnnotation)
@@ -316,9 +278,7 @@ func TestAReleaseWithoutAPlaceInHistoryStopsNobody(t *testing.T) {
 // first Release then would leave it as if made again from a backup.
 func TestSomethingIsSaidBeforeTheNewestReleaseIsNoted(t *testing.T) {
 	t.Parallel()
-	s := newRolloutFixture(t)
-	s.cluster("a")
-	s.cluster("b")
+	s := onTwoClusters(t)
 	w, err := rollouts.admin.Watch(t.Context(), &shipper.ApplicationList{}, client.InNamespace(s.namespace))
 	s.must(err)
 	defer w.Stop()
