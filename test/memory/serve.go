@@ -205,8 +205,8 @@ func (s *Server) event(w http.ResponseWriter, c call) {
 		refuse(w, apierrors.NewNotFound(c.kind.resource().GroupResource(), c.info.Name))
 		return
 	}
-	if s.options.Told != nil {
-		s.options.Told(body)
+	if s.options.Event != nil {
+		s.options.Event(body)
 	}
 	w.Header().Set("Content-Type", c.request.Header.Get("Content-Type"))
 	w.WriteHeader(http.StatusCreated)

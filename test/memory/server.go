@@ -63,8 +63,8 @@ type Options struct {
 	Authorize func(context.Context, authorizer.Attributes) (allowed bool, reason string)
 	// User returns who sends a request that has no impersonation headers. Nil: system:admin in system:masters.
 	User func(*http.Request) user.Info
-	// Told is called with the body of each Event that is created; Events are not stored. Nil: they are dropped.
-	Told func(event []byte)
+	// Event is called with the body of each Event that is created; Events are not stored. Nil: they are dropped.
+	Event func(event []byte)
 }
 
 // Server is an API server.

@@ -200,7 +200,7 @@ func (s *Server) put(t *table, live runtime.Object) *object {
 		s.dependents[owner][reference{t.kind.ID(), o.namespace, o.name}] = true
 	}
 	t.note(change{version: s.version, before: before, after: o})
-	s.told(t, o, false)
+	s.noted(t, o, false)
 	s.wake(t.kind, o, false)
 	return o
 }
@@ -211,12 +211,12 @@ func (s *Server) remove(t *table, o *object) {
 	s.disown(t, o)
 	s.version++
 	t.note(change{version: s.version, before: o})
-	s.told(t, o, true)
+	s.noted(t, o, true)
 	s.wake(t.kind, o, true)
 }
 
-// told calls Options.Noted.
-func (s *Server) told(t *table, o *object, gone bool) {
+// noted calls Options.Noted.
+func (s *Server) noted(t *table, o *object, gone bool) {
 	if s.options.Noted == nil {
 		return
 	}

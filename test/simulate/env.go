@@ -256,7 +256,7 @@ func (s *simulation) begin() error {
 	if err != nil {
 		return err
 	}
-	if s.management, err = memory.Start(memory.Options{Kinds: kinds, Latency: s.latency, Told: s.told, Review: permit}); err != nil {
+	if s.management, err = memory.Start(memory.Options{Kinds: kinds, Latency: s.latency, Event: s.told, Review: permit}); err != nil {
 		return err
 	}
 	for range s.clusters {

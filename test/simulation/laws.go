@@ -31,11 +31,11 @@ import (
 //  10. Every condition that waits says why, with a reason and a message.
 //  11. No process plans by an object that is older than its own last write of it.
 //
-// Where a law depends on what a reconciler has been told, it is judged only while no fault delays that: a reader with late watches may
+// Where a law depends on what a reconciler has read, it is judged only while no fault delays that: a reader with late watches may
 // see old states, never false ones.
 const (
-	// told is how long a reconciler may act on what it was told before, without faults.
-	told = 2 * time.Second
+	// mostStale is how long a reconciler may act on what it read before, without faults.
+	mostStale = 2 * time.Second
 	// most bounds how often one law is reported.
 	most = 5
 )

@@ -85,7 +85,7 @@ func (l *laws) readyPods(cluster, release string) (count int) {
 }
 
 // leastPods is how many Pods of a Release are ready in a cluster before its weight goes up there: those that the step asks for. Of steps
-// that were requested since a reconciler may have been told, those count that allow the weight.
+// that were requested since a reconciler may have read them, those count that allow the weight.
 func (l *laws) leastPods(release string, asked shipper.ClusterTrafficTarget) int {
 	var ct shipper.CapacityTarget
 	l.world.hosts[management].read(kindOf("capacitytargets"), namespace, release, &ct)
@@ -96,7 +96,7 @@ func (l *laws) leastPods(release string, asked shipper.ClusterTrafficTarget) int
 	}
 	least, known, list, all := int32(100), false, l.targets[newest.Name], newest.Spec.Environment.Strategy.Steps
 	for n, m := range list {
-		if n+1 < len(list) && time.Since(list[n+1].at) > told || int(m.step) >= len(all) {
+		if n+1 < len(list) && time.Since(list[n+1].at) > mostStale || int(m.step) >= len(all) {
 			continue // over for long enough
 		}
 		percent, weight := all[m.step].Capacity.Incumbent, all[m.step].Traffic.Incumbent

@@ -113,14 +113,14 @@ func (l *laws) persists(r *memory.Review, response *admissionv1.AdmissionRespons
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.world.Network.calm(s.process(), told) {
+	if !l.world.Network.calm(s.process(), mostStale) {
 		return
 	}
 	for _, o := range l.world.hosts[management].all(kindOf("rolloutblocks")) {
 		var b shipper.RolloutBlock
 		convert(o, &b)
 		since := l.seen[s.process()][b.Name]
-		if since.IsZero() || s.at.Sub(since) < told || !block.Active(&b, s.at.Add(-told)) || !strings.Contains(response.Result.Message, b.Name) {
+		if since.IsZero() || s.at.Sub(since) < mostStale || !block.Active(&b, s.at.Add(-mostStale)) || !strings.Contains(response.Result.Message, b.Name) {
 			continue
 		}
 		l.offend(3, "%s asks for what block %s forbids, %s after it saw it: %s %s %s", s.process(), b.Name, s.at.Sub(since), r.Operation,

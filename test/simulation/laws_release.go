@@ -129,7 +129,7 @@ func (l *laws) newest() *shipper.Release {
 func (l *laws) achieves(old, rel *shipper.Release) {
 	a := rel.Status.AchievedStep
 	if a == nil || rel.Labels[shipper.AppLabel] != appName || rel.Spec.Environment.Resources != nil || rel.DeletionTimestamp != nil ||
-		old.Status.AchievedStep != nil && old.Status.AchievedStep.Step == a.Step || !l.world.Network.calm("", told) {
+		old.Status.AchievedStep != nil && old.Status.AchievedStep.Step == a.Step || !l.world.Network.calm("", mostStale) {
 		return
 	}
 	if int(a.Step) >= len(rel.Spec.Environment.Strategy.Steps) || l.movedLately(rel.Name) || l.newest().Name != rel.Name {
@@ -190,7 +190,7 @@ func (l *laws) lacks(h *host, rel *shipper.Release, step shipper.RolloutStrategy
 // movedLately reports whether targetStep of a Release has been another one a moment ago.
 func (l *laws) movedLately(release string) bool {
 	list := l.targets[release]
-	return len(list) > 0 && time.Since(list[len(list)-1].at) < told && len(list) > 1
+	return len(list) > 0 && time.Since(list[len(list)-1].at) < mostStale && len(list) > 1
 }
 
 // targetChange judges laws 2, 3 and 4 for CapacityTargets and TrafficTargets.
@@ -206,7 +206,7 @@ func (l *laws) targetChange(c change) {
 		l.unblocked(c, "changes the spec of "+c.kind+" "+name)
 	}
 	rel := l.newest()
-	if rel.Name != name || rel.Spec.Environment.Strategy == nil || !l.world.Network.calm(c.by.process(), told) {
+	if rel.Name != name || rel.Spec.Environment.Strategy == nil || !l.world.Network.calm(c.by.process(), mostStale) {
 		return
 	}
 	capacity, traffic := l.allowed(rel)
@@ -232,11 +232,11 @@ func (l *laws) targetChange(c change) {
 	}
 }
 
-// allowed is what the steps allow that a Release was to have since a reconciler may have been told.
+// allowed is what the steps allow that a Release was to have since a reconciler may have read.
 func (l *laws) allowed(rel *shipper.Release) (capacity, traffic int32) {
 	list, all := l.targets[rel.Name], rel.Spec.Environment.Strategy.Steps
 	for i, m := range list {
-		if i+1 < len(list) && time.Since(list[i+1].at) > told || int(m.step) >= len(all) {
+		if i+1 < len(list) && time.Since(list[i+1].at) > mostStale || int(m.step) >= len(all) {
 			continue // over for long enough
 		}
 		capacity, traffic = max(capacity, all[m.step].Capacity.Contender), max(traffic, all[m.step].Traffic.Contender)

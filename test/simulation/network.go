@@ -32,8 +32,8 @@ const (
 // Network carries requests of processes to the handlers of hosts, and has the faults.
 type Network struct {
 	history *History
-	// told is called with the events that a watch is about to deliver.
-	told func(process, path string, events []byte)
+	// delivered is called with the events that a watch is about to deliver.
+	delivered func(process, path string, events []byte)
 	// answered is called with each answer that a process has read.
 	answered func(c *Client, s *sent, r *http.Request, body []byte, response *http.Response)
 	// seed decides the delays. They depend on who asks what how often, so that a fault changes no delay of other requests.

@@ -38,7 +38,7 @@ func (c *Client) watch(handler http.Handler, r, in *http.Request, cancel context
 		c.hold(ctx, r)
 		c.delay(ctx, name, mostWatchDelay)
 		c.history.events(c.process, r, events)
-		c.told(c.process, r.URL.Path, events)
+		c.delivered(c.process, r.URL.Path, events)
 	}
 	stop := context.AfterFunc(ctx, func() { a.write.CloseWithError(io.EOF) })
 	s := &stream{host: host, process: c.process, end: func() { cancel(io.ErrUnexpectedEOF) }}

@@ -72,7 +72,7 @@ func newWorld(t testing.TB, p Plan) *World {
 		hosts: map[string]*host{}, changed: make(chan struct{}),
 	}
 	w.laws = newLaws(w)
-	w.Network.told, w.Network.answered = w.laws.delivered, w.laws.answered
+	w.Network.delivered, w.Network.answered = w.laws.delivered, w.laws.answered
 	w.Network.serve(chartsHost, http.HandlerFunc(serveCharts))
 	w.Network.serve(checksHost, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	kinds, err := memory.Management()
