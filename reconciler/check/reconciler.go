@@ -117,6 +117,8 @@ type one struct {
 	// run is the check, and state what came of all checks of the target so far.
 	run   *shipper.CheckRun
 	state *state
+	// over is true when the run is not the current one: nothing is measured any more.
+	over bool
 }
 
 // Reconcile makes one check if it is due, and writes what came of it.
@@ -137,7 +139,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key Key) (ctrl.Result, error
 	return ctrl.Result{RequeueAfter: report.Sooner(wait, held)}, nil
 }
 
-// observe returns nil if the check is not to be made: its run is over, or its Release is not the newest.
+// observe returns nil if there is nothing to do: the run is over, or its Release is not the newest, and its status is right.
 func (r *Reconciler) observe(ctx context.Context, key Key) (*one, error) {
 	c := &one{key: key, target: &shipper.CheckTarget{}}
 	err := r.client.Get(ctx, key.target(), c.target)
@@ -149,8 +151,12 @@ func (r *Reconciler) observe(ctx context.Context, key Key) (*one, error) {
 		return nil, fmt.Errorf("reading CheckTarget %s: %w", key.target(), err)
 	}
 	newest, err := r.newest(ctx, c.target)
-	if err != nil || newest == nil || newest.Name != check.ReleaseOf(c.target) || !check.Current(c.target, newest) {
+	if err != nil {
 		return nil, err
+	}
+	c.over = newest == nil || newest.Name != check.ReleaseOf(c.target) || !check.Current(c.target, newest)
+	if c.over && !r.results.unsettled(c.target) {
+		return nil, nil
 	}
 	for i := range c.target.Spec.Checks {
 		if c.target.Spec.Checks[i].Name == key.Check {
@@ -161,6 +167,13 @@ func (r *Reconciler) observe(ctx context.Context, key Key) (*one, error) {
 		return nil, nil
 	}
 	c.state = r.results.of(c.target)
+	if c.state.inherits() {
+		for _, cluster := range c.target.Spec.Clusters {
+			if why := r.lost(ctx, cluster); why != "" {
+				c.state.lose(cluster, why)
+			}
+		}
+	}
 	return c, nil
 }
 
@@ -175,6 +188,14 @@ func (r *Reconciler) newest(ctx context.Context, target *shipper.CheckTarget) (*
 
 // step measures if that is due, and returns how long until the next measurement; 0 when there is none.
 func (r *Reconciler) step(ctx context.Context, c *one) (time.Duration, error) {
+	for _, cluster := range clustersOf(c) {
+		if c.state.misses(cluster) && r.lost(ctx, cluster) == "" {
+			c.state.regain(cluster)
+		}
+	}
+	if c.over {
+		return 0, nil
+	}
 	is := c.state.get(c.key)
 	due, more := check.Next(&c.target.Spec, c.run, is)
 	if !more {

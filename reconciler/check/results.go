@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,6 +24,20 @@ type results struct {
 
 func newResults() *results { return &results{all: map[types.NamespacedName]*state{}} }
 
+// unsettled reports whether the status of a target has to change although nothing is measured: it names clusters that cannot be worked
+// with, or lacks something.
+func (r *results) unsettled(target *shipper.CheckTarget) bool {
+	r.mu.Lock()
+	s := r.all[client.ObjectKeyFromObject(target)]
+	r.mu.Unlock()
+	if s == nil || s.uid != target.UID || s.run != target.Spec.Run {
+		return saysLost(target)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed || len(s.lost) > 0
+}
+
 // of is the state of a target's run. That of a run which this process has not seen begins with what the status says of it.
 func (r *results) of(target *shipper.CheckTarget) *state {
 	r.mu.Lock()
@@ -34,7 +49,7 @@ func (r *results) of(target *shipper.CheckTarget) *state {
 	}
 	s = &state{
 		uid: target.UID, run: target.Spec.Run, known: map[Key]shipper.CheckResult{}, lost: map[string]string{}, jobs: map[Key]string{},
-		writing: make(chan struct{}, 1),
+		writing: make(chan struct{}, 1), inherited: saysLost(target),
 	}
 	keyOf := func(r shipper.CheckResult) Key { return Key{target.Namespace, target.Name, r.Name, r.Cluster} }
 	for _, one := range check.Start(&target.Spec) {
@@ -51,6 +66,12 @@ func (r *results) of(target *shipper.CheckTarget) *state {
 	}
 	r.all[key] = s
 	return s
+}
+
+// saysLost reports whether the status says that clusters cannot be worked with.
+func saysLost(target *shipper.CheckTarget) bool {
+	operational := shipper.FindCondition(target.Status.Conditions, shipper.TargetOperational)
+	return target.Status.Run == target.Spec.Run && operational != nil && operational.Status == corev1.ConditionFalse
 }
 
 func (r *results) forget(key types.NamespacedName) {
@@ -72,6 +93,8 @@ type state struct {
 	jobs map[Key]string
 	// changed is true while the status lacks something, and urgent while it lacks a decision.
 	changed, urgent bool
+	// inherited is true until a pass looks whether clusters are lost that an earlier process wrote of.
+	inherited bool
 	// since is when the status was last written, or the first pass.
 	since time.Time
 
@@ -105,6 +128,22 @@ func (s *state) start(key Key, message string) {
 	}
 	is.Phase, is.Message = shipper.CheckRunning, message
 	s.known[key], s.changed = is, true
+}
+
+// inherits is true once, if an earlier process wrote that clusters cannot be worked with. The status is written again then.
+func (s *state) inherits() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	is := s.inherited
+	s.inherited, s.changed = false, s.changed || is
+	return is
+}
+
+// misses reports whether a cluster was lost.
+func (s *state) misses(cluster string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lost[cluster] != ""
 }
 
 // lose notes that a cluster cannot be worked with.
@@ -175,7 +214,7 @@ func (s *state) jobSeen(key Key) string {
 	return s.jobs[key]
 }
 
-// waitingFor are the keys of checks that a cluster was lost for.
+// waitingFor are the keys of checks that a cluster was lost for, decided ones too: the status says that it is lost until a pass of one.
 func (r *results) waitingFor(cluster string) []Key {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -183,8 +222,8 @@ func (r *results) waitingFor(cluster string) []Key {
 	for _, s := range r.all {
 		s.mu.Lock()
 		if s.lost[cluster] != "" {
-			for key, is := range s.known {
-				if (key.Cluster == cluster || key.Cluster == "") && !is.Phase.Decided() {
+			for key := range s.known {
+				if key.Cluster == cluster || key.Cluster == "" {
 					out = append(out, key)
 				}
 			}

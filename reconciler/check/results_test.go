@@ -69,6 +69,41 @@ func TestAnotherRunBeginsWithNothing(t *testing.T) {
 	}
 }
 
+// TestClustersThatAnEarlierProcessLostAreLookedAtAgain has a run that is over, or whose checks are decided: nothing is measured any more
+// that would write another status.
+func TestClustersThatAnEarlierProcessLostAreLookedAtAgain(t *testing.T) {
+	all, is := newResults(), target()
+	if all.unsettled(is) {
+		t.Error("a status without lost clusters is written again")
+	}
+	is.Status.Conditions = []shipper.Condition{{Type: shipper.TargetOperational, Status: corev1.ConditionFalse}}
+	if !all.unsettled(is) {
+		t.Error("a status with lost clusters is left as it is")
+	}
+	s := all.of(is)
+	if !s.inherits() || s.inherits() {
+		t.Error("clusters are not looked at once")
+	}
+	s.lose("us", "hangs")
+	s.take(noon)
+	s.add(key("us"), &is.Spec.Checks[0], check.Measurement{Time: noon, Verdict: shipper.VerdictFailed})
+	s.take(noon)
+	if !all.unsettled(is) {
+		t.Error("a cluster is lost still, and its status is left as it is")
+	}
+	if got := all.waitingFor("us"); len(got) != 1 || got[0] != key("us") {
+		t.Errorf("when the cluster is back, these are looked at: %v", got)
+	}
+	s.regain("us")
+	if _, due := s.due(noon); !due || !all.unsettled(is) {
+		t.Error("that the cluster is back is not written")
+	}
+	s.take(noon)
+	if all.unsettled(is) {
+		t.Error("a status that is right is written again")
+	}
+}
+
 func TestWhenAStatusIsWritten(t *testing.T) {
 	s, run := newResults().of(target()), &target().Spec.Checks[0]
 	wait := func(after time.Duration) any {

@@ -114,7 +114,8 @@ func plain(kind string, o *unstructured.Unstructured, hashes *strings.Replacer) 
 	}
 	var target shipper.CheckTarget
 	if kind == kindOf("checktargets") && convert(o, &target) && !shipper.ConditionTrue(target.Status.Conditions, shipper.TargetReady) {
-		delete(tree, "status") // once a check has failed in one cluster, how far it is in others depends on who was first
+		// once a check has failed in one cluster, how far it is in others depends on who was first
+		unstructured.RemoveNestedField(tree, "status", "results")
 	}
 	prune(tree)
 	text, err := yaml.Marshal(tree)
