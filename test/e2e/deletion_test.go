@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -131,93 +130,6 @@ func TestDeletedIncumbentServesUntilTheContenderDoes(t *testing.T) {
 	s.endpoints(2)
 	if least := served(); least < 2 {
 		t.Errorf("a cluster served with %d endpoints while the incumbent was deleted, want 2 at least", least)
-	}
-}
-
-// TestRandomDeletionsLeaveEndpoints deletes Releases in random order while earlier deletions are in progress. A Service that
-// had endpoints must always keep some.
-func TestRandomDeletionsLeaveEndpoints(t *testing.T) {
-	t.Parallel()
-	for seed := range uint64(3) {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			t.Parallel()
-			random := rand.New(rand.NewPCG(seed, 17))
-			s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
-			incumbent, contender := s.slowPair(2)
-			step := int32(random.IntN(3))
-			s.Steps(contender, step)
-			third := slowPods(s.application("0.0.1", 2, vanguard))
-			(*third.Spec.Template.Values)["note"] = "third"
-			s.Edits(func(app *shipper.Application) { app.Spec.Template = third.Spec.Template })
-			served := s.serving()
-			newest := ""
-			s.Eventually("a third release", "there", func() (string, error) {
-				app := &shipper.Application{}
-				err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.App}, app)
-				if h := app.Status.History; len(h) > 0 && h[len(h)-1] != contender && h[len(h)-1] != incumbent {
-					newest = h[len(h)-1]
-					return "there", err
-				}
-				return "not there", err
-			})
-			names := []string{incumbent, contender, newest}
-			random.Shuffle(3, func(i, j int) { names[i], names[j] = names[j], names[i] })
-			for _, name := range names[:1+random.IntN(3)] {
-				if _, err := s.Get(name); err == nil {
-					s.deletesRelease(name)
-				}
-			}
-			s.fullOn()
-			if least := served(); least < 1 {
-				t.Errorf("a cluster served with %d endpoints while %v were deleted from step %d on", least, names, step)
-			}
-		})
-	}
-}
-
-// fullOn moves the newest Release to its last step until it is complete and no deletion is in progress.
-func (s *fixture) fullOn() {
-	s.Helper()
-	s.Eventually("the newest release", "complete, alone with what stays", func() (string, error) {
-		rels := &shipper.ReleaseList{}
-		if err := world.Management.List(s.Ctx, rels, client.InNamespace(s.Namespace)); err != nil {
-			return "", err
-		}
-		app := &shipper.Application{}
-		if err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.App}, app); err != nil {
-			return "", err
-		}
-		for _, rel := range rels.Items {
-			if rel.DeletionTimestamp != nil {
-				c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseStrategyExecuted)
-				if c != nil && len(app.Status.History) > 0 {
-					s.toTheEnd(app.Status.History[len(app.Status.History)-1])
-					return rel.Name + " " + c.Message, nil
-				}
-				return rel.Name + " is being deleted", nil
-			}
-		}
-		h := app.Status.History
-		if len(h) == 0 {
-			return "no release", nil
-		}
-		s.toTheEnd(h[len(h)-1])
-		rel, err := s.Get(h[len(h)-1])
-		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseComplete); c != nil && c.Status == corev1.ConditionTrue {
-			return "complete, alone with what stays", err
-		}
-		return rel.Name + " is not complete", err
-	})
-}
-
-// toTheEnd requests the last step of a Release that has not reached it.
-func (s *fixture) toTheEnd(release string) {
-	rel, err := s.Get(release)
-	if err != nil {
-		return
-	}
-	if last := int32(len(rel.Spec.Environment.Strategy.Steps) - 1); rel.Spec.TargetStep != last {
-		_ = s.TryStep(release, last)
 	}
 }
 

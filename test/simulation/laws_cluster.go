@@ -112,16 +112,22 @@ func (l *laws) look(h *host, service *corev1.Service) sight {
 			s.selected++
 		}
 	}
+	s.endpoints = h.endpointsOf(service.Name)
+	return s
+}
+
+// endpointsOf are the Pods that are ready endpoints of a Service, in the order of their names.
+func (h *host) endpointsOf(service string) (out []string) {
 	for _, o := range h.all(endpoints) {
-		if o.GetLabels()[discoveryv1.LabelServiceName] != service.Name {
+		if o.GetLabels()[discoveryv1.LabelServiceName] != service {
 			continue
 		}
 		var slice discoveryv1.EndpointSlice
 		convert(o, &slice)
-		s.endpoints = append(s.endpoints, readyEndpoints(&slice)...)
+		out = append(out, readyEndpoints(&slice)...)
 	}
-	slices.Sort(s.endpoints)
-	return s
+	slices.Sort(out)
+	return out
 }
 
 // podReady is ready without a conversion: Pods are judged most often.

@@ -168,7 +168,9 @@ func (l *laws) lacks(h *host, rel *shipper.Release, step shipper.RolloutStrategy
 		var slice discoveryv1.EndpointSlice
 		convert(o, &slice)
 		for _, pod := range readyEndpoints(&slice) {
-			serving[l.podRelease[h.name+" "+pod] == rel.Name]++
+			if release := l.podRelease[h.name+" "+pod]; release == rel.Name || !l.givesWay(release) {
+				serving[release == rel.Name]++
+			}
 		}
 	}
 	others = serving[false]
@@ -185,6 +187,13 @@ func (l *laws) lacks(h *host, rel *shipper.Release, step shipper.RolloutStrategy
 		return fmt.Sprintf("%d Pods of others serve", others)
 	}
 	return ""
+}
+
+// givesWay reports whether a Release is kept until the newest is at its step: it is being deleted, or was superseded before it completed.
+func (l *laws) givesWay(release string) bool {
+	var rel shipper.Release
+	return !l.world.hosts[management].read(kindOf("releases"), namespace, release, &rel) || rel.DeletionTimestamp != nil ||
+		!shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete)
 }
 
 // movedLately reports whether targetStep of a Release has been another one a moment ago.

@@ -2,7 +2,11 @@
 
 package simulation
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // Story is what users do, and what must hold meanwhile.
 type Story struct {
@@ -28,6 +32,8 @@ type Part struct {
 	Before func(*Fixture)
 	// Floor is how many Pods serve in each cluster throughout. 0: no number is required.
 	Floor int
+	// Loose says that the end depends on what was first: it is not compared with that of the undisturbed run, and Check judges it.
+	Loose bool
 	// Act is what users do. It returns when what they wait for is there.
 	Act func(*Fixture)
 	// Check looks at the end, when nothing is written any more. Nil: the comparison with the undisturbed run is enough.
@@ -53,11 +59,16 @@ func Stories() []Story {
 		foreignStory(),
 		abortStory(),
 		deadlineStory(),
+		walkStory(1),
 	}
 }
 
 // find is the story of a name.
 func find(name string) (Story, bool) {
+	if number, is := strings.CutPrefix(name, walkName); is {
+		n, err := strconv.ParseUint(number, 10, 64)
+		return walkStory(n), err == nil
+	}
 	all := Stories()
 	i := slices.IndexFunc(all, func(s Story) bool { return s.Name == name })
 	if i < 0 {
