@@ -144,6 +144,26 @@ func TestTheResultNamesEachFailure(t *testing.T) {
 	}
 }
 
+func TestACallThatFailsWithoutAFailedTestFails(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		failed bool
+		want   string
+	}{
+		"all calls passed": {false, "ok\n"},
+		"a call failed, such as one whose module is not there": {true, "FAIL\n"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var out strings.Builder
+			r := newReport(&out, false)
+			r.read(strings.NewReader(`{"Action":"pass","Package":"shipper.dev/shipper/fast","Elapsed":1}` + "\n"))
+			out.Reset()
+			if ok := r.result(tc.failed); ok == tc.failed || out.String() != tc.want {
+				t.Errorf("%t, and it prints %q", ok, out.String())
+			}
+		})
+	}
+}
+
 func TestTheTableListsTheSlowestFirst(t *testing.T) {
 	var out strings.Builder
 	r := newReport(&out, false)
