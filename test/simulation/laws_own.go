@@ -17,6 +17,9 @@ import (
 	"shipper.dev/shipper/test/memory"
 )
 
+// watchesReturn is how long after a fault client-go may take to begin a watch again that the fault has ended. Lists do not wait for it.
+const watchesReturn = time.Minute
+
 // ownWrite is the last write of a process to an object of which it read the answer.
 type ownWrite struct {
 	version int64
@@ -44,7 +47,8 @@ func (l *laws) answered(c *Client, s *sent, r *http.Request, body []byte, respon
 	last := l.own[c][key]
 	switch {
 	case response.StatusCode == http.StatusConflict:
-		if based := version(body); based > 0 && based < last.version && s.at.After(last.at) {
+		if based := version(body); based > 0 && based < last.version && s.at.After(last.at) &&
+			!l.world.Network.cutOff(management, c.process, watchesReturn) {
 			l.offend(11, "%s plans by version %d of %s, and has itself written version %d before", c.process, based, key, last.version)
 		}
 	case response.StatusCode < http.StatusMultipleChoices:
@@ -120,7 +124,8 @@ func (l *laws) persists(r *memory.Review, response *admissionv1.AdmissionRespons
 		var b shipper.RolloutBlock
 		convert(o, &b)
 		since := l.seen[s.process()][b.Name]
-		if since.IsZero() || s.at.Sub(since) < mostStale || !block.Active(&b, s.at.Add(-mostStale)) || !strings.Contains(response.Result.Message, b.Name) {
+		if since.IsZero() || s.at.Sub(since) < mostStale || !block.Active(&b, s.at.Add(-mostStale)) ||
+			!strings.Contains(response.Result.Message, b.Name) {
 			continue
 		}
 		l.offend(3, "%s asks for what block %s forbids, %s after it saw it: %s %s %s", s.process(), b.Name, s.at.Sub(since), r.Operation,

@@ -119,6 +119,20 @@ func (n *Network) calm(process string, since time.Duration) bool {
 	return true
 }
 
+// cutOff reports whether a process had a fault with a host, from some time ago until now, that ends watches.
+func (n *Network) cutOff(host, process string, since time.Duration) bool {
+	now := time.Now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, w := range n.windows {
+		ends := contains([]FaultKind{Hang, Refuse, Status, LoseAnswers, CutWatches, ExpireWatches}, w.Kind)
+		if ends && w.concerns(host, process) && !w.from.After(now) && w.to.After(now.Add(-since)) {
+			return true
+		}
+	}
+	return false
+}
+
 // fault is what a request of a process to a path of a host meets now.
 func (n *Network) fault(host, path, process string, of ...FaultKind) (window, bool) {
 	now := time.Now()
