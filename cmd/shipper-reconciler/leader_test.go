@@ -36,7 +36,7 @@ func stand(t *testing.T, o *options, acting *atomic.Int32) *candidate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mgr, _, err := process.NewManager(t.Context(), what)
+	mgr, _, err := process.NewManager(what)
 	if err != nil {
 		t.Fatal(err)
 	}

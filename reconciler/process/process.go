@@ -48,7 +48,7 @@ type Options struct {
 // New returns the manager of a reconciler with all its controllers. ctx must last as long as the process. Start ends with an error when
 // another process became the leader.
 func New(ctx context.Context, o Options) (manager.Manager, error) {
-	mgr, guard, err := NewManager(ctx, o)
+	mgr, guard, err := NewManager(o)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func New(ctx context.Context, o Options) (manager.Manager, error) {
 
 // NewManager returns the manager without controllers, and what to put around the transport to each application cluster: with leader
 // election it refuses writes while another process may lead.
-func NewManager(ctx context.Context, o Options) (manager.Manager, transport.WrapperFunc, error) {
+func NewManager(o Options) (manager.Manager, transport.WrapperFunc, error) {
 	scheme, err := reconciler.NewScheme()
 	if err != nil {
 		return nil, nil, err
@@ -82,21 +82,27 @@ func NewManager(ctx context.Context, o Options) (manager.Manager, transport.Wrap
 		LeaderElectionReleaseOnCancel: true,
 		GracefulShutdownTimeout:       &grace,
 	}
-	managed, wrap := rest.CopyConfig(o.Config), o.wrapper(nil)
-	if o.LeaderElect {
-		lock, err := newLock(ctx, o.Config, o.Reconciler.Namespace, o.Identity)
+	if !o.LeaderElect {
+		mgr, err := ctrl.NewManager(rest.CopyConfig(o.Config), options)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, fmt.Errorf("building manager: %w", err)
 		}
-		f := fence.New(clock.RealClock{}, LeaseDuration-retryPeriod)
-		options.LeaderElectionResourceLockInterface, wrap = f.Lock(lock), o.wrapper(f)
-		managed.Wrap(f.Wrap)
+		return mgr, o.wrapper(nil), nil
 	}
+	lock, events, err := newLock(o.Config, o.Reconciler.Namespace, o.Identity)
+	if err != nil {
+		return nil, nil, err
+	}
+	f := fence.New(clock.RealClock{}, LeaseDuration-retryPeriod)
+	options.LeaderElectionResourceLockInterface = f.Lock(lock)
+	managed := rest.CopyConfig(o.Config)
+	managed.Wrap(f.Wrap)
 	mgr, err := ctrl.NewManager(managed, options)
 	if err != nil {
+		events.Shutdown()
 		return nil, nil, fmt.Errorf("building manager: %w", err)
 	}
-	return mgr, wrap, nil
+	return candidate{Manager: mgr, events: events}, o.wrapper(f), nil
 }
 
 // wrapper is nil where the network's transport is to be used as it is.
