@@ -15,10 +15,18 @@ case ${SHIPPER_BINARIES:-} in
 	;;
 esac
 
+case ${SHIPPER_MIRROR:-} in
+'' | http://?* | https://?*) ;;
+*)
+	say "SHIPPER_MIRROR has to be an address like https://mirror.example/releases"
+	exit 2
+	;;
+esac
+
 # missing prints those of $programs that $folder does not have.
 missing() {
 	local program
-	for program in "${programs[@]}"; do [[ -x "$folder/$program" ]] || echo "$program"; done
+	for program in "${programs[@]}"; do [[ -f "$folder/$program" && -s "$folder/$program" && -x "$folder/$program" ]] || echo "$program"; done
 }
 
 # begin waits until no other build runs, then makes $scratch, where programs are until they are complete, and keeps
@@ -26,7 +34,7 @@ missing() {
 begin() {
 	mkdir -p "$folder"
 	if command -v flock >/dev/null; then # the kernel opens this lock when its holder ends, however it ends
-		exec 9>"$folder/.lock"
+		exec 9>>"$folder/.lock"
 		flock -n 9 || { say "another build is running, waiting for it"; flock 9; }
 	else
 		until mkdir "$folder/.building" 2>/dev/null; do

@@ -34,7 +34,7 @@ readonly newest module version folder=$cache/$version
 # complete succeeds if folder $1 has every program.
 complete() {
 	local program
-	for program in "${programs[@]}"; do [[ -x "$1/$program" ]] || return 1; done
+	for program in "${programs[@]}"; do [[ -f $1/$program && -s $1/$program && -x $1/$program ]] || return 1; done
 }
 
 assets=${KUBEBUILDER_ASSETS:-}

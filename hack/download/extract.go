@@ -29,6 +29,9 @@ func extract(archive *os.File, name, member string, to io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("extracting %s from %s: %w", member, name, err)
 	}
+	if n == 0 {
+		return fmt.Errorf("extracting %s from %s: it is empty", member, name)
+	}
 	if n == maxSize {
 		return fmt.Errorf("extracting %s from %s: it is larger than %d bytes", member, name, maxSize)
 	}

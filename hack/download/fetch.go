@@ -23,8 +23,15 @@ import (
 // maxSize bounds a downloaded file and an unpacked program, in bytes.
 const maxSize = 1 << 30
 
-// errSilent means that a host did not answer in time.
-var errSilent = errors.New("did not answer")
+// maxRedirects is how many redirects are followed.
+const maxRedirects = 10
+
+var (
+	// errSilent means that a host did not answer in time.
+	errSilent    = errors.New("did not answer")
+	errInsecure  = errors.New("redirects from HTTPS")
+	errRedirects = errors.New("redirects too often")
+)
 
 // downloader downloads programs into a folder.
 type downloader struct {
@@ -32,7 +39,7 @@ type downloader struct {
 	silent      string // folder with a file for each host that did not answer; empty: nothing is remembered
 	required    bool
 
-	answer, stall time.Duration
+	answer, stall, longest time.Duration
 	client        *http.Client
 	now           func() time.Time
 
@@ -45,8 +52,23 @@ type downloader struct {
 func newDownloader(out, mirror string, progress io.Writer) *downloader {
 	return &downloader{
 		out: out, mirror: strings.TrimSuffix(mirror, "/"), progress: progress,
-		answer: answerTimeout, stall: stallTimeout, client: &http.Client{}, now: time.Now,
+		answer: answerTimeout, stall: stallTimeout, longest: downloadTimeout, client: newClient(), now: time.Now,
 	}
+}
+
+// newClient makes a client that takes files as they are, and follows no redirect from HTTPS to HTTP.
+func newClient() *http.Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
+	transport.DisableCompression = true                          // the digest is that of the file as it was published
+	return &http.Client{Transport: transport, CheckRedirect: func(next *http.Request, before []*http.Request) error {
+		switch last := before[len(before)-1].URL; {
+		case last.Scheme == "https" && next.URL.Scheme != "https":
+			return fmt.Errorf("%w to %s", errInsecure, next.URL.Redacted())
+		case len(before) >= maxRedirects:
+			return errRedirects
+		}
+		return nil
+	}}
 }
 
 // say reports something.
@@ -144,8 +166,12 @@ func (d *downloader) digests(ctx context.Context, files []file) (digests []strin
 		requests.Go(func() { digests[i], causes[i] = d.published(ctx, f) })
 	}
 	requests.Wait()
+	answered := map[string]bool{}
 	for i, f := range files {
-		if errors.Is(causes[i], errSilent) && d.silentSince(f.digests).IsZero() {
+		answered[d.host(f.digests)] = answered[d.host(f.digests)] || f.unpublished == "" && !errors.Is(causes[i], errSilent)
+	}
+	for i, f := range files {
+		if errors.Is(causes[i], errSilent) && !answered[d.host(f.digests)] && d.silentSince(f.digests).IsZero() {
 			d.remember(f.digests)
 		}
 	}
@@ -185,10 +211,13 @@ func (d *downloader) get(ctx context.Context, address string) (*http.Response, e
 		if inner := (*url.Error)(nil); errors.As(err, &inner) {
 			err = inner.Err // without the address, so that files of one host have the same cause
 		}
+		if errors.Is(err, errInsecure) || errors.Is(err, errRedirects) {
+			return nil, fmt.Errorf("%s %w", d.host(address), err)
+		}
 		return nil, fmt.Errorf("%s %w: %w", d.host(address), errSilent, err)
 	case response.StatusCode != http.StatusOK:
 		response.Body.Close()
-		return nil, fmt.Errorf("%s answered %s", request.URL, response.Status)
+		return nil, fmt.Errorf("%s answered %d %s", request.URL.Redacted(), response.StatusCode, http.StatusText(response.StatusCode))
 	}
 	return response, nil
 }
@@ -234,6 +263,8 @@ func (d *downloader) program(ctx context.Context, f file, digest string) error {
 
 // download writes a file whose digest is the given one.
 func (d *downloader) download(ctx context.Context, f file, digest string, to io.Writer) error {
+	ctx, end := context.WithTimeoutCause(ctx, d.longest, fmt.Errorf("%s has not sent all of %s within %v", d.host(f.url), f.name(), d.longest))
+	defer end()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stalled := fmt.Errorf("%s has sent nothing for %v", d.host(f.url), d.stall)
@@ -251,7 +282,7 @@ func (d *downloader) download(ctx context.Context, f file, digest string, to io.
 		d.read.Add(int64(n))
 	}}
 	if _, err := io.Copy(io.MultiWriter(to, hash), body); err != nil {
-		return cmp.Or(context.Cause(ctx), fmt.Errorf("downloading %s: %w", d.mirrored(f.url), err))
+		return cmp.Or(context.Cause(ctx), fmt.Errorf("downloading %s from %s: %w", f.name(), d.host(f.url), err))
 	}
 	if got := hex.EncodeToString(hash.Sum(nil)); got != digest {
 		return fmt.Errorf("the SHA-256 digest of %s is %s, published is %s", f.name(), got, digest)
@@ -308,5 +339,5 @@ func (d *downloader) remember(address string) {
 
 // memory is the file that remembers the host of an address.
 func (d *downloader) memory(address string) string {
-	return filepath.Join(d.silent, strings.ReplaceAll(d.host(address), ":", "_"))
+	return filepath.Join(d.silent, "host-"+url.PathEscape(d.host(address)))
 }

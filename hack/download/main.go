@@ -17,6 +17,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/url"
 	"os"
 	"os/signal"
 	"runtime"
@@ -30,6 +31,8 @@ const (
 	answerTimeout = 5 * time.Second
 	// stallTimeout is how long a download may go without a byte.
 	stallTimeout = 15 * time.Second
+	// downloadTimeout bounds one download. Programs are built in that time where none can be had.
+	downloadTimeout = 10 * time.Minute
 	// reportInterval is that of the reports of progress.
 	reportInterval = 5 * time.Second
 	// retryInterval is how long a host that did not answer is not asked again.
@@ -60,6 +63,9 @@ func run(ctx context.Context, args []string) error {
 	if *out == "" || flags.NArg() == 0 {
 		return errors.New("name -out and programs, as in etcd@v3.7.0")
 	}
+	if err := checkMirror(*mirror); err != nil {
+		return err
+	}
 	files := make([]file, 0, flags.NArg())
 	for _, arg := range flags.Args() {
 		name, version, _ := strings.Cut(arg, "@")
@@ -76,4 +82,15 @@ func run(ctx context.Context, args []string) error {
 		fmt.Println(name)
 	}
 	return err
+}
+
+// checkMirror refuses what is no address of a mirror. The error does not quote it, which may contain a password.
+func checkMirror(mirror string) error {
+	if mirror == "" {
+		return nil
+	}
+	if u, err := url.Parse(mirror); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return errors.New("the mirror has to be an address like https://mirror.example/releases")
+	}
+	return nil
 }

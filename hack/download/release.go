@@ -88,12 +88,21 @@ func onlyDigest(text []byte, _ string) (string, error) {
 
 // listedDigest finds a file in the output of sha256sum.
 func listedDigest(text []byte, name string) (string, error) {
+	var digest string
 	for line := range strings.Lines(string(text)) {
-		if fields := strings.Fields(line); len(fields) == 2 && strings.TrimPrefix(fields[1], "*") == name {
-			return checked(fields[0])
+		fields := strings.Fields(line)
+		if len(fields) != 2 || strings.TrimPrefix(fields[1], "*") != name {
+			continue
 		}
+		if digest != "" && digest != fields[0] {
+			return "", fmt.Errorf("the list of digests has two of %s", name)
+		}
+		digest = fields[0]
 	}
-	return "", fmt.Errorf("the list of digests has no %s", name)
+	if digest == "" {
+		return "", fmt.Errorf("the list of digests has no %s", name)
+	}
+	return checked(digest)
 }
 
 // assetDigest finds a file among the assets of a GitHub release.
