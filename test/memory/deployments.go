@@ -14,6 +14,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/utils/ptr"
@@ -82,7 +83,7 @@ func (s *Server) replicaSets(d *appsv1.Deployment) (now replicas, old []replicas
 				set.pods = append(set.pods, p)
 			}
 		}
-		slices.SortFunc(set.pods, byCost)
+		slices.SortFunc(set.pods, s.byCost)
 		if o.name == name {
 			now = set
 			continue
@@ -114,8 +115,9 @@ func (s *Server) newReplicaSet(d *appsv1.Deployment, name string) *appsv1.Replic
 	return set
 }
 
-// byCost orders Pods as the ReplicaSet controller removes them.
-func byCost(x, y *object) int {
+// byCost orders Pods as the ReplicaSet controller removes them. Of those that it holds for equal, which it takes by chance, the ones go
+// first that Services select: whoever relies on the others is found out.
+func (s *Server) byCost(x, y *object) int {
 	a, b := x.live.(*corev1.Pod), y.live.(*corev1.Pod)
 	flag := func(is bool) int {
 		if is {
@@ -127,8 +129,20 @@ func byCost(x, y *object) int {
 		cmp.Compare(flag(a.Status.Phase == corev1.PodRunning), flag(b.Status.Phase == corev1.PodRunning)),
 		cmp.Compare(flag(ready(a)), flag(ready(b))),
 		cmp.Compare(cost(a), cost(b)),
+		cmp.Compare(flag(s.selected(b)), flag(s.selected(a))),
 		b.CreationTimestamp.Compare(a.CreationTimestamp.Time),
 		cmp.Compare(y.version, x.version))
+}
+
+// selected reports whether a Service selects a Pod.
+func (s *Server) selected(pod *corev1.Pod) bool {
+	for _, o := range s.tables[services].objects[pod.Namespace] {
+		selector := o.live.(*corev1.Service).Spec.Selector
+		if len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(pod.Labels)) {
+			return true
+		}
+	}
+	return false
 }
 
 func cost(pod *corev1.Pod) int64 {

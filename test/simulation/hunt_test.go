@@ -69,7 +69,7 @@ var disturbances = map[string]func(story Story, most int) []Plan{
 	"leader": func(s Story, most int) (out []Plan) {
 		for seed := range most {
 			p := undisturbed(s.Name)
-			p.Seed, p.Replicas, p.Faults = uint64(seed+1), 2, map[string][]Fault{}
+			p.Hunt, p.Seed, p.Replicas, p.Faults = s.Name+"/leader", uint64(seed+1), 2, map[string][]Fault{}
 			for i, part := range s.Parts {
 				p.Faults[part.Name] = []Fault{{
 					Kind: StandStill, Process: fmt.Sprint(reconcilers, i%2),
@@ -84,7 +84,7 @@ var disturbances = map[string]func(story Story, most int) []Plan{
 	"late": func(s Story, most int) (out []Plan) {
 		for seed := range most {
 			p := undisturbed(s.Name)
-			p.Seed, p.Faults = uint64(seed+1), map[string][]Fault{}
+			p.Hunt, p.Seed, p.Faults = s.Name+"/late", uint64(seed+1), map[string][]Fault{}
 			for _, part := range s.Parts {
 				p.Faults[part.Name] = []Fault{{
 					Kind: LateWatches, Host: management, Process: reconcilers + "0", For: time.Minute,

@@ -16,6 +16,8 @@ type Plan struct {
 	Story string `json:"story"`
 	// Seed decides the delays of requests, and the faults that Draw makes.
 	Seed uint64 `json:"seed"`
+	// Hunt is the hunt that made the plan; "" if Draw or a test did.
+	Hunt string `json:"hunt,omitempty"`
 	// Replicas of the reconciler; more than one elect a leader. 0: one.
 	Replicas int `json:"replicas,omitempty"`
 	// Webhooks is the number of replicas of the webhook. 0: none, all writes are admitted.
@@ -60,6 +62,9 @@ func (p Plan) String() string {
 
 // command runs the plan again.
 func (p Plan) command() string {
+	if p.Hunt != "" {
+		return fmt.Sprintf("HUNT=%s go test ./test/simulation -run Hunt", p.Hunt)
+	}
 	if p.Seed != 0 {
 		return fmt.Sprintf("make simulation SEED=%d STORY=%s TIMES=10", p.Seed, p.Story)
 	}
