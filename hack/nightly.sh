@@ -19,12 +19,17 @@ declare -A rows=(
 )
 order="simulation kill shipperctl replicas restore guard certmanager matrix fuzz"
 
-table=() failed=false
 for row in ${NIGHTLY:-$order}; do
 	if [[ -z ${rows[$row]:-} ]]; then
 		echo "nightly: there is no row $row, only: $order" >&2
 		exit 1
 	fi
+done
+SHIPPER_TEST_BIN=$(hack/test-binaries.sh)
+export SHIPPER_TEST_BIN
+
+table=() failed=false
+for row in ${NIGHTLY:-$order}; do
 	echo "nightly: $row: ${rows[$row]}"
 	start=$SECONDS result=ok
 	bash -c "${rows[$row]}" || { result=FAIL failed=true; }

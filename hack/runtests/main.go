@@ -27,6 +27,9 @@ import (
 // silence is how long nothing may be printed until a line says what runs.
 const silence = 30 * time.Second
 
+// graceTimeout is how long tests may take to end their clusters when they are interrupted.
+const graceTimeout = 30 * time.Second
+
 // interrupted is the exit code of a program that a signal has ended.
 const interrupted = 130
 
@@ -35,7 +38,11 @@ func main() {
 	only := flag.String("only", "", "folders of the packages to test, with commas between them; default: all")
 	order := flag.String("order", "hack/test-order", "file with the durations of slow packages, for a machine that has not run the tests yet")
 	flag.Parse()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	if *slots < 1 {
+		fmt.Fprintf(os.Stderr, "runtests: -slots is %d, and has to be 1 or more\n", *slots)
+		os.Exit(1)
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
 	s := &suite{slots: *slots, only: *only, flags: flag.Args(), out: os.Stdout, recorded: recordFile(), checkedIn: *order}
 	ok, err := s.run(ctx)
@@ -124,7 +131,10 @@ func (s *suite) work(ctx context.Context, r *report, jobs []job) (failed bool) {
 		if ctx.Err() != nil {
 			break
 		}
-		queue <- j
+		select {
+		case queue <- j:
+		case <-ctx.Done():
+		}
 	}
 	close(queue)
 	wg.Wait()
@@ -141,7 +151,10 @@ func (s *suite) test(ctx context.Context, r *report, j job) error {
 	cmd.Dir, cmd.Stderr = j.module, os.Stderr
 	// go test does not pass a signal on to the test, which ends its clusters: a terminal sends it to the whole group.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.Cancel = func() error {
+		time.AfterFunc(graceTimeout, func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) })
+		return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)
+	}
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("reading the output of go test: %w", err)
