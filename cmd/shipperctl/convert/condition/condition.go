@@ -51,17 +51,9 @@ type Condition struct {
 
 // Parse translates a condition.
 func Parse(condition string, subject Subject) (*Condition, error) {
-	tokens, err := scan(condition)
+	parsed, err := parse(condition, subject)
 	if err != nil {
 		return nil, err
-	}
-	p := &parser{tokens: tokens, subject: subject}
-	parsed, err := p.choice()
-	if err != nil {
-		return nil, err
-	}
-	if p.next().kind != isEnd {
-		return nil, fmt.Errorf("%q is not expected", p.next().text)
 	}
 	out := &Condition{subject: subject}
 	present := folder{subject: subject}

@@ -87,6 +87,7 @@ func TestConditionsOfSamples(t *testing.T) {
 		{"all(result, # < 1000)", "result < 1000.0", yes, no},
 		{"none(result, {# > 1 || # < 0})", "!(result > 1.0 || result < 0.0)", yes, yes},
 		{"result[0] in [1, 2]", "result in [1.0, 2.0]", fails, no},
+		{"0 < result[0] < 1", "0.0 < result && result < 1.0", fails, no},
 		{"true", "true", yes, yes},
 	} {
 		t.Run(c.expr, func(t *testing.T) {
@@ -150,9 +151,9 @@ func TestConditionsOfResponses(t *testing.T) {
 
 func TestConditionsThatAreRefused(t *testing.T) {
 	for expr, want := range map[string]string{
-		"":                                "it ends too early",
-		"result[0] >=":                    "it ends too early",
-		"result[0] >= 1)":                 `")" is not expected`,
+		"":                                "unexpected token EOF",
+		"result[0] >=":                    "unexpected token EOF",
+		"result[0] >= 1)":                 `unexpected token Bracket(")")`,
 		"result[1] >= 1":                  "result[1] is the value of another series: a query gives one",
 		"results[0] >= 90":                "results is not known",
 		"filter(result, # > 1)":           "filter is not known",
@@ -161,19 +162,21 @@ func TestConditionsThatAreRefused(t *testing.T) {
 		"result[0]":                       "it is a number, and not true or false",
 		"result[0] == 'up'":               "== compares a number with a text",
 		"result[0] == nil":                "== compares a number with nil",
-		"0 < result[0] < 1":               "< compares what was compared",
 		"result[0].Values > 1":            "a sample of Prometheus has no field Values",
-		"result[0] % 2 == 0":              "% 2 == 0 is not an operator that a Check has",
+		"result[0] % 2 == 0":              "a Check cannot compute result[0] % 2",
 		"result[0] < {{args.word}}":       `the argument word is "fine", and only numbers, true and false can be arguments of conditions`,
 		"result[0] < {{templates.a}}":     "{{templates.a}} is no argument",
-		"result[0] == 'up":                "'up is not closed",
-		"# > 1":                           "# is outside of a list",
+		"result[0] == 'up":                "literal not terminated",
+		"# > 1":                           `unexpected token Operator("#")`,
 		"all(result, any(result, # > 1))": "a list in a list is judged",
 		"result[0] in [1, 'a']":           "a list has a number and a text",
 		"!(result[0] + 1)":                "! is of a number",
 		"result[0] && 1 < result[0]":      "a side of && is a number",
+		"result[0]?.a > 1":                "a Check cannot compute result[0]?.a",
+		"result | filter(# > 1)":          "filter is not known",
+		"len(result, 1) > 0":              "len has 2 arguments",
 		"result[0] matches '^a'":          "a Check has no regular expressions: use contains, startsWith or endsWith",
-		"let x = 1; x < result[0]":        "= 1; x < result[0] is not an operator that a Check has",
+		"let x = 1; x < result[0]":        "a Check cannot compute let x = 1; x < result[0]",
 	} {
 		if got, err := condition.Parse(expr, sample); err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, %v\nwant %s", expr, got, err, want)

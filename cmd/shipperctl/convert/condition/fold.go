@@ -82,13 +82,13 @@ func (f *folder) fold(n *node) *node {
 func (f *folder) with(n *node, args ...*node) *node {
 	for _, is := range []operation{failing, notANumber} {
 		if slices.ContainsFunc(args, func(arg *node) bool { return arg.op == is }) {
-			if is == notANumber && precedences[string(n.op)] == comparing {
+			if is == notANumber && slices.Contains(comparisons, n.op) {
 				return constant(n.op == "!=")
 			}
 			return &node{op: is}
 		}
 	}
-	if len(args) == 2 && args[0].op == number && args[1].op == number && precedences[string(n.op)] == comparing {
+	if len(args) == 2 && args[0].op == number && args[1].op == number && slices.Contains(comparisons, n.op) {
 		a, _ := strconv.ParseFloat(args[0].text, 64)
 		b, _ := strconv.ParseFloat(args[1].text, 64)
 		switch n.op {

@@ -3,20 +3,27 @@
 package condition
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser"
 )
 
-// node is a part of a condition.
+// node is a part of a condition that can be translated.
 type node struct {
 	op   operation
 	text string
 	args []*node
 }
 
-// operation says what a node is. Operators and functions have their own names: "&&", "len".
+// operation is the kind of a node. Operators and functions have their own names: "&&", "len".
 type operation string
 
 const (
@@ -44,16 +51,14 @@ const (
 	notANumber operation = "not a number"
 )
 
-// precedences of binary operators of expr.
-var precedences = map[string]int{
-	"or": 1, "||": 1, "and": 2, "&&": 2,
-	"==": 3, "!=": 3, "<": 3, "<=": 3, ">": 3, ">=": 3, "in": 3, "not": 3, "contains": 3, "startsWith": 3, "endsWith": 3, "matches": 3,
-	"+": 4, "-": 4, "*": 5, "/": 5,
-}
+// Operators of expr that are translated.
+var (
+	comparisons     = []operation{"==", "!=", "<", "<=", ">", ">=", in, "contains", "startsWith", "endsWith", "matches"}
+	binaryOperators = append([]operation{and, or, "+", "-", "*", "/"}, comparisons...)
+	words           = map[string]operation{"and": and, "or": or}
+)
 
-const comparing = 3
-
-// functions that are known, and how many arguments they have.
+// functions are those that are translated, and how many arguments they take.
 var functions = map[string]int{
 	"len": 1, "asFloat": 1, "float": 1, "asInt": 1, "int": 1, "isNaN": 1, "isInf": 1, "isNil": 1, "default": 2,
 	"all": 2, "any": 2, "none": 2, "one": 2,
@@ -62,284 +67,194 @@ var functions = map[string]int{
 // quantifiers are the functions whose second argument is a condition for each element of a list.
 var quantifiers = []operation{"all", "any", "none", "one"}
 
-type parser struct {
-	tokens  []token
-	subject Subject
-	// inside reports that an element is known.
-	inside bool
+// placeholder is an argument as Argo writes it, and standIn what expr parses in its place: a name or a part of a text.
+var (
+	placeholder = regexp.MustCompile(`\{\{\s*args\.([^\s{}]+)\s*\}\}`)
+	standIn     = regexp.MustCompile(`argument_of_Argo_([0-9]+)_`)
+)
+
+// reader converts what expr has parsed.
+type reader struct {
+	subject   Subject
+	arguments []string
+	inside    bool // the condition of a quantifier
 }
 
-func (p *parser) next() token { return p.tokens[0] }
-
-// takes consumes the next token if it is this operator.
-func (p *parser) takes(operator string) bool {
-	if t := p.next(); t.kind != isOperator || t.text != operator {
-		return false
+// parse parses a condition in the language expr.
+func parse(condition string, subject Subject) (*node, error) {
+	r := &reader{subject: subject}
+	condition = placeholder.ReplaceAllStringFunc(condition, func(found string) string {
+		r.arguments = append(r.arguments, placeholder.FindStringSubmatch(found)[1])
+		return fmt.Sprintf("argument_of_Argo_%d_", len(r.arguments)-1)
+	})
+	if at := strings.Index(condition, "{{"); at >= 0 {
+		return nil, fmt.Errorf("%s is no argument", shortened(condition[at:]))
 	}
-	p.tokens = p.tokens[1:]
-	return true
-}
-
-func (p *parser) expect(operator string) error {
-	if !p.takes(operator) {
-		return fmt.Errorf("%s is missing before %q", operator, p.next().text)
+	tree, err := parser.Parse(condition)
+	if wrong := (*file.Error)(nil); errors.As(err, &wrong) {
+		return nil, errors.New(wrong.Message) // without the picture of where, which has several lines
 	}
-	return nil
-}
-
-// choice parses a condition.
-func (p *parser) choice() (*node, error) {
-	condition, err := p.binary(1)
-	if err != nil || !p.takes("?") {
-		return condition, err
-	}
-	first, err := p.choice()
 	if err != nil {
 		return nil, err
 	}
-	if err := p.expect(":"); err != nil {
-		return nil, err
-	}
-	second, err := p.choice()
-	return &node{op: choice, args: []*node{condition, first, second}}, err
+	return r.node(tree.Node)
 }
 
-// binary parses operators of at least this precedence.
-func (p *parser) binary(least int) (*node, error) {
-	left, err := p.unary()
-	for err == nil {
-		operator := p.next()
-		precedence := precedences[operator.text]
-		if operator.kind != isOperator && operator.kind != isName || precedence < least {
-			return left, nil
+func (r *reader) node(from ast.Node) (*node, error) {
+	switch n := from.(type) {
+	case *ast.IntegerNode:
+		return &node{op: number, text: strconv.Itoa(n.Value)}, nil
+	case *ast.FloatNode:
+		return &node{op: number, text: strconv.FormatFloat(n.Value, 'g', -1, 64)}, nil
+	case *ast.BoolNode:
+		return constant(n.Value), nil
+	case *ast.NilNode:
+		return &node{op: null}, nil
+	case *ast.StringNode:
+		return r.textOf(n.Value)
+	case *ast.IdentifierNode:
+		return r.name(n.Value)
+	case *ast.PointerNode:
+		if n.Name == "" {
+			return &node{op: element}, nil
 		}
-		p.tokens = p.tokens[1:]
-		negated := operator.text == "not"
-		if negated { // not in, not contains
-			operator, p.tokens = p.next(), p.tokens[1:]
-			if precedences[operator.text] != comparing || operator.kind != isName || operator.text == "not" {
-				return nil, fmt.Errorf("not is followed by %q", operator.text)
-			}
+	case *ast.MemberNode:
+		return r.member(n)
+	case *ast.ArrayNode:
+		return r.with(list, n.Nodes...)
+	case *ast.UnaryNode:
+		return r.unary(n)
+	case *ast.BinaryNode:
+		if op := cmp.Or(words[n.Operator], operation(n.Operator)); slices.Contains(binaryOperators, op) {
+			return r.with(op, n.Left, n.Right)
 		}
-		var right *node
-		right, err = p.binary(precedence + 1)
-		left = &node{op: operation(operator.text), args: []*node{left, right}}
-		switch left.op {
-		case "or":
-			left.op = or
-		case "and":
-			left.op = and
-		}
-		if negated {
-			left = &node{op: not, args: []*node{left}}
-		}
-		if precedence == comparing && precedences[p.next().text] == comparing {
-			return nil, fmt.Errorf("%s compares what was compared", p.next().text)
+	case *ast.ConditionalNode:
+		return r.with(choice, n.Cond, n.Exp1, n.Exp2)
+	case *ast.BuiltinNode:
+		return r.function(n.Name, n.Arguments)
+	case *ast.PredicateNode:
+		return r.node(n.Node)
+	case *ast.CallNode:
+		if callee, is := n.Callee.(*ast.IdentifierNode); is {
+			return r.function(callee.Value, n.Arguments)
 		}
 	}
-	return nil, err
+	return nil, fmt.Errorf("a Check cannot compute %s", shortened(from.String()))
 }
 
-func (p *parser) unary() (*node, error) {
-	op := operation("")
-	switch t := p.next(); {
-	case t.kind == isOperator && t.text == "!", t.kind == isName && t.text == "not":
-		op = not
-	case t.kind == isOperator && t.text == "-":
-		op = minus
-	case t.kind == isOperator && t.text == "+":
-		p.tokens = p.tokens[1:]
-		return p.unary()
-	default:
-		return p.postfix()
-	}
-	p.tokens = p.tokens[1:]
-	operand, err := p.unary()
-	if err == nil && op == minus && operand.op == number && operand.text[0] != '-' {
-		return &node{op: number, text: "-" + operand.text}, nil
-	}
-	return &node{op: op, args: []*node{operand}}, err
-}
-
-// postfix parses a value with its fields and indexes.
-func (p *parser) postfix() (*node, error) {
-	value, err := p.primary()
-	for err == nil {
-		switch {
-		case p.takes("."):
-			name := p.next()
-			if name.kind != isName {
-				return nil, fmt.Errorf("a field is missing before %q", name.text)
-			}
-			p.tokens = p.tokens[1:]
-			value = &node{op: field, text: name.text, args: []*node{value}}
-		case p.takes("["):
-			key := p.next()
-			if key.kind == isNumber && !wholeNumber.MatchString(key.text) || key.kind != isNumber && key.kind != isText {
-				return nil, fmt.Errorf("[%s is no index", key.text)
-			}
-			p.tokens = p.tokens[1:]
-			value = &node{op: index, text: key.text, args: []*node{value}}
-			if key.kind == isText {
-				value.op = field
-			}
-			err = p.expect("]")
-		default:
-			return value, nil
-		}
-	}
-	return nil, err
-}
-
-var wholeNumber = regexp.MustCompile(`^[0-9]{1,9}$`)
-
-func (p *parser) primary() (*node, error) {
-	t := p.next()
-	switch {
-	case p.takes("("):
-		inner, err := p.choice()
+// with is a node with these arguments.
+func (r *reader) with(op operation, from ...ast.Node) (*node, error) {
+	out := &node{op: op}
+	for _, arg := range from {
+		parsed, err := r.node(arg)
 		if err != nil {
 			return nil, err
 		}
-		return inner, p.expect(")")
-	case p.takes("["):
-		return p.list()
-	case p.takes("#"):
-		return p.element()
-	case t.kind == isOperator && t.text == "." && p.inside: // .name is #.name
-		return p.element()
-	}
-	p.tokens = p.tokens[min(1, len(p.tokens)-1):]
-	switch t.kind {
-	case isNumber:
-		if _, err := strconv.ParseFloat(t.text, 64); err != nil {
-			return nil, fmt.Errorf("%s is no number", t.text)
-		}
-		return &node{op: number, text: t.text}, nil
-	case isText:
-		return p.text(t.text)
-	case isPlaceholder:
-		return p.argument(t.text)
-	case isName:
-		return p.name(t.text)
-	case isEnd:
-		return nil, fmt.Errorf("it ends too early")
-	}
-	return nil, fmt.Errorf("%q is not expected", t.text)
-}
-
-func (p *parser) element() (*node, error) {
-	if !p.inside {
-		return nil, fmt.Errorf("# is outside of a list")
-	}
-	return &node{op: element}, nil
-}
-
-func (p *parser) list() (*node, error) {
-	out := &node{op: list}
-	for !p.takes("]") {
-		if len(out.args) > 0 {
-			if err := p.expect(","); err != nil {
-				return nil, err
-			}
-		}
-		item, err := p.choice()
-		if err != nil {
-			return nil, err
-		}
-		out.args = append(out.args, item)
+		out.args = append(out.args, parsed)
 	}
 	return out, nil
 }
 
-// name parses a name: a constant, the result, or a function.
-func (p *parser) name(name string) (*node, error) {
-	switch name {
-	case "true", "false":
-		return &node{op: boolean, text: name}, nil
-	case "nil":
-		return &node{op: null}, nil
-	case "result":
-		return &node{op: result}, nil
+func (r *reader) unary(n *ast.UnaryNode) (*node, error) {
+	switch n.Operator {
+	case "+":
+		return r.node(n.Node)
+	case "-":
+		out, err := r.with(minus, n.Node)
+		if err == nil && out.args[0].op == number && out.args[0].text[0] != '-' {
+			return &node{op: number, text: "-" + out.args[0].text}, nil
+		}
+		return out, err
 	}
-	arity, known := functions[name]
-	if !known {
-		return nil, fmt.Errorf("%s is not known", name)
-	}
-	out := &node{op: operation(name)}
-	if err := p.expect("("); err != nil {
+	return r.with(not, n.Node)
+}
+
+func (r *reader) member(n *ast.MemberNode) (*node, error) {
+	out, err := r.with(index, n.Node)
+	if err != nil {
 		return nil, err
 	}
-	for i := range arity {
-		if i > 0 {
-			if err := p.expect(","); err != nil {
-				return nil, err
-			}
-		}
-		parse := p.choice
-		if i == 1 && slices.Contains(quantifiers, out.op) {
-			parse = p.predicate
-		}
-		arg, err := parse()
-		if err != nil {
-			return nil, err
-		}
-		out.args = append(out.args, arg)
+	switch key := n.Property.(type) {
+	case *ast.StringNode:
+		out.op, out.text = field, key.Value
+	case *ast.IntegerNode:
+		out.text = strconv.Itoa(key.Value)
+	default:
+		return nil, fmt.Errorf("[%s] is no index", shortened(n.Property.String()))
 	}
-	return out, p.expect(")")
+	return out, nil
 }
 
-// predicate parses the condition of a quantifier, with or without braces.
-func (p *parser) predicate() (*node, error) {
-	if p.inside {
-		return nil, fmt.Errorf("a list in a list is judged")
+// name converts a name: the result, or an argument that stands for a number, or for true or false.
+func (r *reader) name(name string) (*node, error) {
+	if name == "result" {
+		return &node{op: result}, nil
 	}
-	p.inside = true
-	defer func() { p.inside = false }()
-	braced := p.takes("{")
-	inner, err := p.choice()
-	if err == nil && braced {
-		err = p.expect("}")
+	found := standIn.FindStringSubmatch(name)
+	if found == nil || found[0] != name {
+		return nil, fmt.Errorf("%s is not known", name)
 	}
-	return inner, err
-}
-
-// argument parses an argument that stands for a number, or for true or false.
-func (p *parser) argument(name string) (*node, error) {
-	known, value := p.subject.Argument(name)
-	arg := &node{op: textArg, text: known}
+	arg, known, value := r.argument(found[1])
 	if value == "true" || value == "false" {
-		return &node{op: "==", args: []*node{arg, {op: text, text: "true"}}}, nil
+		return &node{op: "==", args: []*node{{op: textArg, text: known}, {op: text, text: "true"}}}, nil
 	}
 	if _, err := strconv.ParseFloat(value, 64); value != "" && err != nil {
-		return nil, fmt.Errorf("the argument %s is %q, and only numbers, true and false can be arguments of conditions", name, shortened(value))
+		return nil, fmt.Errorf("the argument %s is %q, and only numbers, true and false can be arguments of conditions", arg, shortened(value))
 	}
 	return &node{op: numberArg, text: known}, nil
 }
 
-var inTexts = regexp.MustCompile(`\{\{\s*args\.([^\s{}]+)\s*\}\}`)
-
-// text parses a text, which may have arguments.
-func (p *parser) text(content string) (*node, error) {
-	var out *node
-	add := func(part *node) {
-		if out == nil {
-			out = part
-		} else {
-			out = &node{op: "+", args: []*node{out, part}}
-		}
+// argument returns the name of an argument, its name in a Check, and its usual value.
+func (r *reader) argument(number string) (name, as, usually string) {
+	if i, err := strconv.Atoi(number); err == nil && i < len(r.arguments) {
+		name = r.arguments[i]
 	}
+	as, usually = r.subject.Argument(name)
+	return name, as, usually
+}
+
+// textOf converts a text, which may contain arguments.
+func (r *reader) textOf(content string) (*node, error) {
+	var parts []*node
 	last := 0
-	for _, at := range inTexts.FindAllStringSubmatchIndex(content, -1) {
+	for _, at := range standIn.FindAllStringSubmatchIndex(content, -1) {
 		if at[0] > last {
-			add(&node{op: text, text: content[last:at[0]]})
+			parts = append(parts, &node{op: text, text: content[last:at[0]]})
 		}
-		known, _ := p.subject.Argument(content[at[2]:at[3]])
-		add(&node{op: textArg, text: known})
+		_, known, _ := r.argument(content[at[2]:at[3]])
+		parts = append(parts, &node{op: textArg, text: known})
 		last = at[1]
 	}
-	if last < len(content) || out == nil {
-		add(&node{op: text, text: content[last:]})
+	if last < len(content) || len(parts) == 0 {
+		parts = append(parts, &node{op: text, text: content[last:]})
+	}
+	out := parts[0]
+	for _, part := range parts[1:] {
+		out = &node{op: "+", args: []*node{out, part}}
 	}
 	return out, nil
+}
+
+func (r *reader) function(name string, args []ast.Node) (*node, error) {
+	arity, known := functions[name]
+	switch quantifies := slices.Contains(quantifiers, operation(name)); {
+	case !known:
+		return nil, fmt.Errorf("%s is not known", name)
+	case len(args) != arity:
+		return nil, fmt.Errorf("%s has %d arguments", name, len(args))
+	case quantifies && r.inside:
+		return nil, errors.New("a list in a list is judged")
+	case quantifies:
+		r.inside = true
+		defer func() { r.inside = false }()
+	}
+	return r.with(operation(name), args...)
+}
+
+// shortened is the beginning of a text, for messages.
+func shortened(text string) string {
+	if r := []rune(text); len(r) > 24 {
+		return string(r[:23]) + "…"
+	}
+	return text
 }

@@ -5,6 +5,7 @@ package condition
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -323,9 +324,11 @@ func quantified(op operation, of, condition part) (part, error) {
 	return part{text: negation + of.at(ofValue) + "." + macro + "(x, " + inner + ")", precedence: precedence, kind: aBoolean}, nil
 }
 
+var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
 // Field selects a field of a value in CEL.
 func Field(name string) string {
-	if names.FindString(name) != name || strings.Contains(name, "$") || slices.Contains([]string{"in", "true", "false", "null"}, name) {
+	if !names.MatchString(name) || slices.Contains([]string{"in", "true", "false", "null"}, name) {
 		return "[" + literal(name) + "]"
 	}
 	return "." + name
