@@ -81,8 +81,7 @@ func parse(args []string) (*options, error) {
 		"`time` that a cluster may be not ready and still be chosen by placements, from 30s to 24h. The webhook needs the same")
 	set.BoolVar(&o.selectByRelease, "select-by-release", true,
 		"select all Pods of a Release in the Service of its Application while no other Release has traffic; false: always select Pods by "+
-			"the label shipper-traffic-status, as older versions of Shipper do")
-	set.BoolVar(&o.selectByRelease, "cork-traffic", true, "deprecated: use --select-by-release")
+			"the label shipper-traffic-status, as the original Shipper does")
 	set.StringVar(&o.chartCacheDir, "chart-cache-dir", filepath.Join(os.TempDir(), "shipper-reconciler-charts"),
 		"`folder` for what is known of chart repositories")
 	set.StringVar(&o.chartRepositories, "chart-repositories", outward.AnyHTTPS,

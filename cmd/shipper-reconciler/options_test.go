@@ -45,15 +45,3 @@ func TestProfilesAreServedWhenAskedForAndToThisMachineAlone(t *testing.T) {
 		}
 	}
 }
-
-func TestTheFormerNameOfSelectByReleaseStillWorks(t *testing.T) {
-	for flags, want := range map[string]bool{"": true, "--select-by-release=false": false, "--cork-traffic=false": false} {
-		o, err := parse(strings.Fields(flags))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if o.selectByRelease != want {
-			t.Errorf("%q: got %v, want %v", flags, o.selectByRelease, want)
-		}
-	}
-}

@@ -5,11 +5,9 @@ package member
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -39,28 +37,21 @@ type queues struct {
 
 	mu      sync.Mutex
 	ctx     context.Context // nil until Start
-	all     map[string]*clusterQueue
+	all     map[string]priorityqueue.PriorityQueue[Key]
 	ended   bool
 	running sync.WaitGroup
 }
 
-// clusterQueue is that of one cluster.
-type clusterQueue struct {
-	queue queue.Queue[Key]
-	// working counts the passes under way.
-	working atomic.Int64
-}
-
 // of is the queue of a cluster.
-func (q *queues) of(cluster string) *clusterQueue {
+func (q *queues) of(cluster string) priorityqueue.PriorityQueue[Key] {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	out := q.all[cluster]
 	if out == nil {
-		out = &clusterQueue{queue: queue.Make(q.options, "member-"+cluster, retry.ClusterLimiter[Key]())}
+		out = queue.Make(q.options, "member-"+cluster, retry.ClusterLimiter[Key]())
 		q.all[cluster] = out
 		if q.ended {
-			out.queue.ShutDown()
+			out.ShutDown()
 		} else {
 			q.launch(cluster, out)
 		}
@@ -74,22 +65,22 @@ func (q *queues) end() {
 	defer q.mu.Unlock()
 	q.ended = true
 	for _, c := range q.all {
-		c.queue.ShutDown()
+		c.ShutDown()
 	}
 }
 
 // launch starts the workers of a cluster, once Start was called. q.mu is held.
-func (q *queues) launch(cluster string, c *clusterQueue) {
+func (q *queues) launch(cluster string, c priorityqueue.PriorityQueue[Key]) {
 	if q.ctx == nil {
 		return
 	}
 	ctx := q.ctx
 	name := "member-" + cluster
 	made, err := controller.NewTypedUnmanaged(name, controller.TypedOptions[Key]{
-		Reconciler:              counting{q.reconcile, &c.working},
+		Reconciler:              q.reconcile,
 		MaxConcurrentReconciles: q.options.Workers,
 		NewQueue: func(string, workqueue.TypedRateLimiter[Key]) workqueue.TypedRateLimitingInterface[Key] {
-			return c.queue
+			return c
 		},
 		SkipNameValidation: ptr.To(true),
 		LogConstructor: func(key *Key) logr.Logger {
@@ -124,47 +115,12 @@ func (q *queues) start(ctx context.Context) {
 }
 
 // add has a pass made because of an event.
-func (q *queues) add(key Key) { q.of(key.Cluster).queue.Add(key) }
+func (q *queues) add(key Key) { q.of(key.Cluster).Add(key) }
 
 // check has a pass made without an event, as after a start.
 func (q *queues) check(key Key) {
-	q.of(key.Cluster).queue.AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, key)
+	q.of(key.Cluster).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, key)
 }
 
 // addAfter has a pass made later, one for all events until then.
-func (q *queues) addAfter(key Key, in time.Duration) { q.of(key.Cluster).queue.AddAfter(key, in) }
-
-// counting counts the passes under way.
-type counting struct {
-	reconcile.TypedReconciler[Key]
-	working *atomic.Int64
-}
-
-// Reconcile makes one pass.
-func (c counting) Reconcile(ctx context.Context, key Key) (reconcile.Result, error) {
-	c.working.Add(1)
-	defer c.working.Add(-1)
-	return c.TypedReconciler.Reconcile(ctx, key)
-}
-
-var clusterTargets = prometheus.NewDesc("shipper_cluster_targets",
-	"Deprecated: use controller_runtime_active_workers and workqueue_depth of member-CLUSTER. "+
-		"How many passes are under way in a cluster (state working), and how many wait for one of its workers (state waiting). "+
-		"Label controller: always member. Absent while there are none.", []string{"cluster", "controller", "state"}, nil)
-
-// Describe is prometheus.Collector.
-func (q *queues) Describe(c chan<- *prometheus.Desc) { c <- clusterTargets }
-
-// Collect is prometheus.Collector.
-func (q *queues) Collect(c chan<- prometheus.Metric) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for cluster, one := range q.all {
-		working, waiting := float64(one.working.Load()), float64(one.queue.Waiting())
-		if working+waiting == 0 {
-			continue
-		}
-		c <- prometheus.MustNewConstMetric(clusterTargets, prometheus.GaugeValue, working, cluster, "member", "working")
-		c <- prometheus.MustNewConstMetric(clusterTargets, prometheus.GaugeValue, waiting, cluster, "member", "waiting")
-	}
-}
+func (q *queues) addAfter(key Key, in time.Duration) { q.of(key.Cluster).AddAfter(key, in) }

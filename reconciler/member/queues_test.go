@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+
 	"shipper.dev/shipper/reconciler/queue"
 )
 
@@ -13,13 +15,13 @@ import (
 // start of the workers.
 func TestQueuesWithoutWorkersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &queues{all: map[string]*clusterQueue{}, options: queue.Options[Key]{
+		q := &queues{all: map[string]priorityqueue.PriorityQueue[Key]{}, options: queue.Options[Key]{
 			Namespace: func(k Key) string { return k.Namespace }, Workers: 1,
 		}}
 		q.add(Key{Cluster: "a"})
 		q.end()
 		q.add(Key{Cluster: "b"})
-		if a, b := q.of("a").queue.ShuttingDown(), q.of("b").queue.ShuttingDown(); !a || !b {
+		if a, b := q.of("a").ShuttingDown(), q.of("b").ShuttingDown(); !a || !b {
 			t.Errorf("the queues end: %t, and %t", a, b)
 		}
 	})

@@ -15,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -90,7 +91,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		scaled:    targetstatus.NewResults[capacity.Outcome](),
 		shifted:   targetstatus.NewResults[traffic.Outcome](),
 	}
-	r.queues = &queues{reconcile: r, all: map[string]*clusterQueue{}, options: queue.Options[Key]{
+	r.queues = &queues{reconcile: r, all: map[string]priorityqueue.PriorityQueue[Key]{}, options: queue.Options[Key]{
 		Namespace: func(k Key) string { return k.Namespace }, Priority: priorityOf(o), Workers: o.Workers,
 	}}
 	if err := r.setupStatuses(mgr, o); err != nil {
@@ -138,7 +139,7 @@ func (r *Reconciler) setupStatuses(mgr ctrl.Manager, o Options) error {
 	if err != nil || o.Registry == nil {
 		return err
 	}
-	for _, metric := range []prometheus.Collector{r.installation.Metrics(), shifted.Metrics(), r.queues} {
+	for _, metric := range []prometheus.Collector{r.installation.Metrics(), shifted.Metrics()} {
 		if err := o.Registry.Register(metric); err != nil {
 			return fmt.Errorf("registering the metrics of clusters: %w", err)
 		}

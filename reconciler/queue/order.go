@@ -105,13 +105,6 @@ func (o *order[R]) Len() int {
 	return n
 }
 
-// waiting returns the number of requests, also those of namespaces that have all the workers they may have.
-func (o *order[R]) waiting() int {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return len(o.at)
-}
-
 // ready returns the number of requests of a line that a worker may take now.
 func (o *order[R]) ready(l *line[R]) int {
 	n := l.length

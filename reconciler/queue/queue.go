@@ -29,13 +29,6 @@ type Options[R comparable] struct {
 	PerNamespace int
 }
 
-// Queue is a queue of a controller.
-type Queue[R comparable] interface {
-	priorityqueue.PriorityQueue[R]
-	// Waiting returns how many requests wait for a worker, also those that no worker may take now.
-	Waiting() int
-}
-
 // Of makes queues.
 func Of[R comparable](o Options[R]) New[R] {
 	return func(name string, retries workqueue.TypedRateLimiter[R]) workqueue.TypedRateLimitingInterface[R] {
@@ -44,7 +37,7 @@ func Of[R comparable](o Options[R]) New[R] {
 }
 
 // Make makes one queue.
-func Make[R comparable](o Options[R], name string, retries workqueue.TypedRateLimiter[R]) Queue[R] {
+func Make[R comparable](o Options[R], name string, retries workqueue.TypedRateLimiter[R]) priorityqueue.PriorityQueue[R] {
 	if o.Priority == nil {
 		o.Priority = func(R) Priority { return Low }
 	}
@@ -71,9 +64,6 @@ type queue[R comparable] struct {
 	order    *order[R]
 	priority func(R) Priority
 }
-
-// Waiting returns how many requests wait for a worker.
-func (q *queue[R]) Waiting() int { return q.order.waiting() }
 
 // Add adds a request because of an event.
 func (q *queue[R]) Add(request R) {

@@ -259,7 +259,7 @@ func TestAnUrgentRequestIsUrgentWhenItIsTriedAgain(t *testing.T) {
 			q.AddWithOpts(again, back)
 			q.Done(back)
 			err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-				return q.Waiting() == 4, nil
+				return q.Len() == 4, nil
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/charts"
@@ -41,7 +42,9 @@ func TestAClusterThatTakesNoWritesHoldsSomeWorkersOnly(t *testing.T) {
 		s.takeOver(fmt.Sprint("web-", i), false)
 	}
 	d.setWrites(nil)
-	s.soon("some wait still", func() string { return cmp.Diff(map[string]float64{}, s.installing("sluggish")) })
+	s.soon("some wait still", func() string {
+		return cmp.Diff(map[string]float64{"working": 0, "waiting": 0}, s.installing("sluggish"))
+	})
 	s.installed(fmt.Sprint("web-", targets-1))
 }
 
@@ -86,17 +89,16 @@ func TestAnyNumberOfClustersThatTakeNoWritesLeavesWorkers(t *testing.T) {
 // installing reports how many passes are under way in a cluster, and how many wait.
 func (s *fixture) installing(cluster string) map[string]float64 {
 	s.Helper()
-	families, err := world.metrics.Gather()
+	families, err := metrics.Registry.Gather()
 	s.must(err)
+	states := map[string]string{"controller_runtime_active_workers": "working", "workqueue_depth": "waiting"}
 	out := map[string]float64{}
 	for _, family := range families {
 		for _, m := range family.GetMetric() {
-			labels := map[string]string{}
 			for _, label := range m.GetLabel() {
-				labels[label.GetName()] = label.GetValue()
-			}
-			if family.GetName() == "shipper_cluster_targets" && labels["cluster"] == cluster {
-				out[labels["state"]] = m.GetGauge().GetValue()
+				if state := states[family.GetName()]; state != "" && label.GetName() == "controller" && label.GetValue() == "member-"+cluster {
+					out[state] += m.GetGauge().GetValue()
+				}
 			}
 		}
 	}
@@ -131,7 +133,7 @@ func TestARepositoryThatHangsKeepsNoPlaces(t *testing.T) {
 	if said := s.notInstalled("slow-5", cluster, shipper.InProgress); said != "the chart is being fetched" {
 		t.Errorf("the target says %q", said)
 	}
-	s.soon("places are kept", func() string { return cmp.Diff(map[string]float64{}, s.installing(cluster)) })
+	s.soon("places are kept", func() string { return cmp.Diff(map[string]float64{"working": 0, "waiting": 0}, s.installing(cluster)) })
 	repository.Heal()
 	s.installed("slow-0")
 }

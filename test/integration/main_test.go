@@ -267,7 +267,7 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	clusters := fleet.New(fleet.Options{Reader: mgr.GetClient(), Heartbeat: time.Second, Timeout: time.Second})
 	metrics := prometheus.NewRegistry()
 	if world.fleet == nil {
-		world.fleet, world.metrics = clusters, metrics
+		world.fleet = clusters
 	}
 	now := clock.RealClock{}
 	policy, err := outward.ParsePolicy(charts.URLs)
