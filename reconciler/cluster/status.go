@@ -41,14 +41,13 @@ func status(c *shipper.Cluster, state fleet.State, properties *fleet.Properties,
 		ready.Status = corev1.ConditionUnknown
 	}
 	out.Conditions = credentials(shipper.SetCondition(out.Conditions, ready, metav1.NewTime(now)), state.Credentials, now)
-	out.Conditions = joined(out.Conditions, state.Ready || out.KubernetesVersion != "", now)
+	out.Conditions = joined(out.Conditions, state.Ready, now)
 	out.Conditions = leavingCondition(out.Conditions, left, now)
 	observed(&out, state.Ready, properties, now)
 	return out
 }
 
-// joined is the condition that stays once the cluster was ready. The version is written when it is, also by earlier versions of Shipper
-// that wrote no such condition.
+// joined is the condition that stays once the cluster was ready.
 func joined(conditions []shipper.Condition, wasReady bool, now time.Time) []shipper.Condition {
 	if !wasReady {
 		return conditions

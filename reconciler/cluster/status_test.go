@@ -53,21 +53,12 @@ func TestStatus(t *testing.T) {
 			},
 			nil,
 		},
-		"a cluster that joined in the time of an earlier version": {
+		"a ready cluster whose status the original wrote": {
 			earlier, fleet.State{Ready: true, KubernetesVersion: "v1.37.1"},
 			shipper.ClusterStatus{
 				ObservedGeneration: 2, InService: true, KubernetesVersion: "v1.37.1", Conditions: joined(now, ready("True", "", "", then)),
 			},
 			[]report.Event{{Type: "Normal", Reason: "ClusterConditionChanged", Action: "UpdateStatus", Note: "[] -> [Joined True]"}},
-		},
-		"a cluster that was lost in the time of an earlier version": {
-			shipper.ClusterStatus{KubernetesVersion: "v1.37.1", Conditions: ready("False", "ClusterUnreachable", "no answer", then)},
-			fleet.State{Reason: shipper.ClusterUnreachable, Message: "no answer"},
-			shipper.ClusterStatus{
-				ObservedGeneration: 2, KubernetesVersion: "v1.37.1",
-				Conditions: joined(now, ready("False", "ClusterUnreachable", "no answer", then)),
-			},
-			[]report.Event{{Type: "Warning", Reason: "ClusterConditionChanged", Action: "UpdateStatus", Note: "[] -> [Joined True]"}},
 		},
 		"a cluster that was never ready": {
 			shipper.ClusterStatus{}, fleet.State{Reason: shipper.SecretMissing, Message: "no Secret"},

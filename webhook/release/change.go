@@ -22,12 +22,12 @@ func (w *Webhook) asked(ctx context.Context, req *admission.Request, c block.Cha
 }
 
 // step is the change made by a new targetStep. The reconciler moves a Release for a reason of its own, which matchConditions bear on, or
-// because it aborts a newer one. A reconciler from before moves gave reasons did so for an abort only.
+// because it aborts a newer one.
 func (w *Webhook) step(
 	ctx context.Context, req *admission.Request, app block.App, rel, old *shipper.Release,
 ) block.Change {
 	c := app.Step(rel)
-	if why := stamp.Moved(rel).Why; w.reconciler(req) && (why == progress.NewerAborted || why == "") {
+	if w.reconciler(req) && stamp.Moved(rel).Why == progress.NewerAborted {
 		return c.And(shipper.RolloutBlockAbort)
 	}
 	c.Matches = w.BlockCheck.Requested(ctx, req)

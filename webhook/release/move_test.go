@@ -139,7 +139,7 @@ func TestGatesHold(t *testing.T) {
 			req:      ask.Update("dev", gated(ask.TargetStep(1)), gated(achieving(0), func(r *shipper.Release) { r.Status.Conditions = nil })),
 			decision: response.Forbidden, message: closed,
 		},
-		"when approvals are asked for and a reconciler of another version saw none": {
+		"when approvals are asked for and the status has none": {
 			req: ask.Update("dev", gated(ask.TargetStep(1), asking(2)), gated(achieving(0), asking(2))), decision: response.Forbidden,
 			message: closed,
 		},

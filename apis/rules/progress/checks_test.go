@@ -111,18 +111,6 @@ func TestDecideByChecks(t *testing.T) {
 				CommandNotAwaited: true, Again: 10 * time.Minute,
 			},
 		},
-		"a status by a reconciler from before checks does not let it go on": {
-			is: progress.Observed{Release: achieved(rel(checked(""), 1, with(soaking(1), func(p *shipper.ReleaseProgress) {
-				p.ConvergedTime = new(at(-time.Hour))
-			}))), Step: done},
-			expected: progress.Decision{
-				Progress: next(with(soaking(1), func(p *shipper.ReleaseProgress) { p.ConvergedTime = new(at(-time.Hour)) }), 2, -50*time.Minute),
-				Conditions: []shipper.Condition{
-					advancing(yes, shipper.AdvancingSoaking, "goes on to step 2 (full on) 10m after step 1 had what it wants"), notFailed,
-				},
-				CommandNotAwaited: true,
-			},
-		},
 		"at a step that was gone back to nothing fails": {
 			is: progress.Observed{
 				Release: rel(checked(shipper.OnFailureAbort), 1, with(soaking(1), func(p *shipper.ReleaseProgress) { p.MovedBack = true })), Step: bad,

@@ -6,7 +6,6 @@ package progress
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -210,22 +209,10 @@ func Achieved(rel *shipper.Release, step int32) bool {
 	a, p := rel.Status.AchievedStep, rel.Status.Progress
 	return a != nil && a.Step == step && shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseStrategyExecuted) &&
 		rel.Spec.TargetStep == step && rel.Status.ObservedGeneration == rel.Generation &&
-		p != nil && p.Step == step && approved(rel, p.Approvals) && checked(rel, p)
+		p != nil && p.Step == step && approved(rel, p.Approvals)
 }
 
-// checked reports whether the reconciler that wrote the status made the checks of the step, and all that count have passed: one from before
-// checks makes none. A step that was gone back to needs none.
-func checked(rel *shipper.Release, p *shipper.ReleaseProgress) bool {
-	if p.MovedBack || len(check.Of(rel)) == 0 {
-		return true
-	}
-	return len(p.Checks) > 0 && !slices.ContainsFunc(p.Checks, func(c shipper.ReleaseCheck) bool {
-		return !c.DryRun && c.Phase != shipper.CheckPassed
-	})
-}
-
-// approved does not rely on StrategyExecuted: a reconciler from before approvals may have written the status, and such a one says of a step
-// that asks for them that it is achieved.
+// approved judges the approvals in the status themselves, so that an Approval is never replaced by a condition that is derived from it.
 func approved(rel *shipper.Release, is *shipper.ReleaseApprovals) bool {
 	s, target := rel.Spec.Environment.Strategy, int(rel.Spec.TargetStep)
 	return s == nil || target >= len(s.Steps) || is.Enough(s.Steps[target].RequiredApprovals())
