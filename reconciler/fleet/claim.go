@@ -53,8 +53,8 @@ func IsAnchor(cm *corev1.ConfigMap) bool {
 	return cm.Data[shipper.AnchorTargetUIDKey] != ""
 }
 
-// Claim is a *ClaimError when an anchor was written by another management cluster. One that does not say by which was
-// written by an earlier version or by the original, and is taken for ours.
+// Claim is a *ClaimError when an anchor was written by another management cluster. The original writes
+// anchors without an identity: they count as ours.
 func (m *Member) Claim(anchor *corev1.ConfigMap) error {
 	theirs := anchor.Data[shipper.AnchorIdentityKey]
 	if !IsAnchor(anchor) || theirs == "" || theirs == m.Identity {

@@ -43,7 +43,7 @@ func TestClaim(t *testing.T) {
 		want   string
 	}{
 		"ours":                              {anAnchor("here"), ""},
-		"an earlier version's":              {anAnchor(""), ""},
+		"the original's":                    {anAnchor(""), ""},
 		"a ConfigMap that is no anchor":     {none, ""},
 		"another's":                         {anAnchor("there"), says},
 		"one that would have us run things": {anAnchor("'; reboot #"), evil},
@@ -72,11 +72,11 @@ func TestClaimant(t *testing.T) {
 		object client.Object
 		want   string
 	}{
-		"none":                 {nil, ""},
-		"something else":       {&corev1.Pod{}, ""},
-		"ours":                 {anAnchor("here"), ""},
-		"an earlier version's": {anAnchor(""), ""},
-		"another's":            {anAnchor("there"), "there"},
+		"none":           {nil, ""},
+		"something else": {&corev1.Pod{}, ""},
+		"ours":           {anAnchor("here"), ""},
+		"the original's": {anAnchor(""), ""},
+		"another's":      {anAnchor("there"), "there"},
 	} {
 		if got := f.claimant(tc.object); got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)

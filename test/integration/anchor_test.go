@@ -66,7 +66,7 @@ func TestWhatBecomesOfAnAnchorThatWasRewritten(t *testing.T) {
 	}{
 		"given to another":          {map[string]string{key: "there"}, theirs},
 		"adopted by another":        {map[string]string{key: "there", uid: "that"}, theirs},
-		"of an earlier version":     {map[string]string{key: ""}, ""},
+		"of the original":           {map[string]string{key: ""}, ""},
 		"of whoever it may be":      {map[string]string{key: "", uid: "that"}, someones},
 		"of the time before a loss": {map[string]string{uid: "that"}, ""},
 	}

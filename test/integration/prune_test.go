@@ -141,7 +141,7 @@ func TestKeepsWhatIsToBeKept(t *testing.T) {
 	s.find(west, "web-1-anchor", anchor)
 	owned := &corev1.PersistentVolumeClaim{}
 	s.find(west, "adopted", owned)
-	s.owners(owned, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: anchor.Name, UID: anchor.UID}) // of an earlier version
+	s.owners(owned, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: anchor.Name, UID: anchor.UID}) // as the original has it
 	later := &corev1.ConfigMap{}
 	s.find(west, "later", later)
 	before := client.MergeFrom(later.DeepCopy())

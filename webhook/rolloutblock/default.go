@@ -45,7 +45,7 @@ func stampCreator(b, old *shipper.RolloutBlock, username string) {
 	switch {
 	case b.Spec.Message == "": // the spec may be missing; the schema refuses that
 	case b.Annotations[shipper.RolloutBlockCreatedByAnnotation] == creator:
-	case creator == "": // a block from before the creator was recorded
+	case creator == "": // the original records no creator
 		delete(b.Annotations, shipper.RolloutBlockCreatedByAnnotation)
 	default:
 		response.Annotate(&b.ObjectMeta, shipper.RolloutBlockCreatedByAnnotation, creator)

@@ -213,8 +213,8 @@ const (
 	SecretRevokedAnnotation = "shipper.booking.com/cluster-secret.revoked"
 	// AnchorTargetUIDKey is the anchor ConfigMap's data key for the UID of its InstallationTarget.
 	AnchorTargetUIDKey = "InstallationTargetUID"
-	// AnchorIdentityKey is its data key for the identity of the management cluster that wrote it. Absent: an earlier version or the
-	// original Shipper wrote it.
+	// AnchorIdentityKey is its data key for the identity of the management cluster that wrote it. Absent: the original
+	// Shipper wrote it.
 	AnchorIdentityKey = "ManagementCluster"
 )
 

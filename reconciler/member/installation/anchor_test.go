@@ -35,7 +35,7 @@ func TestAnchorSaysWhatItWasWrittenWith(t *testing.T) {
 		"another form of the same object": {written, []item{changed}, "from", false},
 		"not done yet":                    {written, []item{one}, "", false},
 		"written for an earlier target":   {earlier, []item{one}, "from", false},
-		"written by an earlier version":   {anchorFor(&fleet.Member{}, it, []item{one}, "from"), []item{one}, "from", false},
+		"written by the original":         {anchorFor(&fleet.Member{}, it, []item{one}, "from"), []item{one}, "from", false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -55,10 +55,10 @@ func TestWhatGoesWithATarget(t *testing.T) {
 	}{
 		"ours, of this target":                           {anchor{identity: "here", targetUID: "this"}, true},
 		"ours, of the target that this one was restored": {anchor{identity: "here", targetUID: "that"}, true},
-		"another's":                               {anchor{identity: "there", targetUID: "that", claim: theirs}, false},
-		"another's, with the UID of this target":  {anchor{identity: "there", targetUID: "this", claim: theirs}, false},
-		"an earlier version's, of this target":    {anchor{targetUID: "this"}, true},
-		"an earlier version's, of another target": {anchor{targetUID: "that"}, false},
+		"another's":                              {anchor{identity: "there", targetUID: "that", claim: theirs}, false},
+		"another's, with the UID of this target": {anchor{identity: "there", targetUID: "this", claim: theirs}, false},
+		"the original's, of this target":         {anchor{targetUID: "this"}, true},
+		"the original's, of another target":      {anchor{targetUID: "that"}, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

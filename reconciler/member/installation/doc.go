@@ -53,7 +53,7 @@
 // Cluster object is gone is given up.
 //
 // Kept objects stay: PersistentVolumeClaims, and objects with Helm's annotation for it. No anchor owns such an object: the reconciler
-// removes an anchor that an earlier version made its owner. An object with another owner is left to that owner. An
+// removes an anchor that the original made its owner. An object with another owner is left to that owner. An
 // object without a namespace goes with the last target that lists it, whichever of the Application's wrote it last.
 //
 // Another Release may be taking over what is to be removed. So the other anchors are read from the API server, after the
@@ -84,7 +84,7 @@
 //	another identity                      ObjectConflict          all is left alone, and an event says so
 //
 // After a restore of the management cluster all targets have new UIDs, and its identity is what it was. Anchors without
-// an identity are the original's or an earlier version's. They are adopted when they are first seen, not when they next
+// an identity are the original's. They are adopted when they are first seen, not when they next
 // change: until then another management cluster could take them for its own. Adopting writes the anchor alone.
 //
 // At rest, the anchor is read from the cache. Before an anchor is written or goes it is read from the API server, and the write

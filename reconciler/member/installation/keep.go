@@ -43,10 +43,9 @@ func isAnchor(ref metav1.OwnerReference) bool {
 	return ref.Kind == "ConfigMap" && strings.HasSuffix(ref.Name, anchorSuffix)
 }
 
-// disown takes the target's anchor out of the owners of what is to stay, so that the anchor's end is not the object's. That is
-// what is kept: an earlier version has made the anchor an owner of everything, and an object may be annotated at any time. And it is
-// what another anchor of the Application lists, whose target has not come to write it yet, as while it waits for a hook: that
-// anchor becomes its owner.
+// disown removes the target's anchor from the owners of objects that stay, so that the garbage collector does not delete them with it:
+// objects that are kept, since the original makes the anchor own everything and an object may be annotated at any time; and objects that
+// another anchor of the Application lists and its target has not written yet, which that anchor then owns.
 func disown(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, items []item) error {
 	others := sync.OnceValues(func() ([]corev1.ConfigMap, error) {
 		of := client.MatchingLabels{shipper.AppLabel: it.Labels[shipper.AppLabel]}
