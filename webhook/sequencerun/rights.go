@@ -141,7 +141,7 @@ func (w *Webhook) judgeFollowUp(ctx context.Context, run *shipper.SequenceRun, y
 		return refuse(path, by.Event, fmt.Sprintf("run %s does not trigger sequence %s in stage %s by this event as run %s", by.Run,
 			run.Spec.Sequence, run.Spec.Stage, run.Name))
 	}
-	if depth := shipyard.NextDepth(&before.Spec); by.Depth != 0 && by.Depth != depth { // a reconciler of before the field leaves it out
+	if depth := shipyard.NextDepth(&before.Spec); by.Depth != depth {
 		return refuse(path.Child("depth"), by.Depth, fmt.Sprintf("is %d for a run that follows from %s", depth, by.Run))
 	}
 	if err := response.Invalidate(kind, run.Name, inherited(run, before)); err != nil {

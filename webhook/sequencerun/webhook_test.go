@@ -516,7 +516,6 @@ func TestFollowUpsFollow(t *testing.T) {
 			edit: func(r *shipper.SequenceRun) { r.Spec.TriggeredBy.Depth = 5 }, decision: response.Invalid,
 			message: "spec.triggeredBy.depth: Invalid value: 5: is 1 for a run that follows from old",
 		},
-		"one of a reconciler from before the depth": {edit: func(r *shipper.SequenceRun) { r.Spec.TriggeredBy.Depth = 0 }},
 		"one that does": {},
 		"one by a user": {
 			user: "ann", decision: response.Invalid,
