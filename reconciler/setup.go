@@ -106,7 +106,7 @@ func strip(o any) (any, error) { return run.Strip(cache.TransformStripManagedFie
 
 // Setup makes everything run with mgr: the one list of what there is. ctx is needed for the time of the call only.
 func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
-	mgr, err := recorder.Manager(mgr, fleet.UserAgent, o.Clock, o.Registry)
+	mgr, err := recorder.Manager(mgr, fleet.UserAgent, o.Registry)
 	if err != nil {
 		return err
 	}

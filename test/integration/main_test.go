@@ -260,7 +260,7 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	if err != nil {
 		return nil, err
 	}
-	if mgr, err = recorder.Manager(mgr, fleet.UserAgent, clock.RealClock{}, nil); err != nil {
+	if mgr, err = recorder.Manager(mgr, fleet.UserAgent, nil); err != nil {
 		return nil, err
 	}
 	// A short heartbeat, so that a lost cluster is noticed soon.

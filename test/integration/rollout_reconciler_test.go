@@ -74,7 +74,7 @@ func setUpRollouts(ctx context.Context, in *testfleet.Cluster) (<-chan error, er
 	if err != nil {
 		return nil, err
 	}
-	if mgr, err = recorder.Manager(mgr, "shipper-reconciler", clock.RealClock{}, nil); err != nil {
+	if mgr, err = recorder.Manager(mgr, "shipper-reconciler", nil); err != nil {
 		return nil, err
 	}
 	rollouts.client = mgr.GetClient()
