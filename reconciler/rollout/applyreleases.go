@@ -279,7 +279,7 @@ func (r *pass) writeInstallation(
 	if err := r.writeTarget(ctx, it, have.Installation, d); err != nil {
 		return err
 	}
-	if !slices.Equal(want.Clusters, have.Installation.Spec.Clusters) {
+	if have.Release.Spec.Environment.Resources == nil && !slices.Equal(want.Clusters, have.Installation.Spec.Clusters) {
 		d.note(have.Release, clustersChanged(it))
 	}
 	return nil

@@ -83,7 +83,7 @@ func releaseChanges(rel *shipper.Release, is shipper.ReleaseStatus) []report.Eve
 		}
 		before, after = events.Without(before, c.Type), events.Without(after, c.Type)
 	}
-	if stays(rel, is) {
+	if stays(rel, is) || rel.Spec.Environment.Resources != nil { // one step, which has begun when its target is created
 		before, after = events.WithoutUnderWay(before, after, shipper.ReleaseStrategyExecuted)
 	} else {
 		out = append(out, transitions(rel, states(was), states(is))...)

@@ -17,6 +17,7 @@ import (
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/rollout/events"
 	"shipper.dev/shipper/reconciler/rollout/history"
 )
@@ -474,6 +475,38 @@ func TestEventsTellOnceWhatAStepDoes(t *testing.T) {
 		if diff := cmp.Diff(tc.want, got); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", sentence, diff)
 		}
+	}
+}
+
+func TestAReleaseWithResourcesHasOneEventAPass(t *testing.T) {
+	r := releaseAt(0, "a")
+	done := []report.Event{
+		clustersSelected(r, []string{"a"}), targetCreated("InstallationTarget", r), events.Warning("ChartNotKept", "Keep", "no"),
+	}
+	is := shipper.ReleaseStatus{
+		Strategy:   &shipper.ReleaseStrategyStatus{State: shipper.ReleaseStrategyState{WaitingForInstallation: "True"}},
+		Conditions: []shipper.Condition{{Type: shipper.ReleaseScheduled, Status: "True"}},
+	}
+	ofKind := func() (out []string) {
+		for _, e := range ofPass(r, done, releaseChanges(r, is)) {
+			out = append(out, e.Reason)
+		}
+		return out
+	}
+	if diff := cmp.Diff([]string{"ClustersSelected", "ReleaseScheduled", "ChartNotKept", "ReleaseStateTransitioned"}, ofKind()); diff != "" {
+		t.Errorf("a chart: -want +got:\n%s", diff)
+	}
+	r.Spec.Environment.Resources = &shipper.Resources{}
+	if diff := cmp.Diff([]string{"ClustersSelected", "ChartNotKept"}, ofKind()); diff != "" {
+		t.Errorf("resources: -want +got:\n%s", diff)
+	}
+	r.Status, done = is, nil
+	is.Strategy = nil
+	is.Conditions = append(is.Conditions, shipper.Condition{
+		Type: shipper.ReleaseStrategyExecuted, Status: "False", Reason: shipper.StrategyInProgress, Message: "1 of 2 clusters",
+	})
+	if got := ofKind(); got != nil {
+		t.Errorf("progress of resources has the events %v", got)
 	}
 }
 

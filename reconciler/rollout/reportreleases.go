@@ -21,22 +21,22 @@ import (
 // reportReleases persists the status of every Release and then records the events of the pass. A Release whose status cannot be
 // written does not keep the others from theirs. When one is held back, wait is how long.
 func (r *pass) reportReleases(ctx context.Context, s *scope, p releasesPlan, d releasesDone) (wait time.Duration, errs []error) {
-	persist := func(rel *shipper.Release, is shipper.ReleaseStatus) {
-		held, err := r.persistRelease(ctx, rel, is, d.retried() || statusTurned(rel.Status, is))
+	persist := func(rel *shipper.Release, is shipper.ReleaseStatus, done []report.Event) {
+		held, changes, err := r.persistRelease(ctx, rel, is, d.retried() || statusTurned(rel.Status, is))
 		wait, errs = report.Sooner(wait, held), append(errs, err)
+		report.Emit(r.recorder, rel, ofPass(rel, done, changes))
 	}
 	for i := range s.history.Live {
 		rel := s.history.Live[i].Release
-		report.Emit(r.recorder, rel, written(d, rel, p.verdict))
-		persist(rel, releaseStatus(s, p, d, i, r.now))
+		persist(rel, releaseStatus(s, p, d, i, r.now), written(d, rel, p.verdict))
 	}
 	for i, leaving := range p.rollout.Leaving {
 		if rel := s.history.Leaving[i].Release; !slices.Contains(p.remove, rel) {
-			persist(rel, leaving.Status)
+			persist(rel, leaving.Status, nil)
 		}
 	}
 	for _, rel := range s.history.Broken {
-		persist(rel, brokenStatus(rel, r.now))
+		persist(rel, brokenStatus(rel, r.now), nil)
 	}
 	return wait, errs
 }
@@ -51,22 +51,31 @@ func written(d releasesDone, rel *shipper.Release, v block.Verdict) []report.Eve
 	return out
 }
 
-// persistRelease writes a status that differs from what it was, unless the Release was changed since it was read, and then
-// records events for the changes. Progress is throttled: held is how long the write still waits.
+// ofPass returns the events about what was done in a pass and what changed by it. A Release with resources has one step, and one event
+// about each pass in which something begins or ends: hundreds of placements may begin at once.
+func ofPass(rel *shipper.Release, done, changes []report.Event) []report.Event {
+	all := append(slices.Clip(done), changes...)
+	if rel.Spec.Environment.Resources != nil {
+		return report.AsOne(all)
+	}
+	return all
+}
+
+// persistRelease writes a status that differs from what it was, unless the Release was changed since it was read, and returns the events
+// about the changes. Progress is throttled: held is how long the write still waits.
 func (r *pass) persistRelease(
 	ctx context.Context, rel *shipper.Release, is shipper.ReleaseStatus, turned bool,
-) (held time.Duration, err error) {
+) (held time.Duration, changes []report.Event, err error) {
 	next := rel.DeepCopy()
 	next.Status = is
 	if held = r.releases.DelayFor(turned, rel, next, r.now.Time); held > 0 || equality.Semantic.DeepEqual(rel.Status, is) {
-		return held, nil
+		return held, nil, nil
 	}
 	err = r.client.Status().Patch(ctx, next, onlyIfUnchanged(rel))
 	if r.wrote(next); err != nil {
-		return 0, fmt.Errorf("writing the status of release %s/%s: %w", rel.Namespace, rel.Name, err)
+		return 0, nil, fmt.Errorf("writing the status of release %s/%s: %w", rel.Namespace, rel.Name, err)
 	}
-	report.Emit(r.recorder, rel, releaseChanges(rel, is))
-	return 0, nil
+	return 0, releaseChanges(rel, is), nil
 }
 
 // statusTurned reports whether a changed status must be written at once. A change of status.strategy.state is, because the original's
