@@ -11,7 +11,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/placement"
@@ -51,10 +50,8 @@ type Options struct {
 	Charts application.Resolver
 	// Sources reads ConfigMaps and Secrets with values.
 	Sources application.Sources
-	// Kinds finds the kinds that Applications and Envelopes place, Objects reads metadata of objects to count them, and Placeable is the
-	// operator's policy.
+	// Kinds finds the kinds that Applications and Envelopes place, and Placeable is the operator's policy.
 	Kinds     resources.Kinds
-	Objects   client.Reader
 	Placeable objects.Policy
 	// Reconciler is the user name of Shipper's reconciler.
 	Reconciler string
@@ -101,7 +98,7 @@ func Setup(server Server, o Options) error {
 	}
 
 	uses := check.NewUses(o.State, o.SharedChecks)
-	placed := &resources.Judge{Authz: o.Authz, Kinds: o.Kinds, Policy: o.Placeable, Reader: o.Objects, Reconciler: o.Reconciler}
+	placed := &resources.Judge{Authz: o.Authz, Kinds: o.Kinds, Policy: o.Placeable, Reconciler: o.Reconciler}
 	app := &application.Webhook{
 		BlockCheck: blocks, Guard: guard, State: o.State, Charts: o.Charts, Sources: o.Sources, Checks: uses, Resources: placed,
 	}

@@ -104,7 +104,7 @@ func build(
 			return values.ReadSources(ctx, mgr.GetAPIReader(), namespace, from)
 		},
 		Outgoing: o.outgoing, SharedChecks: o.sharedChecksNamespace, UnhealthyAfter: o.unhealthyAfter,
-		Kinds: kinds, Objects: mgr.GetAPIReader(), Placeable: o.placeable,
+		Kinds: kinds, Placeable: o.placeable,
 		Reconciler: o.reconcilerUser, Namespace: o.namespace, Registry: metrics.Registry, Clock: clock.RealClock{},
 		Log: mgr.GetLogger().WithName("webhook"),
 	})

@@ -107,7 +107,7 @@ func (w *World) register(ctx context.Context, mgr ctrl.Manager, c *Client, r *re
 		Sources: func(ctx context.Context, namespace string, from []shipper.ValuesSource) (values.Held, error) {
 			return values.ReadSources(ctx, mgr.GetAPIReader(), namespace, from)
 		},
-		Outgoing: &outgoing, Kinds: resources.Discovered(mgr.GetRESTMapper(), kinds, clock.RealClock{}), Objects: mgr.GetAPIReader(),
+		Outgoing: &outgoing, Kinds: resources.Discovered(mgr.GetRESTMapper(), kinds, clock.RealClock{}),
 		Reconciler: account, Namespace: shipper.SystemNamespace, Registry: prometheus.NewRegistry(), Clock: clock.RealClock{},
 		Log: logr.Discard(),
 	})

@@ -237,7 +237,7 @@ func (w *Webhook) checkForgery(ctx context.Context, req *admission.Request, app,
 		"spec.template.resources, user %q here", shipper.AppSelectedByAnnotation, req.UserInfo.Username))
 }
 
-// describeResources warns how many objects a new selection has, and which of them run in the management cluster as well.
+// describeResources warns of a new selection that cannot be judged now, or that runs Pods in the management cluster as well.
 func (w *Webhook) describeResources(ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application) {
 	if !selects(app, old) || req.UserInfo.Username == w.Guard.Reconciler {
 		return
@@ -246,7 +246,7 @@ func (w *Webhook) describeResources(ctx context.Context, req *admission.Request,
 	if err != nil {
 		return // it was admitted a moment ago
 	}
-	for _, warning := range append(w.Resources.Describe(ctx, selection), w.Resources.UnknownReady(ctx, app.Spec.Template.Resources.Ready)...) {
+	for _, warning := range append(selection.Warnings(), w.Resources.UnknownReady(ctx, app.Spec.Template.Resources.Ready)...) {
 		a.Warn("%s", warning)
 	}
 }

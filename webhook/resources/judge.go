@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -17,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/cel/environment"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/objects"
@@ -27,7 +27,7 @@ import (
 )
 
 const (
-	// timeout bounds each of: finding kinds, asking for rights, counting objects.
+	// timeout bounds each of: finding kinds, asking for rights.
 	timeout = time.Second
 	// atOnce bounds the requests of one judgement that run at the same time.
 	atOnce = 20
@@ -39,8 +39,6 @@ type Judge struct {
 	// Kinds finds kinds. Nil: Applications with resources and Envelopes are refused.
 	Kinds  Kinds
 	Policy objects.Policy
-	// Reader lists the metadata of objects, to count them. Nil: they are not counted.
-	Reader client.Reader
 	// Reconciler is the user name of Shipper's reconciler, which reads what is selected.
 	Reconciler string
 }
@@ -116,6 +114,26 @@ func (j *Judge) Resolve(ctx context.Context, app *shipper.Application) (*Selecti
 		}
 	}
 	return selection, refused, nil
+}
+
+// workloads are the kinds that run Pods where they are.
+var workloads = []schema.GroupKind{
+	{Group: "apps", Kind: "Deployment"}, {Group: "apps", Kind: "StatefulSet"}, {Group: "apps", Kind: "DaemonSet"},
+	{Group: "apps", Kind: "ReplicaSet"}, {Group: "batch", Kind: "Job"}, {Group: "batch", Kind: "CronJob"},
+}
+
+// Warnings name the selectors that cannot be judged now, and those whose objects run Pods in the management cluster as well.
+func (s *Selection) Warnings() []string {
+	out := slices.Clone(s.Late)
+	for _, one := range s.items {
+		switch {
+		case slices.Contains(workloads, one.kind.GroupKind()):
+			out = append(out, fmt.Sprintf("select[%d]: each %s runs its Pods here as well: put it into an Envelope", one.index, one.kind.Kind))
+		case one.hasContent():
+			out = append(out, fmt.Sprintf("select[%d]: workloads in the Namespace run here as well, unless they are in an Envelope", one.index))
+		}
+	}
+	return out
 }
 
 func gvkOf(s *shipper.ResourceSelector) schema.GroupVersionKind {

@@ -114,11 +114,8 @@ func (j *Judge) missing(ctx context.Context, who authenticationv1.UserInfo, need
 }
 
 // each calls f for 0 to n-1, atOnce at a time.
-func each(n int, f func(i int)) { eachOf(n, atOnce, f) }
-
-// eachOf calls f for 0 to n-1, some at a time.
-func eachOf(n, some int, f func(i int)) {
-	slots := make(chan struct{}, some)
+func each(n int, f func(i int)) {
+	slots := make(chan struct{}, atOnce)
 	var wait sync.WaitGroup
 	for i := range n {
 		slots <- struct{}{}
