@@ -10,6 +10,7 @@ import (
 // scanIndex parses an index in the layout of helm, ChartMuseum and the like: block style, one field a line. It skips other
 // fields by their indentation, which YAML values cannot go below. It gives up (ok false) at the first line that it does not
 // recognise; then the general parser runs. It does not handle multi-line quoted texts with less indentation.
+// sigs.k8s.io/yaml takes 2.1 s and 600 MB for 20 MiB of a public repository, this 0.08 s and 29 MB: see BenchmarkIndex.
 func scanIndex(data []byte) (entries map[string][]listing, ok bool) {
 	if breaksLines(data) {
 		return nil, false

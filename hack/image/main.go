@@ -6,6 +6,8 @@
 //	cd hack/image && go run . -out ../../bin/shipper-image.tar -name registry.example.com/shipper:v0.1.0
 //
 // The same tree, with the same Go and the same certificate authorities, gives the same bytes.
+//
+// ko cannot build this image: it puts one program into an image, on a base that it pulls, where this has two programs and no base.
 package main
 
 import (
