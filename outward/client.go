@@ -158,7 +158,7 @@ type limitedBody struct {
 	left int
 }
 
-// Read reads one byte more than is left, to tell an answer of that length from a longer one.
+// Read reads one byte more than is left, to distinguish an answer of that length from a longer one.
 func (b *limitedBody) Read(into []byte) (int, error) {
 	if len(into) > b.left+1 {
 		into = into[:b.left+1]

@@ -162,7 +162,7 @@ func patched(t *testing.T, object, patch []byte) []byte {
 
 // FuzzForgery sends any write of a user without rights over an Application, a Release and a target, as the API
 // server does: mutated, with the old status restored, and validated. An admitted write has not changed
-// protected metadata; who has moved or held a Release is this user.
+// protected metadata; the mover or holder of a Release is this user.
 func FuzzForgery(f *testing.F) {
 	s, forget := gateOf(f)
 	all := objects()

@@ -4,7 +4,7 @@
 # Gets Prometheus and keeps it outside the work tree, by version: downloads its release where the host of that answers
 # within 5 s, and else builds it from the Go module proxy. Says on stderr what it does and prints the folder on stdout.
 # Cold: seconds to download, 2 minutes to build on two cores; warm: at once. Callers in parallel wait for one another.
-# The variables and arguments are those of hack/controlplane/build.sh. What is built discovers targets from its
+# The variables and arguments are those of hack/controlplane/build.sh. The binary discovers targets from its
 # configuration, files and HTTP only: the SDKs of clouds are not compiled. It has no pages of the web interface.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"

@@ -98,7 +98,7 @@ type state struct {
 	// since is when the status was last written, or the first pass.
 	since time.Time
 
-	// writing holds one value while the status is written. Who waits for it leaves when its context is done.
+	// writing holds one value while the status is written. A caller waits for it until its context is done.
 	writing chan struct{}
 }
 

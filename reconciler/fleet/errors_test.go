@@ -58,7 +58,7 @@ func TestConnectError(t *testing.T) {
 			errors.New(strings.Repeat("x", 8<<20)), shipper.ClusterUnreachable,
 			"the API server at https://c does not answer: " + strings.Repeat("x", 1021) + "…",
 		},
-		"nobody there": {
+		"no server": {
 			refused, shipper.ClusterUnreachable, "the API server at https://c does not answer: dial: connection refused",
 		},
 	}

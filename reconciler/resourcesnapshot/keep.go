@@ -22,7 +22,7 @@ import (
 // ErrPassing means that an object of the name is being deleted, or is about to be. The same succeeds later.
 var ErrPassing = errors.New("an object of that name is being deleted")
 
-// Keep stores content in the namespace of an Application, for the Application until a Release has the digest. What is there already stays.
+// Keep stores content in the namespace of an Application, for the Application until a Release has the digest. What exists stays.
 // It creates the head first: the garbage collector then deletes an incomplete set with it. An error that wraps ErrPassing passes.
 func (s *Snapshots) Keep(ctx context.Context, app *shipper.Application, rels []*shipper.Release, parts []objects.Part) error {
 	snapshots := snapshotsOf(app.Namespace, parts)

@@ -75,8 +75,8 @@ func TestStatus(t *testing.T) {
 			want: shipper.RolloutBlockOverrides{Release: strings.Join(manyNames, ","), Records: manyRecords},
 		},
 		"a block of the same name that came later counts none": {namespace: "a", uid: "later", by: by},
-		"a block that nobody may override counts none":         {namespace: "a", uid: "this", policy: "Nobody", by: by},
-		"no override": {namespace: "a"},
+		"a block without overrides counts none":                {namespace: "a", uid: "this", policy: "Nobody", by: by},
+		"no override":                                          {namespace: "a"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -69,8 +69,8 @@ func TestControlStateOfReleasesIsNotForged(t *testing.T) {
 		"owned by an Application of another namespace": {
 			rel.merge(owners(own, owner(v1alpha1, "Application", b.app.Name, b.app.UID))), wrongOwner,
 		},
-		"owned by nobody":                         {rel.merge(`{"metadata":{"ownerReferences":null}}`), refused{}},
-		"owned by nobody, beside a broken status": {rel.merge(`{"metadata":{"ownerReferences":null},` + brokenStatus + `}`), refused{}},
+		"without an owner":                         {rel.merge(`{"metadata":{"ownerReferences":null}}`), refused{}},
+		"without an owner, beside a broken status": {rel.merge(`{"metadata":{"ownerReferences":null},` + brokenStatus + `}`), refused{}},
 	}, ns, other)
 }
 

@@ -45,15 +45,15 @@ func TestADryRunTellsThePlanAndLeavesNothingBehind(t *testing.T) {
 		}
 		return ours(all)
 	}
-	var told []string
+	var warnings []string
 	env.Eventually(t, "the plan to count Pods", func(ctx context.Context) error {
 		dev.warnings()
 		dry := app.DeepCopy()
 		if err := dev.Create(ctx, dry, client.DryRunAll); err != nil {
 			return err
 		}
-		if told = dev.warnings(); strings.Contains(strings.Join(told, "\n"), "cannot be counted") {
-			return errors.New(told[len(told)-1])
+		if warnings = dev.warnings(); strings.Contains(strings.Join(warnings, "\n"), "cannot be counted") {
+			return errors.New(warnings[len(warnings)-1])
 		}
 		return nil
 	})
@@ -66,7 +66,7 @@ func TestADryRunTellsThePlanAndLeavesNothingBehind(t *testing.T) {
 	}
 	name := nameOf(t, app)
 	var plan []string
-	for _, line := range told {
+	for _, line := range warnings {
 		if !strings.Contains(line, " cluster") || strings.Contains(line, "step") { // other tests decide which clusters there are
 			plan = append(plan, line)
 		}

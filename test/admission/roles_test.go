@@ -73,7 +73,7 @@ func permitted(ctx context.Context, user, verb, resource, subresource, namespace
 // Clusters are not namespaced: what roles in a namespace grant on them is nothing.
 func granted(t *testing.T, name, namespace string) map[string][]string {
 	t.Helper()
-	everywhere := rulesOf(t, name, "kube-public") // in which nobody is bound
+	everywhere := rulesOf(t, name, "kube-public") // without RoleBindings
 	in := everywhere
 	if namespace != "" {
 		in = rulesOf(t, name, namespace)

@@ -222,7 +222,7 @@ func underLoad(t *testing.T, do func()) {
 			t.Errorf("failure %d of %d: %s", i+1, len(result.Failed), f)
 		}
 		if result.Requests < perSecond {
-			t.Errorf("%d requests are too few to tell", result.Requests)
+			t.Errorf("%d requests are too few", result.Requests)
 		}
 	}()
 	do()

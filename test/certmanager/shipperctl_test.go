@@ -88,7 +88,7 @@ func shipperctlSetsUpCertManager(t *testing.T) {
 		"Deleting the Issuer shipper-self-signed of cert-manager... done",
 		"Deleting the Certificate shipper-webhook-ca of cert-manager... done",
 		"Deleting the Issuer shipper-webhook-ca of cert-manager... done",
-		"The webhook still runs with --certs=cert-manager: nobody renews its certificate until it runs without that",
+		"The webhook still runs with --certs=cert-manager: its certificate is not renewed until it runs without that",
 	}
 	if diff := cmp.Diff(want, setUpBy(t, certs.Self)); diff != "" {
 		t.Errorf("back to certificates of the webhook's own (-want +got):\n%s", diff)
@@ -102,7 +102,7 @@ func shipperctlSetsUpCertManager(t *testing.T) {
 			t.Errorf("%T gets the CA of %s", o, injected)
 		}
 	}
-	for _, name := range []string{"shipper-webhook-cert", "shipper-webhook-ca"} { // nobody's certificate is left
+	for _, name := range []string{"shipper-webhook-cert", "shipper-webhook-ca"} { // no certificate is left
 		secret := &corev1.Secret{}
 		secret.Namespace, secret.Name = shipper.SystemNamespace, name
 		if err := admin.Delete(t.Context(), secret); client.IgnoreNotFound(err) != nil {

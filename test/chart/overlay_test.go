@@ -16,7 +16,7 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// left is what shipperctl leaves to whoever deploys Shipper.
+// left is what shipperctl leaves to the user who deploys Shipper.
 var left = map[string]bool{"Deployment": true, "PodDisruptionBudget": true, "PriorityClass": true}
 
 // read reads the objects that kubectl prints, those of lists too.
@@ -67,7 +67,7 @@ func stored(objects []*unstructured.Unstructured) map[string]map[string]any {
 }
 
 // TestSettingUpInstallsWhatTheOverlayInstalls replaces, in a dry run, everything that shipperctl has written by what the default
-// overlay says, in a cluster where nobody else has written.
+// overlay says, in a cluster without other writers.
 func TestSettingUpInstallsWhatTheOverlayInstalls(t *testing.T) {
 	kubectl := func(args ...string) string {
 		t.Helper()

@@ -33,10 +33,10 @@ func TestMirror(t *testing.T) {
 	}}
 	got := map[string]int{}
 	want := map[string]int{
-		Public + "/index.yaml":                                  http.StatusOK,
-		Public + "/nginx-0.0.1.tgz":                             http.StatusOK,
-		"https://raw.githubusercontent.com/somebody/else/x.tgz": http.StatusNotFound,
-		elsewhere.URL:                                           http.StatusTeapot,
+		Public + "/index.yaml":                                    http.StatusOK,
+		Public + "/nginx-0.0.1.tgz":                               http.StatusOK,
+		"https://raw.githubusercontent.com/another/project/x.tgz": http.StatusNotFound,
+		elsewhere.URL:                                             http.StatusTeapot,
 	}
 	for address := range want {
 		answer, err := client.Get(address)

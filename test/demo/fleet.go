@@ -67,7 +67,7 @@ func placeFleet(s *fixture) []chapter {
 		{"A management cluster is set up, three application clusters join", s.joinThree},
 		{"A namespace is placed on all clusters", s.placeNamespace},
 		{"A fourth cluster joins, and gets it", s.joinFourth},
-		{"A cluster is tainted: what is there stays, new Applications keep off", s.taintOne},
+		{"A cluster is tainted: its objects stay, new Applications keep off", s.taintOne},
 		{"A cluster fails: the others go on, and it follows when it is back", s.failOne},
 		{"A user edits a placed object: the edit is reported and corrected", s.driftOne},
 	}

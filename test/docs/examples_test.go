@@ -48,7 +48,7 @@ func exampleFiles(t *testing.T) map[string]map[string]string {
 	return out
 }
 
-// expected matches what the webhook tells a user who applies an example, and that kubectl has not created a namespace of theirs. Any other
+// expected matches the warnings of the webhook for an example, and that kubectl has not created a namespace of theirs. Any other
 // warning is one of the API server: of a field that is unknown, or of a version that will go.
 var expected = regexp.MustCompile(`^Warning: (plan: |this makes Release |chart .* was resolved to |` +
 	`this stops rollouts in every namespace|this block is not in effect now|might not roll out: |` +

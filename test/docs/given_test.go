@@ -99,7 +99,7 @@ var givens = map[string]func(*env){
 		s.weekend()
 		s.incident()
 	},
-	"NAME, which somebody advances": func(s *env) {
+	"NAME, which a user advances": func(s *env) {
 		name := s.applied(s.application(super, "0.0.1", 2, "eu-west"))
 		s.names = append(s.names, "NAME", name)
 		s.first["condition=Complete"] = func() { s.moved(name, 2) }
@@ -153,7 +153,7 @@ var givens = map[string]func(*env){
 		steps[0].Gate, steps[1].Name, steps[1].After = &shipper.StepGate{}, "quarter", "10m"
 		s.achieved(s.applied(app), 0)
 	},
-	"super-server, whose Service somebody edited on eu-1": func(s *env) {
+	"super-server, whose Service a user edited on eu-1": func(s *env) {
 		s.names = append(s.names, "eu-1", west)
 		app := s.application(super, "0.0.1", 2, "eu-west")
 		app.Spec.DriftPolicy = shipper.DriftReport

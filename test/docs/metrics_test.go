@@ -30,7 +30,7 @@ func TestMetricsOfTheOperationsGuideAreServed(t *testing.T) {
 	}
 
 	u.Eventually("a rehearsed change", "admitted", u.probe)
-	u.Eventually("metrics that the guide names and nobody serves", "none", func() (string, error) {
+	u.Eventually("metrics that the guide names and no process serves", "none", func() (string, error) {
 		served := map[string]bool{}
 		for _, url := range metricsURLs(t) {
 			page, err := fetch(u.Ctx, url)

@@ -18,7 +18,7 @@ import (
 )
 
 // TestAChartThatIsGone takes the charts away under a running Release, and all that Shipper remembers of them. Nothing of
-// what runs becomes False; a new Release says what it lacks, can be aborted, and a later one goes on when charts are back.
+// running Releases become False; a new Release says what it lacks, can be aborted, and a later one goes on when charts are back.
 func TestAChartThatIsGone(t *testing.T) {
 	u := begin(t)
 	u.alone() // Shipper is restarted

@@ -99,7 +99,7 @@ func (u *user) saysItWaitsForCapacity(release string, step int32, pods int) {
 	})
 }
 
-// describes waits until kubectl describe says all phrases, blanks squeezed: events come later than what they tell of. It returns what
+// describes waits until kubectl describe says all phrases, blanks squeezed: events come later than their cause. It returns what
 // was said.
 func (u *user) describes(kind, name string, phrases ...string) (words string) {
 	u.Helper()

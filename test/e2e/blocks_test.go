@@ -37,7 +37,7 @@ const (
 
 // TestBlocksAreToldToAllWithinASecond is not parallel: a global block stops every other test. Watches of conditions and
 // events give the times. They are judged in `make nightly` alone: other tests keep the machine busy in `make test`. The reconcilers are
-// idle before, so that what they tell comes from the block and no timer.
+// idle before, so that their events come from the block and no timer.
 func TestBlocksAreToldToAllWithinASecond(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	concerned := s.severalApplications(3)

@@ -93,7 +93,7 @@ func (p *pipeline) rejects(name string) error {
 	})
 }
 
-// TestApprovalsAreOfOneAttemptAndExpire is of scenarios 12 and 13: nobody approves in time, and an Approval of an older attempt lets no
+// TestApprovalsAreOfOneAttemptAndExpire is of scenarios 12 and 13: no user approves in time, and an Approval of an older attempt lets no
 // retry go on.
 func TestApprovalsAreOfOneAttemptAndExpire(t *testing.T) {
 	p := beginRuns(t, `

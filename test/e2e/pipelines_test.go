@@ -199,7 +199,7 @@ stages:
 `
 
 // TestADeliveryGoesThroughItsStages is scenarios 2, 3, 8, 10 and 11: one run goes through staging, then production waits for two people, of
-// whom none asked for it, a block holds it, and it ends on two clusters; an edit of the Shipyard meanwhile does not bear on it.
+// without a request, a block holds it, and it ends on two clusters; an edit of the Shipyard meanwhile does not bear on it.
 func TestADeliveryGoesThroughItsStages(t *testing.T) {
 	t.Parallel()
 	p := beginPipeline(t)

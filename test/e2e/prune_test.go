@@ -164,7 +164,7 @@ func TestAChartOfFiveHundredObjects(t *testing.T) {
 		newest := s.Release(0)
 		s.Completes(newest)
 		s.counts(497) // and the kept one
-		s.Eventually("what is told of the objects", "499 of 500, 499 of 500", s.surveyed(newest))
+		s.Eventually("the summary of the objects", "499 of 500, 499 of 500", s.surveyed(newest))
 		for _, left := range []any{"one", "two"} { // the history has room for two: the first Release is trimmed
 			s.Edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["plain"] = []any{left} })
 			newest = s.releaseAfter(newest)

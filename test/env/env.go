@@ -73,7 +73,7 @@ type Options struct {
 // Shipper is all binaries, for Options.Binaries.
 func Shipper() []string { return []string{"shipper-webhook", "shipper-reconciler", "shipperctl"} }
 
-// Main starts what the tests of a package share, runs them, and returns the exit code for os.Exit. What was started ends with
+// Main starts what the tests of a package share, runs them, and returns the exit code for os.Exit. All processes end with
 // the tests, and when they are interrupted.
 func Main(m *testing.M, o Options) (code int) {
 	if o.Nightly != "" && !IsNightly() {
@@ -125,7 +125,7 @@ func (e *Env) run(ctx context.Context, m *testing.M, o Options) int {
 	return code
 }
 
-// AtEnd has end called after the tests, what was handed over last first.
+// AtEnd calls end after the tests, the last one first.
 func (e *Env) AtEnd(end func() error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

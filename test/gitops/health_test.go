@@ -27,7 +27,7 @@ func read(t *testing.T, name string, into any) {
 	}
 }
 
-// flux is what Flux sees in an object, or that it cannot tell yet.
+// flux is what Flux sees in an object, or that it is unknown yet.
 func flux(t *testing.T, o *unstructured.Unstructured) string {
 	t.Helper()
 	var kustomization struct {

@@ -192,7 +192,7 @@ func (s *shop) attempts() []attempt {
 		{"patch the replicas of a ReplicaSet", patches(rs, "", `{"spec":{"replicas":7}}`), rescales},
 		{"let a ReplicaSet's Pods have traffic", patches(rs, "", template, shipper.TrafficStatusLabel, `"enabled"`), podsRelabels},
 		{"take a ReplicaSet from its Deployment", patches(rs, "", owners, mine), takes},
-		{"take a ReplicaSet from its Deployment and give it to nobody", patches(rs, "", owners, "null"), takes},
+		{"take a ReplicaSet from its Deployment and leave it without an owner", patches(rs, "", owners, "null"), takes},
 		{"take a ReplicaSet from its Deployment by its status", patches(rs, "status", owners, mine), takes},
 		{"change a label of a ReplicaSet by its status", patches(rs, "status", label, shipper.ReleaseLabel, `"x"`), relabels},
 
@@ -210,7 +210,7 @@ func (s *shop) attempts() []attempt {
 		{"take a Pod out of its ReplicaSet", patches(pod, "", label, "app", "null"), relabels},
 		{"take a Pod from its ReplicaSet", patches(pod, "", owners, mine), takes},
 		{"take a Pod from its ReplicaSet by its status", patches(pod, "status", owners, mine), ""}, // Kubernetes leaves them
-		{"take a Pod from its ReplicaSet and give it to nobody", patches(pod, "", owners, "null"), takes},
+		{"take a Pod from its ReplicaSet and leave it without an owner", patches(pod, "", owners, "null"), takes},
 		{"move a Pod to another release", patches(pod, "", label, shipper.ReleaseLabel, `"x"`), relabels},
 		{"take a Pod out of traffic by its status", patches(pod, "status", label, shipper.TrafficStatusLabel, "null"), relabels},
 		{"give a label of one's own to a Pod", patches(pod, "", label, "team", `"x"`), ""},

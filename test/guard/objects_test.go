@@ -54,7 +54,7 @@ func aPod(namespace string, labels map[string]string) *corev1.Pod {
 }
 
 func aService(namespace string, labels map[string]string) *corev1.Service {
-	// It may select Shipper's Pods: whose Service it is only its own labels tell.
+	// It may select Shipper's Pods: only its own labels name its Service.
 	return &corev1.Service{ObjectMeta: named(namespace, labels), Spec: corev1.ServiceSpec{
 		Selector: forged, Ports: []corev1.ServicePort{{Port: 80}},
 	}}

@@ -67,21 +67,21 @@ func TestWhatBecomesOfAnAnchorThatWasRewritten(t *testing.T) {
 		"given to another":          {map[string]string{key: "there"}, theirs},
 		"adopted by another":        {map[string]string{key: "there", uid: "that"}, theirs},
 		"of the original":           {map[string]string{key: ""}, ""},
-		"of whoever it may be":      {map[string]string{key: "", uid: "that"}, someones},
+		"without an identity":       {map[string]string{key: "", uid: "that"}, someones},
 		"of the time before a loss": {map[string]string{uid: "that"}, ""},
 	}
-	type told struct {
+	type anchored struct {
 		*fixture
 		deleted, moved *shipper.InstallationTarget
 		before         map[string]string
 	}
-	stories := map[string]*told{}
+	stories := map[string]*anchored{}
 	for name := range tests {
 		s := begin(t, west, east)
 		install := func(name, override string) *shipper.InstallationTarget {
 			return s.install(name, "test-nginx", "0.0.1", shipper.ChartValues{"nameOverride": override}, west)
 		}
-		stories[name] = &told{fixture: s, deleted: install("web-1", "one"), moved: install("web-2", "two")}
+		stories[name] = &anchored{fixture: s, deleted: install("web-1", "one"), moved: install("web-2", "two")}
 		s.installed("web-1")
 		s.installed("web-2")
 	}
@@ -104,7 +104,7 @@ func TestWhatBecomesOfAnAnchorThatWasRewritten(t *testing.T) {
 			continue
 		}
 		for _, it := range []string{"web-1", "web-2"} {
-			s.told(it, "ConfigMapLeft", fmt.Sprintf(`Config map %q in cluster "west" %s; what is installed there is left as it is`,
+			s.told(it, "ConfigMapLeft", fmt.Sprintf(`Config map %q in cluster "west" %s; the objects there stay as they are`,
 				shipper.AnchorName(it), tests[name].left))
 		}
 		s.unchanged(s.before)

@@ -51,7 +51,7 @@ func TestAClusterGetsAnotherName(t *testing.T) {
 			s.left("web-1", west)
 			s.unchanged(before)
 			s.told("web-1", "ClusterHasAnotherName", fmt.Sprintf(
-				`Cluster "west" is the same as %q, where this is to stay; what is installed there is left as it is`, tc.name))
+				`Cluster "west" is the same as %q, where this is to stay; the objects there stay as they are`, tc.name))
 			if !tc.ready {
 				return
 			}

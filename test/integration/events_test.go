@@ -66,8 +66,8 @@ func TestAnEventThatRepeatsIsCounted(t *testing.T) {
 		s.Helper()
 		s.soon("the event", func() string { return cmp.Diff([]string{want}, s.toldIn()) })
 	}
-	const told = "shipper-reconciler: Warning Held by Hold by a of ServiceAccount web: by a"
-	for _, want := range []string{told, told + " x2"} {
+	const event = "shipper-reconciler: Warning Held by Hold by a of ServiceAccount web: by a"
+	for _, want := range []string{event, event + " x2"} {
 		tell("by a")
 		shows(want)
 	}

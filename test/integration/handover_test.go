@@ -39,7 +39,7 @@ func TestNobodyLeavesTrafficBeforeOthersHaveCome(t *testing.T) {
 	}
 }
 
-// inTrafficAlways counts, after every event, the ready Pods in traffic that are not going. What it returns ends that and tells
+// inTrafficAlways counts, after every event, the ready Pods in traffic that are not going. The returned function ends that and returns
 // the least number.
 func (s *fixture) inTrafficAlways(cluster string) func() int {
 	s.Helper()

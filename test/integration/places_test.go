@@ -20,7 +20,7 @@ func TestInstallsTheValuesOfEachCluster(t *testing.T) {
 	it := &shipper.InstallationTarget{ObjectMeta: s.meta("web-1"), Spec: shipper.InstallationTargetSpec{
 		Clusters: []string{west, east}, CanOverride: true, Values: &shipper.ChartValues{"message": "for all"},
 		Chart: &shipper.Chart{Name: "configmap", Version: "0.0.1", RepoURL: world.charts.URL},
-		// Neither cluster is in such a region; what was written down when they were chosen counts.
+		// Neither cluster is in such a region; the regions that were recorded when they were chosen count.
 		Regions:          map[string]string{west: "moon", east: "mars"},
 		ValuesPerRegion:  []shipper.ValuesFor{{Name: "moon", Values: &shipper.ChartValues{"message": "for the moon"}}},
 		ValuesPerCluster: []shipper.ValuesFor{{Name: east, Values: &shipper.ChartValues{"message": "for east"}}},

@@ -12,7 +12,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// TestPruningRacesInstalling removes what an older target installed while a newer one installs the same: whoever is first, the
+// TestPruningRacesInstalling removes what an older target installed while a newer one installs the same: whichever is first, the
 // newer one has it in the end, and nothing else is left.
 func TestPruningRacesInstalling(t *testing.T) {
 	t.Parallel()

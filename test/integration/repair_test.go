@@ -71,7 +71,7 @@ func TestWritingADeploymentLeavesItsReplicas(t *testing.T) {
 	}
 }
 
-// TestWhatWasSaidStandsWhileAnotherWriterIsFaster lets another writer be faster every time: first that is news to nobody, for most
+// TestWhatWasSaidStandsWhileAnotherWriterIsFaster lets another writer be faster every time: first no watch reports it, for most
 // often it happens once.
 func TestWhatWasSaidStandsWhileAnotherWriterIsFaster(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ func (s *rolloutFixture) gate(resources []string, operations ...admissionregistr
 		}},
 	}
 	policy.Spec.Validations = []admissionregistrationv1.Validation{{
-		Expression: "false", Message: "rollouts blocked by: far/away (nobody knows)", Reason: &reason,
+		Expression: "false", Message: "rollouts blocked by: far/away (unknown)", Reason: &reason,
 	}}
 	binding := &admissionregistrationv1.ValidatingAdmissionPolicyBinding{ObjectMeta: meta}
 	binding.Spec = admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{

@@ -16,7 +16,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// TestAProofThatLostItsLabelIsFound has the second Service of a turn without the label by which Shipper knows it, as if somebody had
+// TestAProofThatLostItsLabelIsFound has the second Service of a turn without the label by which Shipper knows it, as if a user had
 // taken it off.
 func TestAProofThatLostItsLabelIsFound(t *testing.T) {
 	s, served := newFixture(t)

@@ -60,7 +60,7 @@ func TestASecondManagementClusterTouchesNothingOfTheFirsts(t *testing.T) {
 		other.gone(it)
 	}
 	other.told("web-1", "ConfigMapLeft", fmt.Sprintf(`Config map "web-1-anchor" in cluster "west" is that of the management `+
-		`cluster %q, and this one is %q; what is installed there is left as it is`, s.identity(), other.identity()))
+		`cluster %q, and this one is %q; the objects there stay as they are`, s.identity(), other.identity()))
 	s.unchanged(before)
 	s.installed("web-1")
 }

@@ -195,7 +195,7 @@ func (s *Server) eraseAll(of []*object) {
 	}
 }
 
-// bounds returns by how many Pods a rolling update may exceed, and lack, what is wanted.
+// bounds returns by how many Pods a rolling update may exceed, and lack, its replicas.
 func bounds(d *appsv1.Deployment, want int) (surge, lack int) {
 	r := d.Spec.Strategy.RollingUpdate
 	if r == nil {

@@ -32,7 +32,7 @@ type served struct {
 	main, status map[string]func() http.HandlerFunc // by verb, as in RequestInfo
 }
 
-// compiled are the kinds that were served already. What is in it never changes and never blocks, so that bubbles can share it.
+// compiled are the kinds that were served already. Its entries never change and never blocks, so that bubbles can share it.
 var compiled = struct {
 	sync.Mutex
 	kinds map[Kind]*served

@@ -172,7 +172,7 @@ func TestAlertsOfTheGate(t *testing.T) {
 		"it is slow":            {healthy + taking("2.5"), []string{"ShipperWebhookSlow"}},
 		"it is not there":       {leading, []string{"ShipperWebhookAbsent"}},
 		"no watch for a minute": {healthy + gauge(down, `instance="b"`, 61), []string{"ShipperBlocksWatchDown"}},
-		"a watch begins anew":   {healthy + gauge(down, `instance="b"`, 2), nil},
+		"a watch begins again":  {healthy + gauge(down, `instance="b"`, 2), nil},
 	}.check(t)
 }
 
@@ -181,14 +181,14 @@ func TestAlertsOfTheReconciler(t *testing.T) {
 	anothers := gauge("leader_election_master_status", `name="something-else",instance="c"`, 1)
 	foreign := "\tcontroller_runtime_reconcile_errors_total{namespace=\"b\",controller=\"release\"} 0+12x200\n"
 	situations{
-		"it is not there":                  {watching, []string{"ShipperReconcilerLeaders"}},
-		"nobody leads":                     {watching + following, []string{"ShipperReconcilerLeaders"}},
-		"two lead":                         {healthy + another, []string{"ShipperReconcilerLeaders"}},
-		"other programs elect, too":        {healthy + anothers, nil},
-		"a controller fails all the time":  {healthy + errors("release", 12), []string{"ShipperReconcilerFails"}},
-		"somebody else's controller fails": {healthy + foreign, nil},
-		"a worker works":                   {healthy + hanging(20), nil},
-		"a worker hangs":                   {healthy + hanging(301), []string{"ShipperReconcilerHangs"}},
+		"it is not there":                    {watching, []string{"ShipperReconcilerLeaders"}},
+		"no replica leads":                   {watching + following, []string{"ShipperReconcilerLeaders"}},
+		"two lead":                           {healthy + another, []string{"ShipperReconcilerLeaders"}},
+		"other programs elect, too":          {healthy + anothers, nil},
+		"a controller fails all the time":    {healthy + errors("release", 12), []string{"ShipperReconcilerFails"}},
+		"another project's controller fails": {healthy + foreign, nil},
+		"a worker works":                     {healthy + hanging(20), nil},
+		"a worker hangs":                     {healthy + hanging(301), []string{"ShipperReconcilerHangs"}},
 	}.check(t)
 }
 

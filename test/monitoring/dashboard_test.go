@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// row is a line of the table of metrics in docs/operations.md: the metric, who has it, its labels.
+// row is a line of the table of metrics in docs/operations.md: the metric, its process, its labels.
 var row = regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (?:webhook|reconciler|both) \\| ([a-z, ]*) ?\\|")
 
 // documented are the metrics that the guide lists, with their labels. test/docs proves that they are served.
@@ -130,7 +130,7 @@ func TestTheDashboardAsksForMetricsThatThereAre(t *testing.T) {
 		}
 		for _, target := range p.Targets {
 			if target.Datasource["uid"] != "${datasource}" {
-				t.Errorf("%q asks somebody's own Prometheus", p.Title)
+				t.Errorf("%q asks a user's own Prometheus", p.Title)
 			}
 			known(t, metrics, strings.ReplaceAll(target.Expr, "$__rate_interval", "5m"))
 		}

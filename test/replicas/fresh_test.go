@@ -184,7 +184,7 @@ func TestAReplicaWithoutAWatchAsks(t *testing.T) {
 	p.replica.api.Break()
 	_, got := p.until(t, "allowed")
 	if !strings.HasPrefix(got, lost) {
-		t.Errorf("while nobody is to be asked it answers %q, want %q", got, lost)
+		t.Errorf("without an API server it answers %q, want %q", got, lost)
 	}
 	b := &shipper.RolloutBlock{Spec: ask.Block("x/y").Spec}
 	b.Namespace, b.Name = p.namespace, "dns-outage"

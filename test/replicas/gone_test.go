@@ -82,7 +82,7 @@ func TestWhatGoesIsNotHeldUp(t *testing.T) {
 	inhabit(t, full) // a namespace with finalizers in it is looked at again after 8 s
 	collected := inhabit(t, other, finalizer)
 	collected.startGoing(t)
-	block(t, other, "dns-outage") // what goes already goes on under a block
+	block(t, other, "dns-outage") // a deletion that has begun continues under a block
 	if err := world.Management.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: full}}); err != nil {
 		t.Fatal(err)
 	}

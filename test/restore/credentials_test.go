@@ -68,7 +68,7 @@ func TestCredentialsAreRotated(t *testing.T) {
 // its Secret. Workloads keep running, Shipper goes on with the other cluster, and nothing has to be restarted once the Secret
 // has the new CA.
 func TestAnAuthorityIsReplaced(t *testing.T) {
-	env.Nightly(t, "reconciler/fleet tells a wrong authority from a wrong token, with real certificates")
+	env.Nightly(t, "reconciler/fleet distinguishes a wrong authority from a wrong token, with real certificates")
 	s := begin(t).on(t)
 	s.applies(environment("first", "0.0.1", allIn))
 	incumbent := s.Release(0)

@@ -144,7 +144,7 @@ func TestSetUpAndJoin(t *testing.T) {
 	})
 }
 
-// TestRevoke takes the credentials of clusters away. The API servers remember for ten seconds whom they let in.
+// TestRevoke takes the credentials of clusters away. The API servers cache authentications for ten seconds.
 func TestRevoke(t *testing.T) {
 	first.run(t, []part{
 		{"join both", joinBoth},

@@ -32,8 +32,8 @@ import (
 // before. The reconciler is another process: its clock is the machine's.
 const lag = 5 * time.Second
 
-// told are the events that were recorded.
-type told struct {
+// recorded collects events.
+type recorded struct {
 	mu     sync.Mutex
 	events []eventsv1.Event
 	errs   []error
@@ -43,7 +43,7 @@ type told struct {
 // codecs read events, which typed clients send in protobuf.
 var codecs = serializer.NewCodecFactory(scheme.Scheme)
 
-func (to *told) take(raw []byte) {
+func (to *recorded) take(raw []byte) {
 	var e eventsv1.Event
 	_, _, err := codecs.UniversalDeserializer().Decode(raw, nil, &e)
 	to.mu.Lock()
@@ -61,7 +61,7 @@ var between = regexp.MustCompile(
 // next are the events about what is in namespaces since they were last asked for, in words and in the order in which they
 // happened. On a busy machine it waits longer than lag, until there are enough. What a step waits for in between is left out: two states
 // that turn at one moment are one event or two.
-func (to *told) next(t *testing.T, enough int) (out []string) {
+func (to *recorded) next(t *testing.T, enough int) (out []string) {
 	t.Helper()
 	time.Sleep(lag)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -79,7 +79,7 @@ func (to *told) next(t *testing.T, enough int) (out []string) {
 }
 
 // notes are the events in words.
-func (to *told) notes(t *testing.T) (out []string) {
+func (to *recorded) notes(t *testing.T) (out []string) {
 	t.Helper()
 	for _, err := range to.errs {
 		t.Error(err)
@@ -133,7 +133,7 @@ func (r *releases) achieved(t *testing.T, generation string, step int32) string 
 
 func TestAllEventsOfAnUpgradeAndOfABlock(t *testing.T) {
 	t.Parallel()
-	var events told
+	var events recorded
 	var rels releases
 	s := simulation{
 		applications: 1, clusters: 1, replicas: 10, workers: 2, latency: time.Millisecond, pods: 10 * time.Millisecond,

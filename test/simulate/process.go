@@ -43,11 +43,11 @@ func (s *simulation) start() error {
 	}
 	raw, err := json.Marshal(b)
 	if err != nil {
-		return fmt.Errorf("telling the reconciler what to do: %w", err)
+		return fmt.Errorf("sending a command to the reconciler: %w", err)
 	}
 	file := filepath.Join(s.dir, "begin.json")
 	if err := os.WriteFile(file, raw, 0o600); err != nil {
-		return fmt.Errorf("telling the reconciler what to do: %w", err)
+		return fmt.Errorf("sending a command to the reconciler: %w", err)
 	}
 	self, err := os.Executable()
 	if err != nil {

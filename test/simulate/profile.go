@@ -85,7 +85,7 @@ var kinds = []struct{ called, name string }{
 	{"runtime.gcBgMarkWorker", "collecting garbage"},
 	{"k8s.io/client-go/tools/cache.(*Reflector)", "reading watches"},
 	{"k8s.io/client-go/tools/cache.", "seeing what changes mean"},
-	{"shipper.dev/shipper/reconciler/recorder.", "telling events"},
+	{"shipper.dev/shipper/reconciler/recorder.", "recording events"},
 	{"net/http", "HTTP"},
 }
 

@@ -22,6 +22,6 @@
 // Stories. What a run cannot show: TLS, HTTP/2, processes of the operating system, disks, and whether the API servers are as real ones are
 // (test/memory compares them).
 //
-// All lives share one process: what is kept in package variables survives a kill. In the product these are caches by content and
+// All lives share one process: package variables survive a kill. In the product these are caches by content and
 // registries alone: chart/values remembers encrypted values, and outward and chart/objects compile expressions once.
 package simulation

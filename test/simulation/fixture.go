@@ -32,7 +32,7 @@ const (
 // Fixture is one run of a story, with what its users do and see.
 type Fixture struct {
 	*World
-	// User is the client of a person, whose writes the webhook reviews.
+	// User is the client of a user: the webhook reviews its writes.
 	User client.Client
 	// Ctx lasts as long as the run.
 	Ctx context.Context

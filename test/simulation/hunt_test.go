@@ -14,7 +14,7 @@ import (
 )
 
 // TestHunt runs what HUNT lists, until a law is broken: test/simulation/mutate hunts for mutations of the product with it. HUNT is a list
-// of story/disturbance, separated by commas; disturbances has those. What was found is written to the file HUNT_FOUND.
+// of story/disturbance, separated by commas; disturbances has those. Findings are written to the file HUNT_FOUND.
 func TestHunt(t *testing.T) {
 	list := os.Getenv("HUNT")
 	if list == "" {

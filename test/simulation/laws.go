@@ -24,14 +24,14 @@ import (
 //  4. No step is passed before it was achieved, checked, waited for and approved; nothing goes up after a move back without a person;
 //     and no target asks for more than the step.
 //  5. No write is sent by a process that does not lead any more.
-//  6. No object of somebody else is written or removed.
+//  6. No object of another owner is written or removed.
 //  7. Each part ends as the undisturbed one, and at rest nothing is written.
 //  8. A lost or late cluster causes no move back, no failure and no abort.
 //  9. Statuses never say that something was achieved that was not.
 //  10. Every condition that waits says why, with a reason and a message.
 //  11. No process plans by an object that is older than its own last write of it.
 //
-// Where a law depends on what a reconciler has read, it is judged only while no fault delays that: a reader with late watches may
+// A law that depends on the knowledge of a reconciler is judged only while no fault delays that: a reader with late watches may
 // see old states, never false ones.
 const (
 	// mostStale is how long a reconciler may act on what it read before, without faults.

@@ -85,7 +85,7 @@ func (l *laws) readyPods(cluster, release string) (count int) {
 }
 
 // leastPods is how many Pods of a Release are ready in a cluster before its weight goes up there: those that the step asks for. Of steps
-// that were requested since a reconciler may have read them, those count that allow the weight.
+// that were requested since a reconciler may know of them, those count that allow the weight.
 func (l *laws) leastPods(release string, asked shipper.ClusterTrafficTarget) int {
 	var ct shipper.CapacityTarget
 	l.world.hosts[management].read(kindOf("capacitytargets"), namespace, release, &ct)

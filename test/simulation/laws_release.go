@@ -241,7 +241,7 @@ func (l *laws) targetChange(c change) {
 	}
 }
 
-// allowed is what the steps allow that a Release was to have since a reconciler may have read.
+// allowed is what the steps allow that a Release was to have since a reconciler may know of them.
 func (l *laws) allowed(rel *shipper.Release) (capacity, traffic int32) {
 	list, all := l.targets[rel.Name], rel.Spec.Environment.Strategy.Steps
 	for i, m := range list {

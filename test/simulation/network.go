@@ -163,7 +163,7 @@ func contains[T comparable](list []T, one T) bool {
 	return false
 }
 
-// hash mixes the seed, what is asked, and how often it was asked before.
+// hash mixes the seed, the request, and how often it was sent before.
 func (n *Network) hash(what string, times uint64) uint64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, n.seed, what, times)

@@ -33,7 +33,7 @@ func all() bool { return os.Getenv("ALL") != "" }
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.Discard())
 	ctrl.SetLogger(logr.Discard())
-	debug.SetGCPercent(400) // each life makes its caches anew, and little is kept
+	debug.SetGCPercent(400) // each life builds its caches again, and little is kept
 	os.Exit(m.Run())
 }
 

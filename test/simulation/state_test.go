@@ -31,8 +31,8 @@ var survives = map[string]string{
 	"outward/body environments":    "compiles nothing but the environment of expressions, which never changes",
 	"outward/promql parsing":       "bounds the memory of a parser",
 	"outward/promql valid":         "has digests of valid queries",
-	"webhook/state releaseIndices": "is a table of functions that nobody writes to",
-	"webhook/state runIndices":     "is a table of functions that nobody writes to",
+	"webhook/state releaseIndices": "is a table of functions that is not written",
+	"webhook/state runIndices":     "is a table of functions that is not written",
 }
 
 // TestOnlyKnownStateOutlivesAKill looks for package variables of the product that change. What they hold a real process would lose.

@@ -222,7 +222,7 @@ func TestTheReconcilerPinsContentWithTheRightsOfWhoChoseIt(t *testing.T) {
 				"shipper.booking.com/app.resources.refresh to a new value as a user who has the right",
 			asked: []string{"ann get configmaps work/web"},
 		},
-		"nobody chose it": {
+		"no user chose it": {
 			req: pinning(), decision: response.Forbidden,
 			message: "annotation shipper.booking.com/app.selected-by names no user whose rights the content could be taken with: " +
 				"set annotation shipper.booking.com/app.resources.refresh to a new value",

@@ -108,7 +108,7 @@ func validateTimes(spec *shipper.CheckSpec) field.ErrorList {
 	return errs
 }
 
-// validateJudgement validates that a Check can tell a good measurement from a bad one.
+// validateJudgement validates that a Check can distinguish good and bad measurements.
 func validateJudgement(spec *shipper.CheckSpec) field.ErrorList {
 	if rules.Once(spec) {
 		var errs field.ErrorList

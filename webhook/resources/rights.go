@@ -60,7 +60,7 @@ func placeNamespace(name string) authz.Action {
 // Permit refuses, with 403, a user who may not place what is selected. stored is true for the user in the annotation app.selected-by, whose
 // rights are judged again when Shipper takes the content.
 func (j *Judge) Permit(ctx context.Context, who authenticationv1.UserInfo, s *Selection, stored bool) error {
-	if len(s.Late) > 0 { // what is not known may be something that the user may not place
+	if len(s.Late) > 0 { // an unknown kind may be one that the user may not place
 		return response.Later(strings.Join(s.Late, "; "), authz.RetryAfter)
 	}
 	missing, err := j.missing(ctx, who, s.authorNeeds())

@@ -29,7 +29,7 @@ func validateChecks(s *shipper.RolloutStrategy, path *field.Path) field.ErrorLis
 	return errs
 }
 
-// validateStepChecks validates checks beside others, whose names they may not have: statuses tell them apart by name.
+// validateStepChecks validates checks beside others, whose names they may not have: statuses list them by name.
 func validateStepChecks(checks, others []shipper.StepCheck, path *field.Path) field.ErrorList {
 	if len(checks) > MaxChecks {
 		return field.ErrorList{field.TooMany(path, len(checks), MaxChecks)}

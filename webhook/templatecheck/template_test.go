@@ -290,7 +290,7 @@ func TestValidate(t *testing.T) {
 				field.Invalid(strategy.Index(0).Child("checks").Index(2).Child("name"), "errors", ""),
 			},
 		},
-		"checks that are told apart": {env: env(steps(checked("first", "errors"), checked("", "errors")), strategyChecks("smoke"))},
+		"checks with names of their own": {env: env(steps(checked("first", "errors"), checked("", "errors")), strategyChecks("smoke"))},
 		"a check without a Check": {
 			env:  env(steps(checked("", ""))),
 			want: field.ErrorList{field.Required(strategy.Index(0).Child("checks").Index(0).Child("check"), "")},

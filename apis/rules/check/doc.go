@@ -5,6 +5,6 @@
 //
 // A measurement gives a result if it passes or fails. A check has passed when it has as many results as it needs, at least one of them
 // good, and no more bad ones than failureLimit. It has failed with one more than that. It is undecided with more measurements without a
-// verdict than inconclusiveLimit, or with more errors one after another than consecutiveErrorLimit: what is unknown is neither success nor
+// verdict than inconclusiveLimit, or with more errors one after another than consecutiveErrorLimit: an unknown value is neither success nor
 // failure.
 package check

@@ -64,7 +64,7 @@ func (d *decision) stopClock(allowed time.Duration) {
 	p.DeadlineTime, p.DeadlineRemaining = nil, left.Round(time.Second).String()
 }
 
-// onlyUnreachable reports whether all clusters that are awaited cannot be reached. What is unknown is no failure.
+// onlyUnreachable reports whether all clusters that are awaited cannot be reached. An unknown state is no failure.
 func (d *decision) onlyUnreachable() bool {
 	return len(d.Step.Lacking) > 0 && !slices.ContainsFunc(d.Step.Lacking, func(l strategy.Lack) bool { return l.Reachable })
 }

@@ -72,7 +72,7 @@ const (
 	Aborted = "Aborted"
 )
 
-// Decide computes the decision. What was not stored before is not acted on, so that a crash repeats an act and loses none.
+// Decide computes the decision. It acts only on facts that are stored, so that a crash repeats an act and loses none.
 func Decide(o Observed, now time.Time) Decision {
 	s := o.Release.Spec.Environment.Strategy
 	resources := o.Release.Spec.Environment.Resources != nil

@@ -238,7 +238,7 @@ func TestDecide(t *testing.T) {
 					"it went back to step 0: nothing goes on until a user raises targetStep; step 0 has 0 of 2 approvals")},
 			},
 		},
-		"also when nobody noted that it was lowered": {
+		"also without a note that it was lowered": {
 			is: progress.Observed{Release: achieved(rel(steps("10m"), 0, soaking(1))), Step: done},
 			expected: progress.Decision{
 				Progress: &shipper.ReleaseProgress{MovedBack: true, RequestedTime: at(0), ConvergedTime: new(at(0))},
@@ -301,7 +301,7 @@ func TestDecide(t *testing.T) {
 				Conditions: []shipper.Condition{advancing(yes, shipper.AdvancingMoving, "capacity is awaited"), notFailed}, Again: time.Minute,
 			},
 		},
-		"one that ran out while nobody looked counts half a minute later": {
+		"one that ran out while no reconciler ran counts half a minute later": {
 			is:    progress.Observed{Release: rel(failing(""), 1, awaited(1)), Step: lacking, Since: noon.Add(time.Hour)},
 			after: time.Hour,
 			expected: progress.Decision{

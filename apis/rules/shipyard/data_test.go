@@ -64,7 +64,7 @@ func TestReportsAreMerged(t *testing.T) {
 		"a value takes the place of a map": {
 			data: `{"test": {"a": {}}}`, reported: `{"test": {"a": 1}}`, want: `{"test": {"a": 1}}`,
 		},
-		"a key of nobody is merged, too": {
+		"a key without a task is merged, too": {
 			data: `{"image": {"tag": "a"}}`, reported: `{"image": {"name": "web"}}`, want: `{"image": {"name": "web", "tag": "a"}}`,
 		},
 		"the space of another task is refused": {

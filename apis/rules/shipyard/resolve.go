@@ -218,7 +218,7 @@ func unmet(
 	return fmt.Sprintf("version %s has not passed in stage %s; %s", run.Version.Version, required.Stage, there), time.Time{}
 }
 
-// identity is a version with what tells archives of one version apart.
+// identity is a version with the digest of its archive.
 func identity(v shipper.RunVersion) string { return v.Version + "@" + v.Name + "@" + v.Digest }
 
 // sequences is how many a snapshot has: each stage has evaluation beside its own.

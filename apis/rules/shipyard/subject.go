@@ -14,7 +14,7 @@ import (
 const configurationChange = "configurationChange"
 
 // Subject is a digest of what the next deployment of the run would write: the version of the chart with the digest of its archive, and
-// values. Approvals are bound to it: what is approved is what is deployed.
+// values. Approvals are bound to it, so that exactly the approved version is deployed.
 func Subject(run *shipper.SequenceRun) string {
 	raw, err := json.Marshal(struct {
 		Version shipper.RunVersion

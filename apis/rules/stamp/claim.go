@@ -37,7 +37,7 @@ func HoldOf(c shipper.RunClaim) string {
 	return "until the task release of run " + c.Namespace + "/" + c.Run
 }
 
-// Requesters are the users who asked for a Release: the one whose write made it, and those who asked for the run that it was made for. They
+// Requesters are the users who asked for a Release: the one whose write made it, and the users who asked for its run. They
 // do not approve its steps.
 func Requesters(rel *shipper.Release) []string {
 	return append(ClaimOf(rel.Annotations[shipper.ReleaseRunAnnotation]).Requesters, rel.Annotations[shipper.ReleaseRequestedByAnnotation])

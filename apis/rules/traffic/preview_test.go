@@ -94,7 +94,7 @@ func TestPreviewSelectsTheReleaseThatIsWishedFor(t *testing.T) {
 		"as it does when nothing is wished for":      {ready(previewing("old", "o-00")), "", nil},
 		"not one that is not there, if one is shown": {ready(previewing("old", "o-00")), "gone", nil},
 		"nothing where there is no preview Service":  {ready(nil), "new", nil},
-		"also when somebody has edited its selector": {ready(&ShadowService{Serving: map[string]bool{"x": true}}), "new", &toNew},
+		"also when a user has edited its selector":   {ready(&ShadowService{Serving: map[string]bool{"x": true}}), "new", &toNew},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.app.NextPreview(tc.wish)); diff != "" {

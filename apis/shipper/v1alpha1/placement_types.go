@@ -251,7 +251,7 @@ type ClusterTaint struct {
 // +kubebuilder:validation:Enum=NoSchedule
 type ClusterTaintEffect string
 
-// TaintNoSchedule keeps a cluster from being chosen; what is placed there stays.
+// TaintNoSchedule keeps a cluster from being chosen; objects in it stay.
 const TaintNoSchedule ClusterTaintEffect = "NoSchedule"
 
 // ReleasePlacement says why a Release has its clusters, and why it has no others.

@@ -146,7 +146,7 @@ func unrenewedFindings(d *appsv1.Deployment) []Finding {
 		return nil
 	}
 	return []Finding{warning("the webhook runs with --certs=cert-manager, and no Certificate of cert-manager is used",
-		"nobody renews the certificate. When it has ended, "+unserved,
+		"it is not renewed. When it has ended, "+unserved,
 		"roll the Deployment out without --certs=cert-manager, or run "+setUp+" --certificates cert-manager")}
 }
 

@@ -224,11 +224,11 @@ func TestAWebhookWhoseCertificateNobodyRenewsIsReported(t *testing.T) {
 		deployment *appsv1.Deployment
 		reported   bool
 	}{
-		"Shipper runs elsewhere":                        {nil, false},
-		"the webhook makes its certificates":            {deployment("--addr=:9443"), false},
-		"it waits for cert-manager":                     {deployment("--addr=:9443", "--certs=cert-manager"), true},
-		"it waits for cert-manager, in two arguments":   {deployment("--certs", "cert-manager"), true},
-		"it reads files that somebody else looks after": {deployment("--certs=files"), false},
+		"Shipper runs elsewhere":                      {nil, false},
+		"the webhook makes its certificates":          {deployment("--addr=:9443"), false},
+		"it waits for cert-manager":                   {deployment("--addr=:9443", "--certs=cert-manager"), true},
+		"it waits for cert-manager, in two arguments": {deployment("--certs", "cert-manager"), true},
+		"it reads files that another program writes":  {deployment("--certs=files"), false},
 	} {
 		if got := unrenewedFindings(tc.deployment); (len(got) == 1) != tc.reported {
 			t.Errorf("%s: %+v", sentence, got)

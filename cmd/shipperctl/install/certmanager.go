@@ -98,7 +98,7 @@ func (m *Management) remindOfMode(ctx context.Context) error {
 	case m.Certificates == certs.CertManager && runs != certs.CertManager:
 		m.Report.Printf("The webhook has to run with --certs=%s, as in manifests/overlays/cert-manager", certs.CertManager)
 	case m.Certificates == certs.Self && runs == certs.CertManager:
-		m.Report.Printf("The webhook still runs with --certs=%s: nobody renews its certificate until it runs without that", certs.CertManager)
+		m.Report.Printf("The webhook still runs with --certs=%s: its certificate is not renewed until it runs without that", certs.CertManager)
 	}
 	return nil
 }

@@ -266,7 +266,7 @@ func set(in map[string]any, value any, path []string) error {
 	return set(below, value, path[1:])
 }
 
-// create creates a run, prints its name, and waits for its end if it is told to.
+// create creates a run, prints its name, and waits for its end with --wait.
 func (o *options) create(cmd *cobra.Command, c client.WithWatch, run *shipper.SequenceRun, w waiting) error {
 	if err := c.Create(cmd.Context(), run); err != nil {
 		return fmt.Errorf("starting a run of shipyard %s/%s: %w", run.Namespace, run.Spec.Shipyard, err)

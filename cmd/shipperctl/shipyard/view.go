@@ -368,7 +368,7 @@ func (v *View) remedy() string {
 	for i := range v.Tasks {
 		if v.Tasks[i].Wanted > 0 {
 			return fmt.Sprintf("`shipperctl shipyard approve %s -n %s` approves it, by another user than %s", v.Run, v.Namespace,
-				cmp.Or(v.RequestedBy, "the one who requested it"))
+				cmp.Or(v.RequestedBy, "its requester"))
 		}
 	}
 	return ""

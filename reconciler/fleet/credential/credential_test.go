@@ -53,7 +53,7 @@ func TestRead(t *testing.T) {
 		"a token that was revoked leaves its Secret without one": {data{"ca.crt": cert}, "24h", Credential{}},
 		"a plain token":                       {data{"token": []byte("abc")}, "", Credential{Kind: Token}},
 		"a token with dots that says nothing": {data{"token": []byte("a.b.c")}, "", Credential{Kind: Token}},
-		"a token of a TokenRequest that nobody may renew": {
+		"a token of a TokenRequest that may not be renewed": {
 			data{"token": jwt(bound)}, "", Credential{Kind: Token, NotBefore: born, NotAfter: dies, Account: robot},
 		},
 		"a token that Shipper renews": {
@@ -104,15 +104,15 @@ func TestTimes(t *testing.T) {
 		"a token of a day that is renewed": {
 			Credential{NotAfter: born.Add(24 * time.Hour), Life: 24 * time.Hour}, 6 * time.Hour, 12 * time.Hour,
 		},
-		"a token of a day that nobody renews": {Credential{NotAfter: born.Add(24 * time.Hour)}, 6 * time.Hour, 16 * time.Hour},
-		"a certificate of a year":             {Credential{NotAfter: born.Add(8760 * time.Hour)}, 2190 * time.Hour, 8040 * time.Hour},
+		"a token of a day that is not renewed": {Credential{NotAfter: born.Add(24 * time.Hour)}, 6 * time.Hour, 16 * time.Hour},
+		"a certificate of a year":              {Credential{NotAfter: born.Add(8760 * time.Hour)}, 2190 * time.Hour, 8040 * time.Hour},
 		"the API server gave less than was asked": {
 			Credential{NotAfter: born.Add(time.Hour), Life: 24 * time.Hour}, 15 * time.Minute, 30 * time.Minute,
 		},
 	} {
 		tc.c.NotBefore = born
 		if renew, warn := tc.c.RenewAt().Sub(born), tc.c.WarnAt().Sub(born); renew != tc.renew || warn != tc.warn {
-			t.Errorf("%s: renewed after %s, told of after %s; want %s and %s", name, renew, warn, tc.renew, tc.warn)
+			t.Errorf("%s: renewed after %s, warned of after %s; want %s and %s", name, renew, warn, tc.renew, tc.warn)
 		}
 	}
 }

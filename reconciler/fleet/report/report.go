@@ -120,8 +120,8 @@ func Wrong(c *shipper.Condition) bool {
 }
 
 // ofTarget is News of a condition of a target, or of one of its clusters. That it gets what it was asked for, and has it, its Release
-// says when the step is achieved: of a target it is told what is wrong, and that it is so no more. There is no Deployment of any
-// target before the Release is installed: that is not told, and neither is its end. before is all that was said with was.
+// says when the step is achieved: a target reports problems and the end of problems. There is no Deployment of any
+// target before the Release is installed: that is not reported, nor is its end. before are all conditions beside was.
 func ofTarget(before []shipper.Condition) func(was *shipper.Condition, is shipper.Condition) bool {
 	return func(was *shipper.Condition, is shipper.Condition) bool {
 		begins := was == nil && is.Reason == shipper.MissingDeployment

@@ -131,18 +131,18 @@ func marshal(t *testing.T, value any) string {
 }
 
 func TestTheStatusOfAFleetFitsIntoOneObject(t *testing.T) {
-	type told struct{ Unhealthy, Drift, DriftOmitted, Diff, DiffOmitted, Kinds int }
-	for n, want := range map[int]told{
+	type counts struct{ Unhealthy, Drift, DriftOmitted, Diff, DiffOmitted, Kinds int }
+	for n, want := range map[int]counts{
 		1: {10, 20, 1, 20, 0, 20},
 	} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			got := bounded(everywhere(n))
 			for _, c := range got {
-				is := told{
+				is := counts{
 					len(c.Objects.Unhealthy), len(c.Drift.Fields), int(c.Drift.Omitted), len(c.Diff.Fields), int(c.Diff.Omitted), len(c.Objects.Kinds),
 				}
 				if diff := cmp.Diff(want, is); diff != "" {
-					t.Fatalf("told of %s (-want +got):\n%s", c.Name, diff)
+					t.Fatalf("counts of %s (-want +got):\n%s", c.Name, diff)
 				}
 			}
 			if size := stored(t, got); size > etcdRoom {

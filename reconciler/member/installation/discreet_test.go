@@ -51,11 +51,11 @@ func TestErrorsDoNotQuoteWhatIsSecret(t *testing.T) {
 			secret, ofChart(secret.discreet(&chart.Error{Reason: shipper.ChartError, Message: canary})),
 			verdict{shipper.ChartError, retry.Wait, "the chart cannot be rendered with these values" + chart.Unsaid},
 		},
-		"what could be anything is not told": {
+		"unknown text is hidden": {
 			secret, errors.New(canary), verdict{shipper.InternalError, retry.Retry, "it failed" + chart.Unsaid},
 		},
-		"what is worded here is told": {secret, waiting("x is there"), verdict{shipper.InProgress, retry.Recheck, "x is there"}},
-		"that a cluster is away is told": {
+		"text of this package is shown": {secret, waiting("x is there"), verdict{shipper.InProgress, retry.Recheck, "x is there"}},
+		"a lost cluster is shown": {
 			secret, fmt.Errorf("Get https://cluster/services/%s: %w", canary, context.DeadlineExceeded),
 			verdict{shipper.ClusterUnreachable, retry.Retry, "the cluster cannot be reached, or does not answer in time"},
 		},
@@ -63,7 +63,7 @@ func TestErrorsDoNotQuoteWhatIsSecret(t *testing.T) {
 			secret, fmt.Errorf("installing: %w", apierrors.NewConflict(schema.GroupResource{}, canary, errors.New("changed"))),
 			verdict{shipper.InProgress, retry.Requeue, "the API server answers Conflict" + chart.Unsaid},
 		},
-		"where nothing is secret all is told": {plain, errors.New(canary), verdict{shipper.InternalError, retry.Retry, canary}},
+		"without Secrets all is shown": {plain, errors.New(canary), verdict{shipper.InternalError, retry.Retry, canary}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			got := tc.of.discreet(tc.err)

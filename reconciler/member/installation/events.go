@@ -60,14 +60,14 @@ func leftAlone(m *fleet.Member, a *anchor, name string) report.Event {
 	}
 	return report.Event{
 		Type: corev1.EventTypeWarning, Reason: configMapLeft, Action: "Uninstall from " + m.Name,
-		Note: fmt.Sprintf("Config map %q in cluster %q %s; what is installed there is left as it is", name, m.Name, whose),
+		Note: fmt.Sprintf("Config map %q in cluster %q %s; the objects there stay as they are", name, m.Name, whose),
 	}
 }
 
 func staysAs(cluster, duplicate string) report.Event {
 	return report.Event{
 		Type: corev1.EventTypeWarning, Reason: sameAsAnother, Action: "Uninstall from " + cluster,
-		Note: fmt.Sprintf("Cluster %q is the same as %q, where this is to stay; what is installed there is left as it is",
+		Note: fmt.Sprintf("Cluster %q is the same as %q, where this is to stay; the objects there stay as they are",
 			cluster, duplicate),
 	}
 }
@@ -75,6 +75,6 @@ func staysAs(cluster, duplicate string) report.Event {
 func abandoned(cluster string) report.Event {
 	return report.Event{
 		Type: corev1.EventTypeWarning, Reason: cleanupAbandoned, Action: "Uninstall from " + cluster,
-		Note: fmt.Sprintf("There is no Cluster %q any more; what was installed in it stays there", cluster),
+		Note: fmt.Sprintf("There is no Cluster %q any more; the objects in it stay", cluster),
 	}
 }

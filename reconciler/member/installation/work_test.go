@@ -8,7 +8,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// TestNothingIsInstalledBeforeTheStatusNamesTheCluster is about a crash between the two: what is installed in a cluster that no status
+// TestNothingIsInstalledBeforeTheStatusNamesTheCluster is about a crash between the two: objects in a cluster that no status
 // names would never be removed. The Worker has nothing to install with.
 func TestNothingIsInstalledBeforeTheStatusNamesTheCluster(t *testing.T) {
 	const cluster = "eu-west-1"

@@ -187,7 +187,7 @@ func TestReadyRulesHaveABudgetForEachPass(t *testing.T) {
 		}
 	}
 	same(t, "ready in the end", int32(60), out.Objects.Healthy)
-	// The next Release judges only what has changed. What is no longer listed is forgotten.
+	// The next Release judges only what has changed. Unlisted objects are forgotten.
 	f.snapshot("two", strings.Join(manifests[:50], "---\n"))
 	newer := release(1, "two")
 	out, _ = f.place(newer)

@@ -34,7 +34,7 @@
 //
 // # Removal
 //
-// Objects go by the UID and digest that the anchor lists: everything but definitions and Namespaces first, what was written last before
+// Objects go by the UID and digest that the anchor lists: everything but definitions and Namespaces first, the last written ones before
 // the rest; then CustomResourceDefinitions, then Namespaces, each when the others are gone, and the anchor at the end. With WhenEmpty a
 // definition stays while there are objects of its kind, and a Namespace while it holds objects that no process makes in every cluster, or
 // that Shipper may not list.

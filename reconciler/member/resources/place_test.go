@@ -427,7 +427,7 @@ spec: {group: shipper.test, names: {kind: Gizmo}, versions: [{name: v1, served: 
 	f.placed(it)
 	out, writes := f.place(it)
 	same(t, "writes at rest", []string(nil), writes)
-	same(t, "health while nobody knows it", int32(0), out.Objects.Healthy-out.Objects.Total+int32(len(out.Objects.Unhealthy)))
+	same(t, "health while it is unknown", int32(0), out.Objects.Healthy-out.Objects.Total+int32(len(out.Objects.Unhealthy)))
 	if bad := out.Objects.Unhealthy; len(bad) == 0 || bad[len(bad)-1].Kind != "Gizmo" || bad[len(bad)-1].Reason != justWritten {
 		t.Errorf("unhealthy: %+v", bad)
 	}

@@ -30,7 +30,7 @@ type poll struct {
 	due      time.Time
 }
 
-// polls are the intervals of all targets. They start anew with the process. The zero value is usable; it is safe for concurrent use.
+// polls are the intervals of all targets. They are empty when the process starts. The zero value is usable; it is safe for concurrent use.
 type polls struct {
 	mu  sync.Mutex
 	all map[types.NamespacedName]map[string]poll

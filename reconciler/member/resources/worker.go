@@ -25,7 +25,7 @@ import (
 	"shipper.dev/shipper/reconciler/member/drift"
 )
 
-// Content knows what ResourceSnapshots keep. The objects are shared: nobody may change them.
+// Content knows what ResourceSnapshots keep. The objects are shared and must not be changed.
 type Content interface {
 	Content(ctx context.Context, namespace, digest string) ([]unstructured.Unstructured, error)
 }

@@ -74,7 +74,7 @@ func (w *env) create(ctx context.Context, object client.Object) error {
 }
 
 // makeBlocks adds RolloutBlocks until there are n. Nine in ten are in other namespaces; the tenth holds everywhere, but
-// not for what is written here, which takes a look at each write to tell.
+// not for what is written here, since that takes a look at each write.
 func (w *env) makeBlocks(ctx context.Context, n int) error {
 	var jobs []func() error
 	for ; w.blocks < n; w.blocks++ {

@@ -193,5 +193,5 @@ func (t *teams) whole(ctx context.Context, cluster int, name string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("nobody watches Deployment %s any more: %w", name, context.Cause(ctx))
+	return fmt.Errorf("the watch of Deployment %s has ended: %w", name, context.Cause(ctx))
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rollout measures how long rollouts take, beside a program written by hand that makes only the calls no rollout can do
-// without: the floor. Both upgrade the same workload on the same real control planes, one after the other, and take turns in
-// who is first.
+// without: the floor. Both upgrade the same workload on the same real control planes, one after the other, and each is the first
+// every other time.
 package rollout
 
 import (

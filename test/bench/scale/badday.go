@@ -59,7 +59,7 @@ func (s *stage) restart(ctx context.Context, out io.Writer) ([]table.Line, error
 		return nil, err
 	}
 	return []table.Line{
-		{Row: "restart", Of: of + "writes that nobody needs", Ours: float64(after.Minus(before).Writes), Most: table.Goal(0)},
+		{Row: "restart", Of: of + "needless writes", Ours: float64(after.Minus(before).Writes), Most: table.Goal(0)},
 		{Row: "restart", Of: of + "reads", Ours: float64(after.Minus(before).Reads)},
 		{Row: "restart", Of: of + "to the first useful write", Ours: s.FirstWrite().Sub(began).Seconds(), Unit: table.Seconds,
 			Most: table.Goal(maxUseful)},
@@ -97,7 +97,7 @@ func (s *stage) block(ctx context.Context, out io.Writer) ([]table.Line, error) 
 		if err := s.blocked(ctx, what == 0); err != nil {
 			return nil, err
 		}
-		lines = append(lines, table.Line{Row: "block", Of: of + []string{"all told", "all told of its end"}[what],
+		lines = append(lines, table.Line{Row: "block", Of: of + []string{"reported on all", "end reported on all"}[what],
 			Ours: time.Since(began).Seconds(), Floor: floor.Seconds(), Unit: table.Seconds, Most: table.Goal(maxTold)})
 	}
 	if err := profiled(); err != nil {

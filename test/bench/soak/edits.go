@@ -55,8 +55,8 @@ var kinds = []struct {
 	{"block of a namespace, lifted a while later", 4, (*editor).block},
 	{"block of everything, lifted a moment later", 1, (*editor).blockAll},
 	{"Pod deleted", 15, (*editor).deletePod},
-	{"Deployment scaled by somebody else", 4, (*editor).meddle},
-	{"Application deleted and made anew", 4, (*editor).renew},
+	{"Deployment scaled by a user", 4, (*editor).meddle},
+	{"Application deleted and created again", 4, (*editor).renew},
 }
 
 // edit edits until the time is over. Its error is that of who cannot go on.

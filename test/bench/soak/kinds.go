@@ -184,7 +184,7 @@ func (e *editor) renew(ctx context.Context, key client.ObjectKey) error {
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		e.done.note("Application deleted and made anew: not yet", key, err)
+		e.done.note("Application deleted and created again: not yet", key, err)
 		e.pass(ctx, time.Second)
 	}
 }

@@ -29,7 +29,7 @@ func main() {
 	flag.DurationVar(&s.every, "every", 250*time.Millisecond, "`time` between two edits, on average")
 	flag.Uint64Var(&s.seed, "seed", 0, "of what is random; 0: a new one")
 	flag.DurationVar(&s.forget, "forget", forgotten,
-		"how `long` nothing is edited before memory is looked at; with less than the default it is told and not judged")
+		"how `long` nothing is edited before memory is looked at; with less than the default it is reported and not judged")
 	flag.StringVar(&s.logs, "logs", "", "a `folder` for the logs of Shipper")
 	flag.StringVar(&s.profiles, "profiles", "", "a `folder` for profiles of its memory before and after, for go tool pprof")
 	flag.Parse()

@@ -59,8 +59,8 @@ func (w *World) Look(ctx context.Context) (*Sight, error) {
 		err := informers.Start(ctx)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.err = errors.Join(err, errors.New("nobody watches any more"))
-		s.tell()
+		s.err = errors.Join(err, errors.New("the watch has ended"))
+		s.wake()
 	}()
 	return s, nil
 }
@@ -83,7 +83,7 @@ func (s *Sight) take(object any, gone bool) {
 			delete(s.releases[of], o.Name)
 		}
 	}
-	s.tell()
+	s.wake()
 }
 
 // newest is the newest Release of an Application; nil when there is none. s.mu is held.
@@ -97,8 +97,8 @@ func (s *Sight) newest(of client.ObjectKey) *shipper.Release {
 	return out
 }
 
-// tell wakes the waiting callers. s.mu is held.
-func (s *Sight) tell() {
+// wake wakes the waiting callers. s.mu is held.
+func (s *Sight) wake() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
