@@ -38,8 +38,8 @@ func (s statusError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("the answer is %d %s", int(s), http.StatusText(int(s))))
 }
 
-// passing reports whether the status is temporary.
-func (s statusError) passing() bool {
+// temporary reports whether a later request may have another status.
+func (s statusError) temporary() bool {
 	return s >= 500 || s == http.StatusTooManyRequests || s == http.StatusRequestTimeout
 }
 

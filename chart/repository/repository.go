@@ -291,7 +291,7 @@ func (r *repository) explain(err error) *chart.Error {
 	if r.registry != nil {
 		where, what = r.name, "list of tags of"
 	}
-	if status, ok := errors.AsType[statusError](err); ok && !status.passing() {
+	if status, ok := errors.AsType[statusError](err); ok && !status.temporary() {
 		return chart.FetchFailure(chart.ErrNotRepository, "there is no chart repository at %s: %s%s", where, status, r.hint(status))
 	}
 	if failure, ok := errors.AsType[*chart.Unusable](err); ok {

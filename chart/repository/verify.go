@@ -200,7 +200,7 @@ func noProvenance(err error, where string) error {
 	if err == nil {
 		return nil
 	}
-	if status, ok := errors.AsType[statusError](err); ok && !status.passing() {
+	if status, ok := errors.AsType[statusError](err); ok && !status.temporary() {
 		return chart.NotVerified(chart.ErrProvenance, "there is no provenance at %s: %s%s", where, status, sign)
 	}
 	if failure, ok := errors.AsType[*chart.Unusable](err); ok {

@@ -24,8 +24,8 @@ var errGoing = errors.New("it is being deleted")
 // errOvertaken means that what is there is not as it was when an owner was to be noted.
 var errOvertaken = errors.New("the snapshot was changed at the same time")
 
-// passing reports whether a failure is only a concurrent write, or one that the cache does not show yet.
-func passing(err error) bool {
+// transient reports whether a failure is only a concurrent write, or one that the cache does not show yet.
+func transient(err error) bool {
 	return errors.Is(err, errGoing) || errors.Is(err, errOvertaken) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) ||
 		apierrors.IsAlreadyExists(err)
 }

@@ -96,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // outcome is the result of a pass that ended with err. An event reports a chart that cannot be kept.
 func (r *Reconciler) outcome(req ctrl.Request, rel *shipper.Release, err error) (ctrl.Result, error) {
-	if passing(err) { // the event of the concurrent write may have come before
+	if transient(err) { // the event of the concurrent write may have come before
 		return r.retries.Again(req), nil
 	}
 	r.retries.Forget(req)

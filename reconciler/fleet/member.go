@@ -41,8 +41,8 @@ func (m *Member) Consistent() client.Client {
 	return m.session.consistent
 }
 
-// Settle waits until the cache shows what Consistent has written to objects, into which it reads them.
-func (m *Member) Settle(ctx context.Context, objects ...client.Object) error {
+// WaitForCache waits until the cache shows what Consistent has written to objects, into which it reads them.
+func (m *Member) WaitForCache(ctx context.Context, objects ...client.Object) error {
 	for _, o := range objects {
 		if err := m.session.consistent.Get(ctx, client.ObjectKeyFromObject(o), o); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("waiting for the cache to show %s/%s: %w", o.GetNamespace(), o.GetName(), err)

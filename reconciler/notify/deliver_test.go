@@ -167,7 +167,7 @@ func TestAnEventIsGivenUpAfterAnHour(t *testing.T) {
 	if got := f.delivering(); !strings.HasPrefix(got, "False DeliveryFailed the server cannot be reached: dial") || f.counted("failed") != 1 {
 		t.Errorf("%s, %d failed", got, f.counted("failed"))
 	}
-	if wait := f.pass(); wait > settle || f.status().ConsecutiveFailures < 15 {
+	if wait := f.pass(); wait > quietAfter || f.status().ConsecutiveFailures < 15 {
 		t.Errorf("it is tried again after %s, or was hardly: %d", wait, f.status().ConsecutiveFailures)
 	}
 }

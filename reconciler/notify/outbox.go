@@ -40,8 +40,8 @@ type outbox struct {
 	// attempts of the first event failed; the next is due at retryAt.
 	attempts int
 	retryAt  time.Time
-	// settleAt is when deliveredUpTo may become the present; zero when it is or nothing was delivered.
-	settleAt time.Time
+	// quietAt is when deliveredUpTo may become the present; zero when it is or nothing was delivered.
+	quietAt time.Time
 
 	failures     int32
 	lastDelivery time.Time
@@ -101,7 +101,7 @@ func (b *outbox) done(now time.Time) {
 		b.deliveredUpTo = at
 	}
 	b.queued = b.queued[1:]
-	b.attempts, b.retryAt, b.settleAt = 0, time.Time{}, now.Add(settle)
+	b.attempts, b.retryAt, b.quietAt = 0, time.Time{}, now.Add(quietAfter)
 }
 
 // mark is the time up to which events were delivered. It is not later than an event that is queued: queues are in the order in which
@@ -144,14 +144,14 @@ func (b *outbox) wait(now time.Time) time.Duration {
 	if b.first() != nil {
 		return max(b.retryAt.Sub(now), time.Millisecond)
 	}
-	if !b.settleAt.IsZero() && !b.settleAt.After(now) {
-		b.settleAt = time.Time{}
+	if !b.quietAt.IsZero() && !b.quietAt.After(now) {
+		b.quietAt = time.Time{}
 		if now.After(b.deliveredUpTo) {
 			b.deliveredUpTo = now
 		}
 	}
 	var next time.Duration
-	for _, at := range []time.Time{b.settleAt, b.checkAt} {
+	for _, at := range []time.Time{b.quietAt, b.checkAt} {
 		if wait := max(at.Sub(now), time.Millisecond); !at.IsZero() && (next == 0 || wait < next) {
 			next = wait
 		}

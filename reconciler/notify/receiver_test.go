@@ -283,7 +283,7 @@ func TestTheMarkBecomesThePresent(t *testing.T) {
 	f.later(10 * time.Second)
 	f.completes("web-1")
 	f.later(f.pass())
-	if wait := f.pass(); wait != 0 || !f.status().DeliveredUpToTime.Time.Equal(noon.Add(10*time.Second+settle)) {
+	if wait := f.pass(); wait != 0 || !f.status().DeliveredUpToTime.Time.Equal(noon.Add(10*time.Second+quietAfter)) {
 		t.Errorf("the next pass is after %s: %+v", wait, f.status())
 	}
 	next := newReconciler(f.client, f.client, Options{Namespace: f.namespace, Clock: f.now, URLs: f.urls})

@@ -44,9 +44,9 @@ import (
 const (
 	// burst bounds the messages of one pass, as does requestTimeout, so that other Notifications have their turn.
 	burst = 16
-	// settle is how long after a delivery deliveredUpToTime becomes the present, and overlap how much older than it an event may be
+	// quietAfter is how long after a delivery deliveredUpToTime becomes the present, and overlap how much older than it an event may be
 	// that a new leader derives again: a change is seen within that time.
-	settle, overlap = 30 * time.Second, 15 * time.Second
+	quietAfter, overlap = 30 * time.Second, 15 * time.Second
 )
 
 // Options for SetupWithManager.

@@ -107,8 +107,8 @@ func model(t *testing.T, workers, namespaces int, seed uint64) {
 	q.ShutDown()
 	working.Wait()
 	o, waiting := q.order, 0
-	for p := range o.lines {
-		waiting += len(o.lines[p].turns) + len(o.lines[p].waiting) + o.lines[p].length
+	for p := range o.levels {
+		waiting += len(o.levels[p].order) + len(o.levels[p].waiting) + o.levels[p].length
 	}
 	if n := o.Len(); n+len(o.at)+len(o.running)+len(o.marked)+waiting != 0 {
 		t.Errorf("left behind: len %d at %d running %v marked %d waiting %d", n, len(o.at), o.running, len(o.marked), waiting)

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Priority is the line in which a request waits.
+// Priority is the level in which a request waits.
 type Priority int
 
 // The priorities, the highest first.
@@ -22,22 +22,23 @@ const (
 )
 
 // order decides the next request: the highest priority first, within a priority one namespace after the other. As long as requests of
-// a lower priority wait, they get every second turn. No namespace gets more than perNamespace workers. It is safe for concurrent use.
+// a lower priority wait, every second request is one of those. No namespace gets more than perNamespace workers. It is safe for
+// concurrent use.
 type order[R comparable] struct {
 	namespace    func(R) string
 	perNamespace int
 
 	mu      sync.Mutex
-	lines   [priorities]line[R]
-	served  [priorities]bool // the last turn was for this priority, though lower ones waited
+	levels  [priorities]level[R]
+	served  [priorities]bool // the last request had this priority, though lower ones waited
 	at      map[R]Priority   // of those that wait
 	marked  map[R]Priority   // of those that are about to be added
 	running map[string]int   // requests that workers have, by namespace
 }
 
-// line is the requests of one priority.
-type line[R comparable] struct {
-	turns   []string // namespaces with waiting requests, the next first
+// level is the requests of one priority.
+type level[R comparable] struct {
+	order   []string // namespaces with waiting requests, the next first
 	waiting map[string][]R
 	length  int // of all in waiting
 }
@@ -47,8 +48,8 @@ func newOrder[R comparable](namespace func(R) string, perNamespace int) *order[R
 		namespace: namespace, perNamespace: perNamespace,
 		at: map[R]Priority{}, marked: map[R]Priority{}, running: map[string]int{},
 	}
-	for p := range out.lines {
-		out.lines[p].waiting = map[string][]R{}
+	for p := range out.levels {
+		out.levels[p].waiting = map[string][]R{}
 	}
 	return out
 }
@@ -78,7 +79,7 @@ func (o *order[R]) Push(request R) {
 	defer o.mu.Unlock()
 	p := o.priority(request)
 	o.at[request] = p
-	o.lines[p].push(o.namespace(request), request)
+	o.levels[p].push(o.namespace(request), request)
 }
 
 // Touch moves a request that waits to a higher priority.
@@ -89,9 +90,9 @@ func (o *order[R]) Touch(request R) {
 	if p >= o.at[request] {
 		return
 	}
-	o.lines[o.at[request]].remove(o.namespace(request), request)
+	o.levels[o.at[request]].remove(o.namespace(request), request)
 	o.at[request] = p
-	o.lines[p].push(o.namespace(request), request)
+	o.levels[p].push(o.namespace(request), request)
 }
 
 // Len returns the number of requests that a worker may take now.
@@ -99,14 +100,14 @@ func (o *order[R]) Len() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := 0
-	for p := range o.lines {
-		n += o.ready(&o.lines[p])
+	for p := range o.levels {
+		n += o.ready(&o.levels[p])
 	}
 	return n
 }
 
-// ready returns the number of requests of a line that a worker may take now.
-func (o *order[R]) ready(l *line[R]) int {
+// ready returns the number of requests of a level that a worker may take now.
+func (o *order[R]) ready(l *level[R]) int {
 	n := l.length
 	for namespace := range o.running { // not more than workers
 		if o.full(namespace) {
@@ -124,17 +125,17 @@ func (o *order[R]) Pop() (request R) {
 	defer o.mu.Unlock()
 	var ready [priorities]int
 	behind := 0
-	for p := range o.lines {
-		ready[p] = o.ready(&o.lines[p])
+	for p := range o.levels {
+		ready[p] = o.ready(&o.levels[p])
 		behind += ready[p]
 	}
-	for p := range o.lines {
+	for p := range o.levels {
 		behind -= ready[p]
 		if ready[p] == 0 {
 			continue
 		}
 		if o.served[p] = behind > 0 && !o.served[p]; behind == 0 || o.served[p] {
-			request = o.lines[p].pop(o.full)
+			request = o.levels[p].pop(o.full)
 			delete(o.at, request)
 			o.running[o.namespace(request)]++
 			break
@@ -153,35 +154,35 @@ func (o *order[R]) done(request R) {
 	}
 }
 
-func (l *line[R]) push(namespace string, request R) {
+func (l *level[R]) push(namespace string, request R) {
 	if len(l.waiting[namespace]) == 0 {
-		l.turns = append(l.turns, namespace)
+		l.order = append(l.order, namespace)
 	}
 	l.waiting[namespace] = append(l.waiting[namespace], request)
 	l.length++
 }
 
 // pop takes a request of the first namespace that is not full, which then waits behind the others.
-func (l *line[R]) pop(full func(namespace string) bool) R {
-	i := slices.IndexFunc(l.turns, func(namespace string) bool { return !full(namespace) })
-	namespace := l.turns[i]
-	copy(l.turns[1:i+1], l.turns[:i])
-	l.turns = l.turns[1:]
+func (l *level[R]) pop(full func(namespace string) bool) R {
+	i := slices.IndexFunc(l.order, func(namespace string) bool { return !full(namespace) })
+	namespace := l.order[i]
+	copy(l.order[1:i+1], l.order[:i])
+	l.order = l.order[1:]
 	l.length--
 	request := l.waiting[namespace][0]
 	if l.waiting[namespace] = l.waiting[namespace][1:]; len(l.waiting[namespace]) > 0 {
-		l.turns = append(l.turns, namespace)
+		l.order = append(l.order, namespace)
 	} else {
 		delete(l.waiting, namespace)
 	}
 	return request
 }
 
-func (l *line[R]) remove(namespace string, request R) {
+func (l *level[R]) remove(namespace string, request R) {
 	l.length--
 	l.waiting[namespace] = slices.DeleteFunc(l.waiting[namespace], func(r R) bool { return r == request })
 	if len(l.waiting[namespace]) == 0 {
 		delete(l.waiting, namespace)
-		l.turns = slices.DeleteFunc(l.turns, func(n string) bool { return n == namespace })
+		l.order = slices.DeleteFunc(l.order, func(n string) bool { return n == namespace })
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package queue makes the queues of controllers: client-go's, in which namespaces take turns and Applications that are aborted or go
+// Package queue makes the queues of controllers: client-go's, round robin among namespaces, and Applications that are aborted or go
 // back come first.
 package queue
 

@@ -119,7 +119,7 @@ func TestTurns(t *testing.T) {
 			want:  "a/back a/backs a/backt a/backu",
 		},
 		{
-			name:  "with all three lines full no namespace starves",
+			name:  "with all three levels full no namespace starves",
 			known: "a/k a/l",
 			added: "a/back1 a/back2 a/back3 a/x a/y",
 			want:  "a/back1 a/x a/back2 a/k a/back3 a/y a/l",
@@ -161,7 +161,7 @@ func TestARequestThatBecomesUrgentMovesUp(t *testing.T) {
 	if diff := cmp.Diff("b/n-2-0 a/k b/m a/l b/n", all(q)); diff != "" {
 		t.Error(diff)
 	}
-	if left := q.order.lines; len(left[Normal].waiting)+len(left[Urgent].waiting) != 0 {
+	if left := q.order.levels; len(left[Normal].waiting)+len(left[Urgent].waiting) != 0 {
 		t.Errorf("parties are remembered that have nothing waiting: %v", left)
 	}
 }

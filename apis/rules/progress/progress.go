@@ -159,7 +159,7 @@ func (d *decision) advancing() shipper.Condition {
 	case int(d.target()) >= len(d.strategy.Steps)-1: // a Release with resources has no steps
 		return d.condition(corev1.ConditionFalse, shipper.AdvancingComplete, "")
 	}
-	return d.goOn()
+	return d.advance()
 }
 
 // moving is the condition while the step does not have what it wants.
@@ -173,8 +173,8 @@ func (d *decision) moving() shipper.Condition {
 	return d.condition(corev1.ConditionTrue, shipper.AdvancingMoving, d.Step.Awaited)
 }
 
-// goOn is the condition when the step is achieved and another follows.
-func (d *decision) goOn() shipper.Condition {
+// advance is the condition when the step is achieved and another follows.
+func (d *decision) advance() shipper.Condition {
 	step := d.strategy.Steps[d.target()]
 	next := d.target() + 1
 	if step.After == "" {

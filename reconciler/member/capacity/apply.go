@@ -36,6 +36,6 @@ func (w *Worker) Work(ctx context.Context, ct *shipper.CapacityTarget, want ship
 		return outcome(seen)
 	}
 	seen.scaled = true
-	seen.err = member.Settle(ctx, deployment) // the next pass would take the size before for the new one
+	seen.err = member.WaitForCache(ctx, deployment) // the next pass would take the size before for the new one
 	return outcome(seen)
 }

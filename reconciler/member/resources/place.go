@@ -108,7 +108,7 @@ func (p *pass) place(ctx context.Context) error {
 		p.out.General = err
 		return nil
 	}
-	p.settle(ctx, all)
+	p.observeAll(ctx, all)
 	return p.converge(ctx, all)
 }
 
@@ -132,8 +132,8 @@ func (p *pass) record(ctx context.Context, inventory []entry, placed string) err
 	return err
 }
 
-// settle observes all objects, and compares those that are to be compared before they are decided about.
-func (p *pass) settle(ctx context.Context, all []*subject) {
+// observeAll observes all objects, and compares those that are to be compared before they are decided about.
+func (p *pass) observeAll(ctx context.Context, all []*subject) {
 	each(p.worker.Parallel, len(all), func(i int) { p.decideOne(ctx, all[i]) })
 	var left []*subject
 	for _, s := range all {

@@ -128,7 +128,7 @@ func (p *pass) removeRound(ctx context.Context, round []entry) (left []entry, er
 	return left, together(all)
 }
 
-// unfinished are the entries that are left, and those whose turn has not come.
+// unfinished are the entries that are left, and those that are not begun.
 func unfinished(entries, left []entry) []entry {
 	last := roundOf(left[0])
 	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool {
@@ -275,8 +275,8 @@ func counts(o *metav1.PartialObjectMetadata, kind schema.GroupVersionKind) strin
 	return objects.KeyOf(u).String()
 }
 
-// passing are kinds whose objects are of no account in a Namespace that goes, or that cannot be listed.
-var passing = map[string]bool{
+// ephemeral are the kinds whose objects are of no account in a Namespace that goes, or that cannot be listed.
+var ephemeral = map[string]bool{
 	"Event": true, "Endpoints": true, "EndpointSlice": true, "Lease": true, "ControllerRevision": true, "PodMetrics": true, "Binding": true,
 	"Scale": true, "Eviction": true, "TokenRequest": true, "LocalSubjectAccessReview": true,
 }
@@ -290,7 +290,7 @@ func (p *pass) namespacedKinds() []schema.GroupVersionKind {
 		if len(parts) == 2 && parts[0] == "v1" {
 			parts = append([]string{""}, parts...)
 		}
-		if len(parts) != 3 || passing[parts[2]] || known[parts[0]+"/"+parts[2]] {
+		if len(parts) != 3 || ephemeral[parts[2]] || known[parts[0]+"/"+parts[2]] {
 			continue
 		}
 		kind := schema.GroupVersionKind{Group: parts[0], Version: parts[1], Kind: parts[2]}

@@ -65,7 +65,7 @@ type Worker struct {
 	Options
 
 	mu    sync.Mutex
-	turns map[string]*turn
+	locks map[string]*lock
 
 	drifts, diffs drift.Memories[objects.Key]
 	judgements    judgements
@@ -74,8 +74,8 @@ type Worker struct {
 	maxCost uint64
 }
 
-// turn is that of one Application in one cluster; users counts the passes that have or await it.
-type turn struct {
+// lock is that of one Application in one cluster; users counts the passes that hold it or wait for it.
+type lock struct {
 	slot  chan struct{}
 	users int
 }
@@ -99,7 +99,7 @@ func NewWorker(o Options) *Worker {
 	if o.Corrected == nil {
 		o.Corrected = func(string, string, string) {}
 	}
-	return &Worker{Options: o, turns: map[string]*turn{}, maxCost: maxCost}
+	return &Worker{Options: o, locks: map[string]*lock{}, maxCost: maxCost}
 }
 
 // Forget a target that is gone.
@@ -148,10 +148,10 @@ type Result struct {
 func (w *Worker) enter(ctx context.Context, t Task) (leave func(), err error) {
 	key := t.Name + " " + ownerOf(t.Target)
 	w.mu.Lock()
-	mine := w.turns[key]
+	mine := w.locks[key]
 	if mine == nil {
-		mine = &turn{slot: make(chan struct{}, 1)}
-		w.turns[key] = mine
+		mine = &lock{slot: make(chan struct{}, 1)}
+		w.locks[key] = mine
 	}
 	mine.users++
 	w.mu.Unlock()
@@ -159,7 +159,7 @@ func (w *Worker) enter(ctx context.Context, t Task) (leave func(), err error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if mine.users--; mine.users == 0 {
-			delete(w.turns, key)
+			delete(w.locks, key)
 		}
 	}
 	select {

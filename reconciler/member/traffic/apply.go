@@ -138,7 +138,7 @@ func label(ctx context.Context, m *fleet.Member, namespace string, pods []string
 				met[i] = fmt.Errorf("labelling Pod %s: %w", name, err)
 				return nil
 			}
-			met[i] = m.Settle(ctx, pod) // the next pass would label it again
+			met[i] = m.WaitForCache(ctx, pod) // the next pass would label it again
 			return nil
 		})
 	}

@@ -78,7 +78,7 @@ func (s *soak) run(ctx context.Context) (err error) {
 		return err
 	}
 	fmt.Fprintln(s.out, done)
-	stuck := s.settle(ctx)
+	stuck := s.waitForRest(ctx)
 	after, err := s.quiet(ctx)
 	if err != nil {
 		return errors.Join(stuck, err)
@@ -149,8 +149,8 @@ func (s *soak) complete(ctx context.Context, generation int) error {
 	return nil
 }
 
-// settle waits until everything is at rest, and returns what is not.
-func (s *soak) settle(ctx context.Context) error {
+// waitForRest waits until everything is at rest, and returns what is not.
+func (s *soak) waitForRest(ctx context.Context) error {
 	began := time.Now()
 	bounded, cancel := context.WithTimeout(ctx, settling)
 	defer cancel()
