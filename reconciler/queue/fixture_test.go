@@ -107,7 +107,7 @@ type fixture struct {
 	*testing.T
 	client.Client
 	gate  gate
-	queue atomic.Pointer[queue.Queue[reconcile.Request]] // once the controller has started
+	queue atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]] // once the controller has started
 }
 
 func begin(t *testing.T) *fixture {
@@ -139,8 +139,7 @@ func begin(t *testing.T) *fixture {
 		GlobalBlocksNamespace: shipper.GlobalBlocksNamespace, Histories: histories, Clock: clock.RealClock{}, Workers: 1,
 		Queue: func(name string, retries workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			made := queue.Objects(8, priorities.OfApplication)(name, retries)
-			is := made.(queue.Queue[reconcile.Request])
-			s.queue.Store(&is)
+			s.queue.Store(&made)
 			return made
 		},
 	}))
@@ -225,7 +224,7 @@ func (s *fixture) rests() {
 // which serve from memory, have them in a registry of their own.
 func (s *fixture) waiting() int {
 	if q := s.queue.Load(); q != nil {
-		return (*q).Waiting()
+		return (*q).Len()
 	}
 	return 0
 }
