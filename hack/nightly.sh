@@ -14,10 +14,11 @@ declare -A rows=(
 	[guard]="go run ./hack/runtests -slots 1 -only test/guard"               # what policies cost
 	[certmanager]="go run ./hack/runtests -slots 1 -only test/certmanager"
 	[matrix]="hack/test-matrix.sh" # the oldest versions of Kubernetes and the newest, and upgrades of Shipper on each
+	[rules]="go test ./apis/rules/strategy -count=1 -timeout 0 -seeds 100000" # random rollouts without any cluster, ten minutes
 	[simulation]="make simulation SEEDS=${SEEDS:-5000}"
 	[fuzz]="hack/fuzz.sh"
 )
-order="simulation kill shipperctl replicas restore guard certmanager matrix fuzz"
+order="rules simulation kill shipperctl replicas restore guard certmanager matrix fuzz"
 
 for row in ${NIGHTLY:-$order}; do
 	if [[ -z ${rows[$row]:-} ]]; then

@@ -21,7 +21,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-var seeds = flag.Uint64("seeds", 10_000, "how many random rollouts to play")
+var seeds = flag.Uint64("seeds", 2_000, "how many random rollouts to play; `make nightly` plays 100,000")
 
 var places = []string{"a", "b", "c"}
 
