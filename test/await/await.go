@@ -9,36 +9,40 @@
 package await
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"testing"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
 	// Patience bounds a wait. On an idle machine each takes less than a fiftieth of it; a busy one may be ten times as slow.
 	Patience = 5 * time.Minute
-	// interval is how often a wait looks.
-	interval = 100 * time.Millisecond
+	// A wait looks every shortest at first, and later every share of the time that it has lasted, but not more seldom than every longest:
+	// its end is noticed late by a share of the time, and a long wait of many tests costs the API server no more than a short one.
+	shortest, longest, share = 100 * time.Millisecond, time.Second, 8
 )
+
+// pause is how long a wait rests that has lasted so long.
+func pause(lasted time.Duration) time.Duration { return min(max(lasted/share, shortest), longest) }
 
 // Until looks again and again until there is no error. When ctx ends first, it returns what was wrong last.
 func Until(ctx context.Context, what string, look func(context.Context) error) error {
 	var last error
-	err := wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (bool, error) {
+	for began := time.Now(); ; {
 		now := look(ctx)
+		if now == nil {
+			return nil
+		}
 		if ctx.Err() == nil || last == nil { // that the time is over says less than what was wrong before
 			last = now
 		}
-		return now == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("waiting for %s: %w", what, cmp.Or(last, err))
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", what, last)
+		case <-time.After(pause(time.Since(began))):
+		}
 	}
-	return nil
 }
 
 // Eventually is Until for as long as Patience. It fails the test when that was in vain.

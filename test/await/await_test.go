@@ -65,3 +65,25 @@ func TestAWaitOfACleanupWaits(t *testing.T) {
 		})
 	})
 }
+
+func TestALongWaitLooksSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var looks []time.Duration
+		Eventually(t, "it", func(context.Context) error {
+			looks = append(looks, time.Since(began))
+			if time.Since(began) < time.Minute {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		for i, at := range looks[1:] {
+			if rest, late := at-looks[i], max(looks[i]/8, 100*time.Millisecond); rest > min(late, time.Second) {
+				t.Errorf("it looks after %s and then after %s", looks[i], at)
+			}
+		}
+		if len(looks) > 90 {
+			t.Errorf("it looked %d times in a minute", len(looks))
+		}
+	})
+}
