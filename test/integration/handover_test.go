@@ -22,6 +22,7 @@ func TestNobodyLeavesTrafficBeforeOthersHaveCome(t *testing.T) {
 	for _, name := range []string{"web-1", "web-2"} {
 		s.install(name, "test-nginx", "0.0.1", shipper.ChartValues{}, west)
 		s.installed(name)
+		s.takeOver(name, false)
 		s.scale(name, 100, pods, west)
 		s.scaled(name)
 	}

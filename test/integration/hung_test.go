@@ -76,7 +76,7 @@ func TestAnyNumberOfClustersThatTakeNoWritesLeavesWorkers(t *testing.T) {
 	s.install("web-9", "test-nginx", "0.0.1", shipper.ChartValues{}, east)
 	s.installed("web-9")
 	for cluster, d := range doors {
-		for i := range targets - 1 { // or they take what is shared from each other for ever
+		for i := range targets { // or they take what is shared from each other for ever
 			s.takeOver(fmt.Sprint("of-", cluster, "-", i), false)
 		}
 		d.setWrites(nil)

@@ -90,7 +90,7 @@ func TestMain(m *testing.M) {
 		Fleet: testfleet.Options{
 			Applications: []string{west, east, rolloutCluster}, Podless: []string{rolloutCluster}, CRDs: []string{crdFolder},
 		},
-		SetUp: setUp,
+		SetUp: setUp, Check: quarrels,
 	}))
 }
 

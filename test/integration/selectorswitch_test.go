@@ -412,6 +412,7 @@ func TestAStepWithoutTrafficTakesItFromWhoHasAllOfIt(t *testing.T) {
 	tt := &shipper.TrafficTarget{ObjectMeta: s.meta("web-2")}
 	tt.Spec.Clusters = []shipper.ClusterTrafficTarget{{Name: west, AsFound: true}}
 	s.must(s.management.Create(s.ctx, tt))
+	s.takeOver("web-1", false)
 	s.install("web-2", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
 	s.installed("web-2")
 	s.scale("web-2", 100, 2, west)

@@ -19,6 +19,7 @@ func TestShiftsTrafficBetweenReleases(t *testing.T) {
 	for _, name := range []string{"web-1", "web-2"} {
 		s.install(name, "test-nginx", "0.0.1", shipper.ChartValues{}, both...)
 		s.installed(name)
+		s.takeOver(name, false)
 		s.scale(name, 100, 4, both...)
 		s.scaled(name)
 	}
@@ -102,6 +103,7 @@ func TestPodsInTrafficGoLast(t *testing.T) {
 	for _, name := range []string{"web-1", "web-2"} {
 		s.install(name, "test-nginx", "0.0.1", shipper.ChartValues{}, west)
 		s.installed(name)
+		s.takeOver(name, false)
 		s.weigh(name, 1, west)
 	}
 	s.scale("web-1", 100, 4, west)

@@ -46,6 +46,7 @@ func TestTheWeightOfAReleaseThatIsGoingCountsNoLonger(t *testing.T) {
 		releases[name] = s.release(name)
 		s.install(name, "test-nginx", "0.0.1", shipper.ChartValues{}, west)
 		s.installed(name)
+		s.takeOver(name, false)
 		s.scale(name, 100, 4, west)
 		s.scaled(name)
 		s.weigh(name, weight, west)
