@@ -77,27 +77,26 @@ func (s *fixture) compressed(archive charts.Archive, level int, comment string) 
 	return charts.NewArchive(archive.Name, archive.Version, out.Bytes())
 }
 
-// TestLargeValuesAreRolledOutAndBack has 900 KiB of values, which the Application, each Release and its InstallationTarget
-// hold.
+// TestLargeValuesAreRolledOutAndBack has 900 KiB of values, which the Application, two Releases and their InstallationTargets hold.
 func TestLargeValuesAreRolledOutAndBack(t *testing.T) {
-	onTwoClusters(t, func(s *fixture) {
-		app := s.application("0.0.1", 1, allIn)
-		(*app.Spec.Template.Values)["file"] = strings.Repeat("x", 900<<10)
-		s.applies(app)
-		first := s.Release(0)
-		s.Completes(first)
-		s.Edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["file"] = strings.Repeat("y", 900<<10) })
-		second := s.Release(1)
-		s.Completes(second)
-		s.says("rolls out the environment of release "+first, "rollout", "rollback", s.App)
-		back := s.releaseAfter(second)
-		s.Completes(back)
-		s.readyPods(back, 1)
-		if out, err := s.shipperctl("rollout", "history", s.App); err != nil || len(out) > 4<<10 || !strings.Contains(out, "file") {
-			t.Errorf("history: %v, %d bytes", err, len(out))
-		}
-		s.refused("values of more than a mebibyte", s.TryEdit(func(app *shipper.Application) {
-			(*app.Spec.Template.Values)["file"] = strings.Repeat("z", 1<<20)
-		}), "spec.template.values", "each Release keeps a copy")
-	})
+	t.Parallel()
+	s := begin(t, []string{west}, []string{westRegion})
+	app := s.application("0.0.1", 1, allIn)
+	(*app.Spec.Template.Values)["file"] = strings.Repeat("x", 900<<10)
+	s.applies(app)
+	first := s.Release(0)
+	s.Completes(first)
+	s.Edits(func(app *shipper.Application) { (*app.Spec.Template.Values)["file"] = "none" })
+	second := s.Release(1)
+	s.Completes(second)
+	s.says("rolls out the environment of release "+first, "rollout", "rollback", s.App)
+	back := s.releaseAfter(second)
+	s.Completes(back)
+	s.readyPods(back, 1)
+	if out, err := s.shipperctl("rollout", "history", s.App); err != nil || len(out) > 4<<10 || !strings.Contains(out, "file") {
+		t.Errorf("history: %v, %d bytes", err, len(out))
+	}
+	s.refused("values of more than a mebibyte", s.TryEdit(func(app *shipper.Application) {
+		(*app.Spec.Template.Values)["file"] = strings.Repeat("z", 1<<20)
+	}), "spec.template.values", "each Release keeps a copy")
 }
