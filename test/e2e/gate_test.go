@@ -14,38 +14,6 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-func Test05NewApplicationOverridingABlock(t *testing.T) {
-	onTwoClusters(t, func(s *fixture) {
-		block := s.blocks()
-		app := s.application("0.0.1", 4, allIn)
-		app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: block}
-		s.applies(app)
-		rel := s.Release(0)
-		s.Completes(rel)
-		s.readyPods(rel, 4)
-	})
-}
-
-func Test08BlockProgressOfANewApplication(t *testing.T) {
-	onTwoClusters(t, func(s *fixture) {
-		s.applies(s.application("0.0.1", 4, vanguard))
-		rel := s.Release(0)
-		s.WaitsForCommand(rel, 0)
-		block := s.blocks()
-		s.saysBlocked(rel, block)
-		before := s.targets(rel)
-
-		s.refused("advancing", s.TryStep(rel, 1), "rollouts blocked by: "+block)
-		s.refused("editing the application", s.TryEdit(func(app *shipper.Application) {
-			app.Spec.Template.Chart.Version = "0.0.2"
-		}), "rollouts blocked by: "+block)
-		s.readyPods(rel, 1)
-		if diff := cmp.Diff(before, s.targets(rel)); diff != "" {
-			s.Errorf("targets moved under a block (-before +after):\n%s", diff)
-		}
-	})
-}
-
 func Test11RolloutOverridingABlock(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		app := s.application("0.0.1", 4, allIn)
@@ -53,6 +21,7 @@ func Test11RolloutOverridingABlock(t *testing.T) {
 		s.applies(app)
 		incumbent := s.Release(0)
 		s.Completes(incumbent)
+		s.readyPods(incumbent, 4)
 		s.Edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
 		contender := s.Release(1)
 		s.Completes(contender)
@@ -61,47 +30,34 @@ func Test11RolloutOverridingABlock(t *testing.T) {
 	})
 }
 
-func Test19NewApplicationBlockStrategyBackwards(t *testing.T) {
-	onTwoClusters(t, func(s *fixture) {
-		s.applies(s.application("0.0.1", 4, vanguard))
-		rel := s.Release(0)
-		s.WaitsForCommand(rel, 0)
-		s.Steps(rel, 1)
-		s.WaitsForCommand(rel, 1)
-		block := s.blocks()
-		s.refused("retreating", s.TryStep(rel, 0), "rollouts blocked by: "+block)
-		s.saysBlocked(rel, block)
-		s.WaitsForCommand(rel, 1)
-		s.readyPods(rel, 2)
-	})
-}
-
+// Test21RolloutBlockMovingStrategy has a block in the middle of a rollout, which lets it go neither forward nor back.
 func Test21RolloutBlockMovingStrategy(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		incumbent, contender := s.vanguardOverAllIn(4)
+		s.Steps(contender, 1)
+		s.WaitsForCommand(contender, 1)
 		block := s.blocks()
-		s.refused("advancing", s.TryStep(contender, 1), "rollouts blocked by: "+block)
 		s.saysBlocked(contender, block)
-		s.WaitsForCommand(contender, 0)
-		s.readyPods(contender, 1)
-		s.readyPods(incumbent, 4)
+		before := [][]any{s.targets(incumbent), s.targets(contender)}
+		s.refused("advancing", s.TryStep(contender, 2), "rollouts blocked by: "+block)
+		s.refused("retreating", s.TryStep(contender, 0), "rollouts blocked by: "+block)
+		s.refused("editing the application", s.TryEdit(func(app *shipper.Application) {
+			app.Spec.Template.Chart.Version = "0.0.1"
+		}), "rollouts blocked by: "+block)
+		s.WaitsForCommand(contender, 1)
+		s.readyPods(contender, 2)
+		s.readyPods(incumbent, 2)
+		if diff := cmp.Diff(before, [][]any{s.targets(incumbent), s.targets(contender)}); diff != "" {
+			s.Errorf("targets moved under a block (-before +after):\n%s", diff)
+		}
 	})
-}
-
-func Test24BlockListsItsOverrides(t *testing.T) {
-	onTwoClusters(t, func(s *fixture) { s.overrides(s.blocks()) })
-}
-
-// Test25 and Test27 are not parallel: a global block stops every other test.
-func Test25GlobalBlockListsItsOverrides(t *testing.T) {
-	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
-	s.overrides(s.blocksGlobally())
 }
 
 func Test26ReleaseThatOverridesNoMoreIsTakenOffTheList(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) { s.overridesNoMore(s.blocks()) })
 }
 
+// Test27 is not parallel: a global block stops every other test.
 func Test27ReleaseThatOverridesNoMoreIsTakenOffTheGlobalList(t *testing.T) {
 	s := begin(t, []string{west, east}, []string{westRegion, eastRegion})
 	s.overridesNoMore(s.blocksGlobally())

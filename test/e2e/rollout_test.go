@@ -12,21 +12,13 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-func Test01NewApplicationAllIn(t *testing.T) {
-	onTwoClusters(t, func(s *fixture) {
-		s.applies(s.application("0.0.1", 4, allIn))
-		rel := s.Release(0)
-		s.Completes(rel)
-		s.readyPods(rel, 4)
-		s.endpoints(4)
-	})
-}
-
 func Test09RolloutAllIn(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
 		incumbent := s.Release(0)
 		s.Completes(incumbent)
+		s.readyPods(incumbent, 4)
+		s.endpoints(4)
 
 		s.Edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
 		contender := s.Release(1)
@@ -37,42 +29,25 @@ func Test09RolloutAllIn(t *testing.T) {
 	})
 }
 
+// Test12NewApplicationVanguard rolls a first Release out step by step, one of them back and forward again.
 func Test12NewApplicationVanguard(t *testing.T) {
-	onTwoClusters(t, func(s *fixture) { s.firstVanguard("", 1, 2, 3) })
-}
-
-func Test13NewApplicationVanguardOverridingABlock(t *testing.T) {
-	onTwoClusters(t, func(s *fixture) { s.firstVanguard(s.blocks(), 1, 2, 3) })
-}
-
-func Test14NewApplicationVanguardOneReplica(t *testing.T) {
-	onTwoClusters(t, func(s *fixture) { s.firstVanguard("", 1, 1, 1) })
-}
-
-func Test15NewApplicationVanguardOneReplicaOverridingABlock(t *testing.T) {
-	onTwoClusters(t, func(s *fixture) { s.firstVanguard(s.blocks(), 1, 1, 1) })
-}
-
-// firstVanguard rolls a first Release out step by step and counts its Pods at each; the last count is the full number.
-func (s *fixture) firstVanguard(override string, pods ...int) {
-	s.Helper()
-	app := s.application("0.0.1", pods[len(pods)-1], vanguard)
-	if override != "" {
-		app.Annotations = map[string]string{shipper.RolloutBlockOverrideAnnotation: override}
-	}
-	s.applies(app)
-	rel := s.Release(0)
-	for step, count := range pods {
-		if step > 0 {
-			s.Steps(rel, int32(step))
+	onTwoClusters(t, func(s *fixture) {
+		s.applies(s.application("0.0.1", 4, vanguard))
+		rel := s.Release(0)
+		for i, at := range []struct {
+			step int32
+			pods int
+		}{{0, 1}, {1, 2}, {0, 1}, {1, 2}} {
+			if i > 0 {
+				s.Steps(rel, at.step)
+			}
+			s.WaitsForCommand(rel, at.step)
+			s.readyPods(rel, at.pods)
 		}
-		if step == len(pods)-1 {
-			s.Completes(rel)
-		} else {
-			s.WaitsForCommand(rel, int32(step))
-		}
-		s.readyPods(rel, count)
-	}
+		s.Steps(rel, 2)
+		s.Completes(rel)
+		s.readyPods(rel, 4)
+	})
 }
 
 func Test16RolloutVanguard(t *testing.T) {
@@ -100,21 +75,6 @@ func (s *fixture) secondVanguard(replicas int, pods [][2]int) {
 		s.readyPods(incumbent, counts[1])
 	}
 	s.endpoints(replicas)
-}
-
-func Test18NewApplicationMovingStrategyBackwards(t *testing.T) {
-	onTwoClusters(t, func(s *fixture) {
-		s.applies(s.application("0.0.1", 4, vanguard))
-		rel := s.Release(0)
-		for _, at := range []struct {
-			step int32
-			pods int
-		}{{0, 1}, {1, 2}, {0, 1}} {
-			s.Steps(rel, at.step)
-			s.WaitsForCommand(rel, at.step)
-			s.readyPods(rel, at.pods)
-		}
-	})
 }
 
 func Test20RolloutMovingStrategyBackwards(t *testing.T) {
