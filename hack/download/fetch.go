@@ -40,8 +40,8 @@ type downloader struct {
 	required    bool
 
 	answer, stall, longest time.Duration
-	client        *http.Client
-	now           func() time.Time
+	client                 *http.Client
+	now                    func() time.Time
 
 	mu       sync.Mutex // for progress
 	progress io.Writer

@@ -69,7 +69,9 @@ func (e elected) Start(ctx context.Context) error {
 	context.AfterFunc(ctx, func() { time.Sleep(time.Second); end() })
 	leaderelection.RunOrDie(elections, leaderelection.LeaderElectionConfig{
 		Lock: e.lock, LeaseDuration: LeaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, ReleaseOnCancel: true,
-		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() { time.Sleep(time.Second) }},
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(context.Context) {}, OnStoppedLeading: func() { time.Sleep(time.Second) },
+		},
 	})
 	return nil
 }
