@@ -46,7 +46,11 @@ func TestBlocksAreToldToAllWithinASecond(t *testing.T) {
 	c := s.chronicles()
 
 	var times []time.Duration
-	for round := range 5 {
+	rounds, freezes := 2, 2
+	if env.IsNightly() { // where times are judged
+		rounds, freezes = 5, 3
+	}
+	for round := range rounds {
 		rb := s.globalBlock(fmt.Sprintf("%s-%d", s.Namespace, round))
 		began := time.Now()
 		s.Must("creating the block", world.Management.Create(s.Ctx, rb))
@@ -56,7 +60,7 @@ func TestBlocksAreToldToAllWithinASecond(t *testing.T) {
 		times = append(times, s.told(c, goingFrom(concerned)).Sub(began))
 	}
 	s.prompt("blocks that came and went", times)
-	s.prompt("freezes that began and ended", s.freezesAfterAnother(c, concerned, 3, slices.Max(times)))
+	s.prompt("freezes that began and ended", s.freezesAfterAnother(c, concerned, freezes, slices.Max(times)))
 }
 
 // prompt fails in `make nightly` if the fastest of times exceeds promptness, or the median patientPromptness.

@@ -41,7 +41,7 @@ import (
 )
 
 // interruptedAfterEveryWrite makes a fleet of nothing twice, from a backup: undisturbed, and by commands that Ctrl-C ends
-// after each of their writes, or each fifth (stride), and that are run again. Both must come to the same.
+// after each of their writes, or each tenth (stride), and that are run again. Both must come to the same.
 func interruptedAfterEveryWrite(t *testing.T) {
 	for _, o := range []client.Object{&appsv1.Deployment{}, &coordinationv1.Lease{}} { // Shipper is down
 		if err := management(t).DeleteAllOf(t.Context(), o, client.InNamespace("shipper-system")); err != nil {
@@ -170,7 +170,7 @@ func stride() int {
 	if env.IsNightly() {
 		return 1
 	}
-	return 5
+	return 10
 }
 
 // tear runs a command again and again, each time until it has written something, or so much as stride says, until it ends. It returns how
