@@ -29,15 +29,18 @@ done
 SHIPPER_TEST_BIN=$(hack/test-binaries.sh)
 export SHIPPER_TEST_BIN
 
-table=() failed=false
+table=() failed=false interrupted=false
+trap 'interrupted=true' INT TERM
 for row in ${NIGHTLY:-$order}; do
 	echo "nightly: $row: ${rows[$row]}"
 	start=$SECONDS result=ok
 	bash -c "${rows[$row]}" || { result=FAIL failed=true; }
 	table+=("$(printf '%-5s %5d min %2d s  %s' "$result" $(((SECONDS - start) / 60)) $(((SECONDS - start) % 60)) "$row")")
+	! $interrupted || break
 done
 printf '\n'
 printf '%s\n' "${table[@]}"
+! $interrupted || exit 130
 if $failed; then
 	echo "nightly: failed: see above" >&2
 	exit 1

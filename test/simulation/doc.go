@@ -15,13 +15,15 @@
 // webhook and the servers of test/memory. Requests are calls of handlers, delayed by up to 3 ms that depend on the seed, the process, the
 // request and how often it was made. So a fault does not shift the time of everything after it.
 //
-// A Plan is plain data: kills by the number of a write, and Faults by virtual time. Draw makes that of a seed. The order of goroutines is
-// not decided by a seed: a failing one prints its faults, its history and the command that runs it again, several times.
+// A Plan is plain data: kills by the number of a write, and Faults by virtual time. Draw makes that of a seed. A seed does not fix the
+// order of goroutines, so a replay may pass. A run that fails prints its faults, its history and the command that replays it ten times.
 //
 // The end of each part of a story is compared with that of an undisturbed run. To add a story, write it in a file of its own and name it in
-// Stories. What a run cannot show: TLS, HTTP/2, processes of the operating system, disks, and whether the API servers are as real ones are
-// (test/memory compares them).
+// Stories; `make test` kills it at every write if alwaysKilled names it, too. story_rollback.go is a short one to begin with.
 //
-// All lives share one process: package variables survive a kill. In the product these are caches by content and
-// registries alone: chart/values remembers encrypted values, and outward and chart/objects compile expressions once.
+// What a run cannot show: TLS, HTTP/2, processes of the operating system, disks, and whether the API servers are as real ones are
+// (test/memory compares them). Every user has all rights, and no policy is evaluated: test/admission and test/e2e judge these.
+//
+// All lives share one process: package variables survive a kill. The product's only such variables are content caches and
+// registries: chart/values remembers encrypted values, and outward and chart/objects compile expressions once.
 package simulation
