@@ -186,7 +186,7 @@ func (s *recorder) abort() {
 
 // say sets a condition of another controller on the newest Release.
 func (s *recorder) say(conditionType string, status corev1.ConditionStatus, reason, message string) {
-	s.note("a user sets %s of %s to %s (%s)", conditionType, s.newest().Name, status, reason)
+	s.note("somebody sets %s of %s to %s (%s)", conditionType, s.newest().Name, status, reason)
 	s.newest().Status.Conditions = shipper.SetCondition(s.newest().Status.Conditions, shipper.Condition{
 		Type: conditionType, Status: status, Reason: reason, Message: message,
 	}, metav1.NewTime(s.now))
@@ -367,7 +367,7 @@ var stories = map[string]func(*recorder){
 	"a-third-release-retires-the-first": func(s *recorder) {
 		s.create(allIn, 10, "a")
 		s.create(allIn, 10, "a")
-		s.note("a user gives web-0 capacity and traffic again")
+		s.note("somebody gives web-0 capacity and traffic again")
 		first := s.releases[0]
 		first.Capacity.Spec.Clusters[0].Percent, first.Traffic.Spec.Clusters[0].Weight = 50, 10
 		s.create(allIn, 10, "a")
@@ -526,10 +526,10 @@ var stories = map[string]func(*recorder){
 		s.create(vanguard, 10, "a")
 		s.goTo(1)
 		s.newest().Spec.TargetStep = 2
-		s.note("targetStep of %s becomes 2, and no reconciler runs", s.newest().Name)
+		s.note("targetStep of %s becomes 2, and nobody does anything about it", s.newest().Name)
 		s.lose(false)
 		s.newest().Spec.TargetStep = 0
-		s.note("targetStep of %s becomes 0, and no reconciler runs", s.newest().Name)
+		s.note("targetStep of %s becomes 0, and nobody does anything about it", s.newest().Name)
 		s.lose(false)
 	},
 	"restored-while-a-cluster-is-down": func(s *recorder) {
@@ -549,7 +549,7 @@ var stories = map[string]func(*recorder){
 		s.create(allIn, 10, "a")
 		s.create(vanguard, 10, "a")
 		s.goTo(1)
-		s.note("web-2 is created, and no reconciler runs: 10 replicas in a")
+		s.note("web-2 is created, and nobody does anything about it: 10 replicas in a")
 		s.release(vanguard, 10, "a")
 		s.lose(false)
 		s.goTo(2)
