@@ -19,6 +19,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/rollout/events"
 )
 
 // releaseStatus is the new status of the i-th live Release.
@@ -32,6 +33,9 @@ func releaseStatus(s *scope, p releasesPlan, d releasesDone, i int, now metav1.T
 			c.Message = report.Shorten(c.Message, maxMessage)
 			out.Conditions = shipper.SetCondition(out.Conditions, *c, now)
 		}
+	}
+	if i < len(s.history.Live)-1 && strategy.PlacesNothing(s.history.Live[i]) {
+		out.Conditions = events.Without(out.Conditions, shipper.ReleaseHealthy) // of objects that are those of another Release now
 	}
 	if i == len(s.history.Live)-1 {
 		out.Placement = placed(s, p.clusters, d)

@@ -312,8 +312,22 @@ func (p *placing) olderStatus(rel *shipper.Release, i int, now metav1.Time) ship
 		executed.Message = fmt.Sprintf("superseded by Release %q", p.contender().Release.Name)
 	}
 	status.Conditions = shipper.SetCondition(status.Conditions, executed, now)
+	if status.Strategy == nil {
+		return status
+	}
+	// Nothing is awaited for it any more, whatever a cluster lacked when the next Release came.
+	status.Strategy.State = quiet()
+	if Complete(rel) {
+		installed := shipper.ReleaseStrategyCondition{Condition: shipper.Condition{
+			Type: shipper.StrategyContenderAchievedInstallation, Status: corev1.ConditionTrue,
+		}}
+		status.Strategy.Conditions = shipper.SetStrategyCondition(nil, installed, since(status.Strategy.Conditions, installed, now))
+	}
 	return status
 }
+
+// PlacesNothing reports whether a Release with resources is known to have none in any cluster.
+func PlacesNothing(r Release) bool { return placesResources(r.Release) && placedNowhere(r) }
 
 // stepState is how far the contender is.
 func (p *placing) stepState() StepState {

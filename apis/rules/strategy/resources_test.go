@@ -308,3 +308,23 @@ func TestRolloutBlocksHoldResources(t *testing.T) {
 		t.Errorf("condition (-want +got):\n%s", diff)
 	}
 }
+
+// TestAnOlderReleaseAwaitsNothing has a cluster that is down while the next Release comes, and is back later.
+func TestAnOlderReleaseAwaitsNothing(t *testing.T) {
+	var p placed
+	p.release("r0", "100%", "a", "b")
+	p.run(t)
+	p.down = map[string]bool{"b": true}
+	p.install()
+	p.step(t)
+	if state := p.releases[0].Release.Status.Strategy.State; state.WaitingForInstallation != shipper.StrategyStateTrue {
+		t.Fatalf("while a cluster is down the newest Release has %+v", state)
+	}
+	p.release("r1", "100%", "a", "b")
+	p.run(t)
+	got := p.releases[0].Release.Status.Strategy
+	if got.State.WaitingForInstallation != shipper.StrategyStateFalse || len(got.Conditions) != 1 ||
+		got.Conditions[0].Type != shipper.StrategyContenderAchievedInstallation || got.Conditions[0].Status != corev1.ConditionTrue {
+		t.Errorf("an older Release that completed has %+v", got)
+	}
+}
