@@ -186,13 +186,30 @@ func (r *pass) wrote(o client.Object) {
 }
 
 // settle waits until the cache shows what this pass has written: the next pass plans by it. A Get waits for writes to its object.
-func (r *pass) settle(ctx context.Context) error {
+func (r *pass) settle(ctx context.Context, req ctrl.Request) error {
+	if len(r.written) == 0 {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
 	defer cancel()
 	for _, o := range r.written {
 		if err := r.client.Get(ctx, client.ObjectKeyFromObject(o), o, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+			r.unseen.Store(req.NamespacedName, r.written)
 			return fmt.Errorf("waiting for the cache to show %s/%s: %w", o.GetNamespace(), o.GetName(), err)
 		}
 	}
+	r.unseen.Delete(req.NamespacedName)
 	return nil
+}
+
+// resume waits for what the pass before could not wait for: a watch of the management cluster may be down for long.
+func (r *pass) resume(ctx context.Context, req ctrl.Request) error {
+	unseen, ok := r.unseen.Load(req.NamespacedName)
+	if !ok {
+		return nil
+	}
+	r.written, _ = unseen.([]client.Object)
+	err := r.settle(ctx, req)
+	r.written = nil
+	return err
 }

@@ -79,7 +79,9 @@ type Reconciler struct {
 	releases *report.Throttle
 	// confirmed has the UID of each Application, by its key, of which this process has compared the cache with the API server.
 	confirmed sync.Map
-	metrics   *metrics
+	// unseen has, by the key of an Application, the objects that a pass has written and that the cache did not show in time.
+	unseen  sync.Map
+	metrics *metrics
 	// since is the time of the first pass.
 	since func() time.Time
 }
@@ -87,8 +89,11 @@ type Reconciler struct {
 // Reconcile takes one Application a step further.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	p := &pass{Reconciler: r, now: metav1.NewTime(r.clock.Now())}
+	if err := p.resume(ctx, req); err != nil {
+		return r.retrier.Result(req, err)
+	}
 	wait, errs := p.run(ctx, req)
-	errs = append(errs, p.settle(ctx))
+	errs = append(errs, p.settle(ctx, req))
 	result, err := r.retrier.Result(req, errs...)
 	result.RequeueAfter = report.Sooner(result.RequeueAfter, wait)
 	return result, err
