@@ -25,7 +25,7 @@ USER 1:2
 	}
 	want := &recipe{
 		script: "hack/binaries.sh", built: "/out", names: []string{"one", "two"}, user: "1:2",
-		labels: map[string]string{"a": "one two", "b": "v3 by user"},
+		labels: map[string]string{"a": "one two", "b": "v3 by nobody"},
 		copies: []step{
 			{files: []file{{"/out/one", "/bin/one"}, {"/out/two", "/bin/two"}}, source: "COPY --from=build /out/one /out/two /bin/"},
 			{files: []file{{"/etc/x", "/etc/y"}}, source: "COPY --from=build /etc/x /etc/y"},
