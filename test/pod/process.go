@@ -5,13 +5,15 @@ package pod
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"shipper.dev/shipper/test/program"
 )
 
 // Process is a running binary. It dies with the program that started it, whatever ends that.
@@ -108,12 +110,21 @@ func (p *Process) Tail() string {
 	return strings.Join(lines[max(0, len(lines)-25):], "\n")
 }
 
-// FreePort asks the kernel for a free port of 127.0.0.1.
+// held keeps the locks of ports that FreePort returned until this process ends.
+var held struct {
+	sync.Mutex
+	ports []*program.Port
+}
+
+// FreePort returns a port of 127.0.0.1 that no other call returns in any process before this one ends. The kernel assigns it to no
+// connection before a program listens on it.
 func FreePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	port, err := program.ReservePort()
 	if err != nil {
 		return 0, fmt.Errorf("finding a free port: %w", err)
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	held.Lock()
+	defer held.Unlock()
+	held.ports = append(held.ports, port)
+	return port.Number, nil
 }
