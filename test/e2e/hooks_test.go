@@ -16,9 +16,7 @@ import (
 )
 
 // hookedFiles is a chart with hooks. A hook that is to fail cannot pull its image; its Job fails after a second.
-var hookedFiles = map[string]string{
-	"Chart.yaml": "apiVersion: v2\nname: hooked\nversion: 0.0.1\n",
-	"templates/hooks.yaml": `{{ range list "pre-install" "post-install" "pre-upgrade" "post-upgrade" "test" }}
+var hookedFiles = charts.Hooked(`{{ range list "pre-install" "post-install" "pre-upgrade" "post-upgrade" "test" }}
 ---
 apiVersion: batch/v1
 kind: Job
@@ -31,22 +29,7 @@ spec:
     spec:
       restartPolicy: Never
       containers: [{name: it, image: "nginx:{{ if eq . $.Values.fails }}broken{{ else }}stable{{ end }}"}]
-{{ end }}`,
-	"templates/service.yaml": `apiVersion: v1
-kind: Service
-metadata: {name: hooked}
-spec: {selector: {app: hooked}, ports: [{port: 80}]}
-`,
-	"templates/deployment.yaml": `apiVersion: apps/v1
-kind: Deployment
-metadata: {name: "{{ .Release.Name }}"}
-spec:
-  selector: {matchLabels: {app: hooked}}
-  template:
-    metadata: {labels: {app: hooked}}
-    spec: {containers: [{name: app, image: "nginx:stable"}]}
-`,
-}
+{{ end }}`)
 
 // TestHooksRunInAllClusters takes a chart with hooks through an installation, an upgrade whose hook fails and one whose hooks
 // succeed, and runs its tests.

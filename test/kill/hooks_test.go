@@ -18,41 +18,11 @@ import (
 	"shipper.dev/shipper/test/env"
 )
 
-// hookedFiles is a chart with Jobs before and after its installation. One Job is deleted when it has succeeded.
-var hookedFiles = map[string]string{
-	"Chart.yaml": "apiVersion: v2\nname: hooked\nversion: 0.0.1\n",
-	"templates/hooks.yaml": `{{ range list "pre-install,hook-succeeded" "pre-install,before-hook-creation" "post-install,hook-failed" }}
-{{ $h := splitList "," . }}
----
-apiVersion: batch/v1
-kind: Job
-metadata:
-  name: {{ join "-" $h }}
-  annotations: {helm.sh/hook: {{ index $h 0 }}, helm.sh/hook-delete-policy: {{ index $h 1 }}}
-spec:
-  template: {spec: {restartPolicy: Never, containers: [{name: it, image: "nginx:stable"}]}}
-{{ end }}`,
-	"templates/service.yaml": `apiVersion: v1
-kind: Service
-metadata: {name: hooked}
-spec: {selector: {app: hooked}, ports: [{port: 80}]}
-`,
-	"templates/deployment.yaml": `apiVersion: apps/v1
-kind: Deployment
-metadata: {name: "{{ .Release.Name }}"}
-spec:
-  selector: {matchLabels: {app: hooked}}
-  template:
-    metadata: {labels: {app: hooked}}
-    spec: {containers: [{name: app, image: "nginx:stable"}]}
-`,
-}
-
 // TestHooksRunOnceThoughKilledAfterEveryWrite installs a chart with hooks while the reconciler is killed after every write,
 // and counts all Jobs that were ever created.
 func TestHooksRunOnceThoughKilledAfterEveryWrite(t *testing.T) {
 	env.Nightly(t, "test/e2e runs the hooks of a chart, test/integration that a lost answer repeats none")
-	archive, err := charts.PackFiles("hooked", "0.0.1", hookedFiles)
+	archive, err := charts.PackFiles("hooked", "0.0.1", charts.Hooked(charts.InstallHooks))
 	if err != nil {
 		t.Fatal(err)
 	}

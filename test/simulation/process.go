@@ -106,11 +106,7 @@ func (s *supervisor) spare() {
 
 // reconcile runs a reconciler, as its command does.
 func (w *World) reconcile(ctx context.Context, c *Client) error {
-	urls, err := outward.ParsePolicy(chartsURL)
-	if err != nil {
-		return err
-	}
-	outgoing, err := outward.ParsePolicy(checksURL)
+	urls, outgoing, err := policies()
 	if err != nil {
 		return err
 	}
@@ -133,6 +129,15 @@ func (w *World) reconcile(ctx context.Context, c *Client) error {
 	}
 	go c.awaitStart(mgr.GetCache())
 	return mgr.Start(ctx)
+}
+
+// policies are those for the repositories of charts, and for other servers that users name.
+func policies() (repositories, outgoing outward.Policy, err error) {
+	if repositories, err = outward.ParsePolicy(chartsURL); err != nil {
+		return repositories, outgoing, err
+	}
+	outgoing, err = outward.ParsePolicy(checksURL)
+	return repositories, outgoing, err
 }
 
 // awaitStart waits until the caches of a process are filled, and its manager has seen that.

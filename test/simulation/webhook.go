@@ -24,7 +24,6 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/chart/values"
-	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/webhook"
 	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/resources"
@@ -87,11 +86,7 @@ func (w *World) admit(ctx context.Context, c *Client) error {
 
 // register adds all webhooks to a replica. Users have all rights.
 func (w *World) register(ctx context.Context, mgr ctrl.Manager, c *Client, r *replica, reader *state.Reader) error {
-	urls, err := outward.ParsePolicy(chartsURL)
-	if err != nil {
-		return err
-	}
-	outgoing, err := outward.ParsePolicy(checksURL)
+	urls, outgoing, err := policies()
 	if err != nil {
 		return err
 	}

@@ -214,13 +214,11 @@ var packed = sync.OnceValue(func() map[string][]byte {
 	if err != nil {
 		panic(err) // they are embedded
 	}
-	for name, files := range moreCharts {
-		archive, err := charts.PackFiles(name, "0.0.1", files)
-		if err != nil {
-			panic(err)
-		}
-		all = append(all, archive)
+	hooked, err := charts.PackFiles("hooked", "0.0.1", charts.Hooked(charts.InstallHooks))
+	if err != nil {
+		panic(err)
 	}
+	all = append(all, hooked)
 	versions, out := map[string][]string{}, map[string][]byte{}
 	for _, a := range all {
 		file := a.Name + "-" + a.Version + ".tgz"
