@@ -24,19 +24,14 @@ func Manager(ctx context.Context, mgr manager.Manager) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
+	late := make(chan struct{})
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(endTimeout, func() { close(late) }) })()
 	select {
 	case err := <-ended:
 		return err
 	case <-filled:
 		return <-ended
-	case <-ctx.Done():
-	}
-	select {
-	case err := <-ended:
-		return err
-	case <-filled:
-		return <-ended
-	case <-time.After(endTimeout):
+	case <-late:
 		return nil
 	}
 }
