@@ -23,10 +23,13 @@ case ${SHIPPER_MIRROR:-} in
 	;;
 esac
 
+# present succeeds if the file $1 may be a program: an empty file or a folder is none.
+present() { [[ -f $1 && -s $1 && -x $1 ]]; }
+
 # missing prints those of $programs that $folder does not have.
 missing() {
 	local program
-	for program in "${programs[@]}"; do [[ -f "$folder/$program" && -s "$folder/$program" && -x "$folder/$program" ]] || echo "$program"; done
+	for program in "${programs[@]}"; do present "$folder/$program" || echo "$program"; done
 }
 
 # begin waits until no other build runs, then makes $scratch, where programs are until they are complete, and keeps

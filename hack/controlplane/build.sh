@@ -34,7 +34,7 @@ readonly newest module version folder=$cache/$version
 # complete succeeds if folder $1 has every program.
 complete() {
 	local program
-	for program in "${programs[@]}"; do [[ -f $1/$program && -s $1/$program && -x $1/$program ]] || return 1; done
+	for program in "${programs[@]}"; do present "$1/$program" || return 1; done
 }
 
 assets=${KUBEBUILDER_ASSETS:-}
@@ -46,7 +46,7 @@ if [[ ${1:-} == missing ]]; then missing; exit 0; fi
 
 begin
 for program in etcd kwok; do
-	if [[ -x $cache/$newest/$program && ! -x $folder/$program ]]; then
+	if present "$cache/$newest/$program" && ! present "$folder/$program"; then
 		cp "$cache/$newest/$program" "$scratch/copy"
 		mv "$scratch/copy" "$folder/$program"
 	fi

@@ -16,11 +16,11 @@ readonly version folder=${XDG_CACHE_HOME:-$HOME/.cache}/shipper/prometheus/$vers
 source ../cached.sh
 
 if [[ ${1:-} == missing ]]; then missing; exit 0; fi
-if [[ ! -s $folder/prometheus ]]; then
+if ! present "$folder/prometheus"; then
 	begin
 	IFS=. read -r _ minor patch <<<"$version"
 	download "prometheus@v$((minor / 100)).$((minor % 100)).$patch" # v0.315.0 is the module of release v3.15.0
-	if [[ ${1:-} != download && ! -s $folder/prometheus ]]; then
+	if [[ ${1:-} != download ]] && ! present "$folder/prometheus"; then
 		flags="-s -w -X github.com/prometheus/common/version.Version=${version#v}"
 		status=0
 		compile prometheus "$module/cmd/prometheus" . remove_all_sd install -ldflags "$flags" || status=$?
