@@ -117,6 +117,9 @@ func (s *participant) capacityNeeds(other *participant) string {
 	case !c.holdsBack():
 		return ""
 	case slices.ContainsFunc(c.above(), func(cluster string) bool { return !s.drained(cluster) }):
+		if !slices.ContainsFunc(c.above(), s.traffic.reachable) {
+			return "" // traffic that waits for this capacity must not be what it waits for
+		}
 		return s.achievedTraffic
 	}
 	return other.lacks()

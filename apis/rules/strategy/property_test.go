@@ -39,8 +39,16 @@ type randomWalk struct {
 	log   []string
 }
 
+// known are seeds that have failed once: nothing explained why a Release waited whose Pods and traffic in a lost cluster waited for each
+// other.
+var known = []uint64{77292}
+
 func TestWhateverHappensTheRolloutIsSafeAndConverges(t *testing.T) {
+	play := known
 	for seed := range *seeds {
+		play = append(play, seed)
+	}
+	for _, seed := range play {
 		g := &randomWalk{app: newApp(), t: t, dice: rand.New(rand.NewPCG(seed, 1)), floor: map[string]int32{}, lowered: map[string]bool{}}
 		g.play()
 		if t.Failed() {

@@ -229,7 +229,7 @@ func (g *quantity) pending() string {
 	}
 	unequal := g.unequal()
 	settling := slices.ContainsFunc(unequal, func(c string) bool { return g.settling[c] })
-	if len(unequal) > 0 && (!settling || g.message == "") {
+	if len(unequal) > 0 && (!settling || g.message == "") && (slices.ContainsFunc(unequal, g.reachable) || g.message == "") {
 		return bracketed(unequal)
 	}
 	if g.message != "" {
