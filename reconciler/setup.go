@@ -121,19 +121,18 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	releases := queue.Objects(o.Workers, priorities.OfRelease)
 	charts := chartsnapshot.NewCharts(o.Charts, mgr.GetAPIReader())
 	snapshots := resourcesnapshot.New(mgr.GetClient(), mgr.GetAPIReader())
+	content, err := selection.New(mgr, selection.Options{Policy: o.Placeable, Clock: o.Clock, Registry: o.Registry})
+	if err != nil {
+		return err
+	}
 	values := valuessnapshot.NewValues(mgr.GetClient(), mgr.GetAPIReader(), o.Namespace)
 	return errors.Join(
 		rollout.SetupWithManager(ctx, mgr, rollout.Options{
 			Charts: rollout.NewCharts(charts, values), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
 			SharedChecksNamespace: o.SharedChecksNamespace, UnhealthyAfter: o.UnhealthyAfter,
-			Histories: histories, Clock: o.Clock, Workers: o.Workers,
+			Histories: histories, Content: content, Snapshots: snapshots, Clock: o.Clock, Workers: o.Workers,
 			Queue:    queue.Objects(o.Workers, priorities.OfApplication),
 			Registry: o.Registry,
-		}),
-		selection.SetupWithManager(mgr, selection.Options{
-			Snapshots: snapshots, Histories: histories, Policy: o.Placeable,
-			GlobalBlocksNamespace: o.GlobalBlocksNamespace, Clock: o.Clock, Workers: o.Workers, Registry: o.Registry,
-			Queue: queue.Objects(o.Workers, priorities.OfApplication),
 		}),
 		cluster.SetupWithManager(mgr, cluster.Options{
 			Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers,

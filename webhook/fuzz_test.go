@@ -90,7 +90,7 @@ func objects() map[string][2]client.Object {
 		"capacitytarget":     {&shipper.CapacityTarget{ObjectMeta: child}, &shipper.CapacityTarget{ObjectMeta: child}},
 		"traffictarget":      {&shipper.TrafficTarget{ObjectMeta: child}, &shipper.TrafficTarget{ObjectMeta: child}},
 		"application-of-resources": {
-			ask.Application(ask.Placing(shipper.ResourceSelector{Kind: "Secret", Name: "a"}), ask.PinnedTo("a")),
+			ask.Application(ask.Placing(shipper.ResourceSelector{Kind: "Secret", Name: "a"}), ask.Content("a")),
 			ask.Application(ask.Placing(shipper.ResourceSelector{Kind: "ConfigMap"}), ask.SelectedBy("dev")),
 		},
 		"envelope": {&shipper.Envelope{Spec: shipper.EnvelopeSpec{Manifests: []shipper.Manifest{

@@ -5,5 +5,5 @@
 // The content of one digest in one namespace is a set of objects: ResourceSnapshots with numbered parts and, for Secrets, Secrets of type
 // shipper.booking.com/resources. The first ResourceSnapshot is the head. It owns the others, so that the garbage collector deletes the set
 // as a whole and Shipper never has to patch a Secret of a user's namespace. The head belongs to the Releases with the digest and, until
-// there is one, to the Application that is pinned to it. Without an owner, Shipper deletes it.
+// there is one, to the Application that gets one. Without an owner, Shipper deletes it.
 package resourcesnapshot

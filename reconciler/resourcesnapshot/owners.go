@@ -16,20 +16,19 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Settle makes the Releases of an Application owners of the content that they have, and ends the Application's ownership of content that it
-// is not pinned to, or that a Release has. Content without an owner is deleted. A pass that calls Keep must call Settle after it has
-// written the pin, with the Application as it is then: before, it would delete what Keep has stored and the pin does not name yet.
-func (s *Snapshots) Settle(ctx context.Context, app *shipper.Application, rels []*shipper.Release) error {
-	changes, err := s.changes(ctx, app, rels)
+// Settle makes the Releases of an Application owners of the content that they have, and ends the Application's ownership of content other
+// than digest, of which it creates a Release next, and of what a Release has. Content without an owner is deleted.
+func (s *Snapshots) Settle(ctx context.Context, app *shipper.Application, rels []*shipper.Release, digest string) error {
+	changes, err := s.changes(ctx, app, rels, digest)
 	if err != nil || len(changes) == 0 {
 		return err
 	}
-	if slices.ContainsFunc(changes, func(c change) bool { return c.drops }) {
+	if slices.ContainsFunc(changes, func(c change) bool { return len(c.owners) == 0 }) {
 		// The cache may lack a Release that needs the content.
 		if rels, err = s.liveReleases(ctx, app); err != nil {
 			return err
 		}
-		if changes, err = s.changes(ctx, app, rels); err != nil {
+		if changes, err = s.changes(ctx, app, rels, digest); err != nil {
 			return err
 		}
 	}
@@ -45,31 +44,32 @@ func (s *Snapshots) Settle(ctx context.Context, app *shipper.Application, rels [
 type change struct {
 	head   *metav1.PartialObjectMetadata
 	owners []metav1.OwnerReference
-	// drops is true if the Application is an owner no more.
-	drops bool
 }
 
-func (s *Snapshots) changes(ctx context.Context, app *shipper.Application, rels []*shipper.Release) ([]change, error) {
+func (s *Snapshots) changes(
+	ctx context.Context, app *shipper.Application, rels []*shipper.Release, digest string,
+) ([]change, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(Kind().GroupVersion().WithKind(Kind().Kind + "List"))
 	if err := s.client.List(ctx, list, client.InNamespace(app.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing ResourceSnapshots in %s: %w", app.Namespace, err)
 	}
-	return planOwners(app, rels, list.Items), nil
+	return planOwners(app, rels, digest, list.Items), nil
 }
 
 // planOwners is pure. Objects that are not heads, or have nothing to do with the Application, are left alone.
-func planOwners(app *shipper.Application, rels []*shipper.Release, snapshots []metav1.PartialObjectMetadata) []change {
-	wanted := map[string][]*shipper.Release{}
+func planOwners(
+	app *shipper.Application, rels []*shipper.Release, digest string, snapshots []metav1.PartialObjectMetadata,
+) []change {
+	wanted, next := map[string][]*shipper.Release{}, ""
 	for _, rel := range rels {
-		if digest := rel.Spec.Environment.Pins.Digest(); digest != "" && rel.DeletionTimestamp == nil {
+		if digest := rel.Spec.Environment.ResourcesDigest; digest != "" && rel.DeletionTimestamp == nil {
 			name := shipper.ResourceSnapshotName(digest, 1)
 			wanted[name] = append(wanted[name], rel)
 		}
 	}
-	pinned := ""
-	if digest := app.Spec.Template.Pins.Digest(); digest != "" {
-		pinned = shipper.ResourceSnapshotName(digest, 1)
+	if digest != "" {
+		next = shipper.ResourceSnapshotName(digest, 1)
 	}
 	var out []change
 	for i := range snapshots {
@@ -83,7 +83,7 @@ func planOwners(app *shipper.Application, rels []*shipper.Release, snapshots []m
 				owners = append(owners, releaseReference(rel))
 			}
 		}
-		needs := head.Name == pinned && len(wanted[head.Name]) == 0
+		needs := head.Name == next && len(wanted[head.Name]) == 0
 		drops := isOwner(head, app.UID) && !needs
 		switch {
 		case drops:
@@ -92,7 +92,7 @@ func planOwners(app *shipper.Application, rels []*shipper.Release, snapshots []m
 			owners = append(owners, applicationReference(app))
 		}
 		if drops || len(owners) > len(head.OwnerReferences) {
-			out = append(out, change{head, owners, drops})
+			out = append(out, change{head, owners})
 		}
 	}
 	return out

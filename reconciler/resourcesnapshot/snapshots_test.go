@@ -28,15 +28,15 @@ import (
 
 const digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-func app(pin string) *shipper.Application {
+func app() *shipper.Application {
 	out := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: "work", Name: "web", UID: "app"}}
-	out.Spec.Template.Resources, out.Spec.Template.Pins = &shipper.Resources{}, &shipper.Pins{Resources: pin}
+	out.Spec.Template.Resources = &shipper.Resources{}
 	return out
 }
 
-func release(name, pin string) *shipper.Release {
+func release(name, digest string) *shipper.Release {
 	out := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "work", Name: name, UID: types.UID(name)}}
-	out.Spec.Environment.Resources, out.Spec.Environment.Pins = &shipper.Resources{}, &shipper.Pins{Resources: pin}
+	out.Spec.Environment.Resources, out.Spec.Environment.ResourcesDigest = &shipper.Resources{}, digest
 	return out
 }
 
@@ -50,33 +50,33 @@ func TestOwnersOfContent(t *testing.T) {
 		Changed bool
 	}
 	for sentence, tc := range map[string]struct {
-		app    *shipper.Application
+		next   string
 		rels   []*shipper.Release
 		owners []metav1.OwnerReference
 		want   result
 	}{
-		"a pin without a Release stays the Application's": {
-			app(digest), nil, []metav1.OwnerReference{applicationReference(app(""))}, result{[]string{"web"}, false},
+		"content without a Release stays the Application's": {
+			digest, nil, []metav1.OwnerReference{applicationReference(app())}, result{[]string{"web"}, false},
 		},
 		"a Release takes the place of the Application": {
-			app(digest), []*shipper.Release{release("a", digest)}, []metav1.OwnerReference{applicationReference(app(""))},
+			digest, []*shipper.Release{release("a", digest)}, []metav1.OwnerReference{applicationReference(app())},
 			result{[]string{"a"}, true},
 		},
 		"a second Release is added": {
-			app(other), []*shipper.Release{release("a", digest), release("b", digest)},
+			other, []*shipper.Release{release("a", digest), release("b", digest)},
 			[]metav1.OwnerReference{releaseReference(release("a", digest))}, result{[]string{"a", "b"}, true},
 		},
 		"content that no Release got has no owner": {
-			app(other), nil, []metav1.OwnerReference{applicationReference(app(""))}, result{nil, true},
+			other, nil, []metav1.OwnerReference{applicationReference(app())}, result{nil, true},
 		},
 		"another Application's Release stays its owner": {
-			app(other), nil, []metav1.OwnerReference{applicationReference(app("")), foreign}, result{[]string{"other"}, true},
+			other, nil, []metav1.OwnerReference{applicationReference(app()), foreign}, result{[]string{"other"}, true},
 		},
 		"content of others is left alone": {
-			app(other), []*shipper.Release{release("a", other)}, []metav1.OwnerReference{foreign}, result{[]string{"other"}, false},
+			other, []*shipper.Release{release("a", other)}, []metav1.OwnerReference{foreign}, result{[]string{"other"}, false},
 		},
-		"while its Release is deleted, a pin becomes the Application's": {
-			app(digest), []*shipper.Release{going}, []metav1.OwnerReference{releaseReference(going)}, result{[]string{"a", "web"}, true},
+		"while its Release is deleted, content becomes the Application's": {
+			digest, []*shipper.Release{going}, []metav1.OwnerReference{releaseReference(going)}, result{[]string{"a", "web"}, true},
 		},
 	} {
 		head := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
@@ -85,7 +85,7 @@ func TestOwnersOfContent(t *testing.T) {
 		part := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "work", Name: shipper.ResourceSnapshotName(digest, 2), OwnerReferences: []metav1.OwnerReference{{UID: "head"}},
 		}}
-		changes := planOwners(tc.app, tc.rels, []metav1.PartialObjectMetadata{head, part})
+		changes := planOwners(app(), tc.rels, tc.next, []metav1.PartialObjectMetadata{head, part})
 		got, owners := result{Changed: len(changes) == 1}, tc.owners
 		if len(changes) > 0 {
 			owners = changes[0].owners
@@ -136,7 +136,7 @@ func TestKeptContentIsReadAgain(t *testing.T) {
 	c := newClient(t)
 	s := New(c, c)
 	for range 2 { // the second time it is there
-		if err := s.Keep(t.Context(), app(""), nil, parts); err != nil {
+		if err := s.Keep(t.Context(), app(), nil, parts); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -161,7 +161,7 @@ func TestKeptContentIsReadAgain(t *testing.T) {
 func TestContentThatManyClustersNeedIsReadOnce(t *testing.T) {
 	parts := many(t)
 	c := newClient(t)
-	if err := New(c, c).Keep(t.Context(), app(""), nil, parts); err != nil {
+	if err := New(c, c).Keep(t.Context(), app(), nil, parts); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -213,7 +213,7 @@ func TestContentThatIsNotWhatItsDigestSaysIsRefused(t *testing.T) {
 	} {
 		c := newClient(t)
 		s := New(c, c)
-		if err := s.Keep(t.Context(), app(""), nil, parts); err != nil {
+		if err := s.Keep(t.Context(), app(), nil, parts); err != nil {
 			t.Fatal(err)
 		}
 		if err := spoil(c); err != nil {
@@ -229,7 +229,7 @@ func TestForeignObjectsOfTheNamesAreNotUsed(t *testing.T) {
 	parts := many(t)
 	at := metav1.ObjectMeta{Namespace: "work", Name: shipper.ResourceSnapshotName(parts[0].Digest, 1)}
 	c := newClient(t, &corev1.Secret{ObjectMeta: at})
-	err := New(c, c).Keep(t.Context(), app(""), nil, parts)
+	err := New(c, c).Keep(t.Context(), app(), nil, parts)
 	if err == nil || Passing(err) || !strings.Contains(err.Error(), "delete it") {
 		t.Errorf("a Secret of the name is answered with %v", err)
 	}

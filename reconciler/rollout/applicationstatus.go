@@ -3,6 +3,7 @@
 package rollout
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -14,6 +15,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/retry"
+	"shipper.dev/shipper/reconciler/rollout/events"
+	"shipper.dev/shipper/reconciler/selection"
 )
 
 // maxMessage bounds a condition's message.
@@ -30,7 +33,10 @@ func applicationStatus(s *scope, p templatePlan, a applied, now metav1.Time) shi
 	}
 	out := shipper.ApplicationStatus{
 		ObservedGeneration: s.app.Generation, Conditions: s.app.Status.Conditions, History: names(rels),
-		Summary: summary.OfApplication(rels),
+		Resources: takenResources(s, p, a), Summary: summary.OfApplication(rels),
+	}
+	if s.app.Spec.Template.Resources == nil {
+		out.Conditions = events.Without(out.Conditions, shipper.ApplicationResourcesSelected)
 	}
 	conditions := []shipper.Condition{
 		{Type: shipper.ApplicationAborting, Status: corev1.ConditionFalse},
@@ -38,6 +44,9 @@ func applicationStatus(s *scope, p templatePlan, a applied, now metav1.Time) shi
 	}
 	if c := rolledBack(rels); c.Status == corev1.ConditionTrue || shipper.FindCondition(out.Conditions, c.Type) != nil {
 		conditions = append(conditions, c)
+	}
+	if c := resourcesSelected(s, p, a); c != nil {
+		conditions = append(conditions, *c)
 	}
 	for _, c := range conditions {
 		c.Message = report.Shorten(c.Message, maxMessage)
@@ -50,7 +59,7 @@ func applicationStatus(s *scope, p templatePlan, a applied, now metav1.Time) shi
 func abortingStatus(s *scope, p templatePlan, now metav1.Time) shipper.ApplicationStatus {
 	out := shipper.ApplicationStatus{
 		ObservedGeneration: s.app.Generation, Conditions: s.app.Status.Conditions, History: names(s.history.Releases()),
-		Summary: s.app.Status.Summary,
+		Resources: s.app.Status.Resources, Summary: s.app.Status.Summary,
 	}
 	message := fmt.Sprintf("abort in progress, returning state to release %q", p.abort.Name)
 	for _, conditionType := range []string{shipper.ApplicationAborting, shipper.ApplicationRollingOut} {
@@ -102,9 +111,12 @@ func heldBy(p templatePlan, a applied) string {
 // failure says why the Release that the template asks for could not be made; the reason is empty when it could, or was
 // not tried because of blocks.
 func failure(p templatePlan, a applied) (reason, message string) {
+	problem, unkept := errors.AsType[*selection.Problem](a.create)
 	switch {
 	case p.restoring:
 		return p.disorder, p.action
+	case unkept:
+		return problem.Reason, problem.Message
 	case a.create != nil && retry.Blocked(a.create) == "":
 		return shipper.CreateReleaseFailed, fmt.Sprintf("could not create a new release: %q", a.create)
 	case p.stampErr != nil:

@@ -44,6 +44,19 @@ func (r *pass) applyTemplate(ctx context.Context, s *scope, p templatePlan) appl
 			return applied{rest: err}
 		}
 	}
+	if err := r.keepContent(ctx, s, p); err != nil {
+		if p.create != nil {
+			return applied{create: err}
+		}
+		return applied{rest: err}
+	}
+	if p.create != nil && p.endsRollback {
+		// Before the Release: with the records, the rollback would be done again.
+		removed := with(nil, shipper.AppRolledBackToAnnotation, shipper.AppRollbackStrategyAnnotation)
+		if err := r.annotate(ctx, s.app, removed); err != nil {
+			return applied{create: err}
+		}
+	}
 	if p.create != nil {
 		rel := p.create.DeepCopy()
 		err := r.client.Create(ctx, rel)
@@ -52,6 +65,9 @@ func (r *pass) applyTemplate(ctx context.Context, s *scope, p templatePlan) appl
 		}
 		if names := blocks.Overridden(p.verdict); names != "" {
 			report.Emit(r.recorder, s.app, []report.Event{events.Override(names)})
+		}
+		if s.content.isTaken() {
+			r.content.Released(s.content.live)
 		}
 	}
 	if p.back != nil {
@@ -91,9 +107,10 @@ func (r *pass) addFinalizer(ctx context.Context, s *scope, o client.Object) erro
 }
 
 // remember notes the newest Release. Of an Application of which nothing was ever said something is said first: one that has a note and
-// nothing else was made again from a backup, and would wait for that Release when it is aborted now (stamp.Restoring).
+// nothing else was made again from a backup, and would wait for that Release when it is aborted now (stamp.Restoring). With
+// resources the status is first, too: of a Release that is not noted it does not have the content yet (lastTaken).
 func (r *pass) remember(ctx context.Context, s *scope, p templatePlan) error {
-	if len(s.app.Status.Conditions) == 0 {
+	if len(s.app.Status.Conditions) == 0 || p.create != nil && s.app.Spec.Template.Resources != nil {
 		if err := r.persistApplication(ctx, s.app, applicationStatus(s, p, applied{}, r.now)); err != nil {
 			return err
 		}
@@ -158,7 +175,7 @@ func restore(app *shipper.Application, rel *shipper.Release) {
 	if !stamp.SameSelectors(app.Spec.Template.Resources, rel.Spec.Environment.Resources) {
 		delete(app.Annotations, shipper.AppSelectedByAnnotation)
 	}
-	app.Spec.Template = *rel.Spec.Environment.DeepCopy()
+	app.Spec.Template = stamp.Template(*rel.Spec.Environment.DeepCopy())
 	if app.Annotations == nil {
 		app.Annotations = map[string]string{}
 	}
@@ -174,7 +191,7 @@ func restore(app *shipper.Application, rel *shipper.Release) {
 		delete(notes, shipper.AppChartDigestAnnotation)
 	}
 	notes[shipper.AppHighestObservedGenerationAnnotation] = strconv.Itoa(generation(rel))
-	if hash, err := stamp.Hash(rel.Spec.Environment); err == nil {
+	if hash, err := stamp.Hash(app.Spec.Template); err == nil {
 		notes[shipper.AppObservedTemplateAnnotation] = hash
 	}
 }

@@ -65,7 +65,9 @@ func applicationChanges(was, is shipper.ApplicationStatus) []report.Event {
 	if shipper.ConditionTrue(is.Conditions, shipper.ApplicationRollingOut) {
 		effect = events.Held
 	}
-	return events.Changes(applicationChangedReason, shipper.ApplicationBlocked, effect, was.Conditions, is.Conditions)
+	const selected = shipper.ApplicationResourcesSelected
+	before, after := events.Without(was.Conditions, selected), events.Without(is.Conditions, selected)
+	return append(contentChanges(was, is), events.Changes(applicationChangedReason, shipper.ApplicationBlocked, effect, before, after)...)
 }
 
 // releaseChanges are the events about the changes from rel's status to is: one event if nothing is wrong.

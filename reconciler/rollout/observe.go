@@ -31,6 +31,8 @@ type scope struct {
 	history history.History
 	// blocks bear on the Application's namespace.
 	blocks []*shipper.RolloutBlock
+	// content is that of resources.
+	content content
 	// approvals bear on the newest Release; none where its step asks for none.
 	approvals []shipper.Approval
 	// checks are those of the newest Release.
@@ -46,7 +48,7 @@ type scope struct {
 // view is how the blocks are seen at a time.
 func (s *scope) view(now metav1.Time) blocks.View {
 	return blocks.View{
-		App: s.app, Releases: s.history.Releases(), Bearing: s.blocks, Clusters: s.clusters, Now: now.Time,
+		App: s.placing(), Releases: s.history.Releases(), Bearing: s.blocks, Clusters: s.clusters, Now: now.Time,
 		UnhealthyAfter: s.unhealthyAfter,
 	}
 }
@@ -65,16 +67,19 @@ func (r *pass) observe(ctx context.Context, req ctrl.Request) (*scope, error) {
 	switch {
 	case apierrors.IsNotFound(err):
 		r.confirmed.Delete(req.NamespacedName)
+		r.forgetContent(ctx, req.NamespacedName)
 		return nil, r.finishOrphans(ctx, req.NamespacedName)
 	case err != nil:
 		return nil, err
 	case !app.DeletionTimestamp.IsZero():
+		r.forgetContent(ctx, req.NamespacedName)
 		return nil, r.finish(ctx, app)
 	}
 	s := &scope{app: app, since: r.since(), unhealthyAfter: r.unhealthyAfter}
 	if s.history, err = r.histories.Cached(ctx, s.app); err != nil {
 		return nil, err
 	}
+	r.observeContent(ctx, s)
 	if s.blocks, err = blocks.Bearing(ctx, r.client, s.app.Namespace, r.global); err != nil {
 		return nil, err
 	}

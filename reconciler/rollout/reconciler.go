@@ -16,6 +16,7 @@ import (
 
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/queue"
+	"shipper.dev/shipper/reconciler/resourcesnapshot"
 	"shipper.dev/shipper/reconciler/retry"
 	"shipper.dev/shipper/reconciler/rollout/history"
 )
@@ -30,6 +31,10 @@ import (
 // Targets are the requests to the reconcilers that write to application clusters.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=installationtargets;capacitytargets,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=traffictargets,verbs=get;list;watch;create;patch
+// What Applications with resources select is read with the ClusterRole shipper-selector, which administrators bind, and Secrets of it are
+// kept with shipper-values-keeper, which the namespace's owner binds; nothing of that is granted here. Reviews ask what users may place.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=resourcesnapshots,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // Approvals open gates.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=approvals,verbs=get;list;watch
 // Checks are copied into CheckTargets when a step has what it wants.
@@ -51,6 +56,10 @@ type Options struct {
 	UnhealthyAfter time.Duration
 	// Histories reads what there is of an Application.
 	Histories *history.Reader
+	// Content reads what Applications with resources select. Nil: they get no Releases.
+	Content Contents
+	// Snapshots store it.
+	Snapshots *resourcesnapshot.Snapshots
 	// Clock is the time of transitions.
 	Clock clock.PassiveClock
 	// Workers is how many Applications are worked on at the same time; 4 when it is 0.
@@ -67,6 +76,8 @@ type Reconciler struct {
 	live      client.Reader
 	histories *history.Reader
 	charts    Charts
+	content   Contents
+	snapshots *resourcesnapshot.Snapshots
 	global    string
 	// sharedChecks is the namespace with the Checks that all share.
 	sharedChecks string
@@ -126,14 +137,16 @@ func (r *pass) run(ctx context.Context, req ctrl.Request) (wait time.Duration, e
 		return 0, []error{r.abort(ctx, s, t)}
 	}
 	acted := r.applyTemplate(ctx, s, t)
-	errs = []error{acted.err(), r.persistApplication(ctx, s.app, applicationStatus(s, t, acted, r.now))}
+	wait = s.content.again
+	errs = []error{repeated(acted.err()), repeated(s.content.err), r.persistApplication(ctx, s.app, applicationStatus(s, t, acted, r.now))}
 	if t.restoring || t.acts() && acted.err() == nil { // the events of these writes bring the next pass, which sees them
-		return 0, errs
+		return wait, errs
 	}
+	errs = append(errs, r.settleContent(ctx, s))
 	done := r.applyReleases(ctx, s, p)
 	if done.moved {
-		return 0, append(errs, done.errs()...)
+		return wait, append(errs, done.errs()...)
 	}
-	wait, more := r.reportReleases(ctx, s, p, done)
-	return report.Sooner(wait, p.progress.Again), append(append(errs, more...), done.errs()...)
+	held, more := r.reportReleases(ctx, s, p, done)
+	return report.Sooner(wait, report.Sooner(held, p.progress.Again)), append(append(errs, more...), done.errs()...)
 }

@@ -155,11 +155,8 @@ func resourcesTarget(rel *shipper.Release, newest bool) *shipper.InstallationTar
 	it := &shipper.InstallationTarget{ObjectMeta: targetMeta(rel)}
 	it.Finalizers = []string{shipper.InstallationFinalizer}
 	it.Spec = shipper.InstallationTargetSpec{Clusters: []string{}, CanOverride: newest, Resources: &shipper.TargetResources{
-		Apply: env.Apply, Removal: env.Resources.Removal, Ready: env.Resources.Ready,
+		Apply: env.Apply, Removal: env.Resources.Removal, Ready: env.Resources.Ready, Snapshot: env.ResourcesDigest,
 	}}
-	if env.Pins != nil {
-		it.Spec.Resources.Snapshot = env.Pins.Resources
-	}
 	if env.Strategy != nil {
 		it.Spec.Resources.UnavailablePeriod = env.Strategy.UnavailablePeriod
 	}

@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,7 +38,7 @@ type templatePlan struct {
 	unresolved string
 	// unread says why no Release can be made of what valuesFrom names; empty when one can.
 	unread string
-	// untaken says why the content of resources is not pinned yet, and its reason; empty when it is.
+	// untaken says why the content of resources is not known, and its reason; empty when it is.
 	untaken, untakenReason string
 	// stampErr is why the Release that is wanted cannot be named; nil when it can.
 	stampErr error
@@ -54,6 +53,8 @@ type templatePlan struct {
 	finalize []client.Object
 	// mark are annotations that must be brought up to date; nil when they are. One with an empty value is removed.
 	mark map[string]string
+	// endsRollback is true when the records of a rollback of content are removed, before a Release is created.
+	endsRollback bool
 	// lowers is true when mark forgets a generation that was observed.
 	lowers bool
 	// remove are the Releases to be deleted, oldest first.
@@ -76,7 +77,7 @@ func planTemplate(s *scope, now metav1.Time) templatePlan {
 		return p
 	}
 	p.finalize = withoutFinalizer(s)
-	pending := newest == nil || !stamp.SameEnvironment(&newest.Spec.Environment, &s.app.Spec.Template)
+	pending := newest == nil || !stamp.SameEnvironment(&newest.Spec.Environment, &s.placing().Spec.Template)
 	abort := p.disorder == "" && aborted(s.app, newest, highest, known)
 	returns := abort || (p.disorder == "" && !pending && known && generation(newest) < highest)
 	if returns {
@@ -102,8 +103,11 @@ func planTemplate(s *scope, now metav1.Time) templatePlan {
 	head := p.head(s)
 	if p.disorder == "" || p.create != nil {
 		p.mark = marks(s.app, head)
+		if p.endsRollback = endsRollback(s, returns, p.create != nil); p.endsRollback && p.create == nil {
+			p.mark = with(p.mark, shipper.AppRolledBackToAnnotation, shipper.AppRollbackStrategyAnnotation)
+		}
 		if obsolete(s.app, newest) {
-			p.mark = withoutFailed(p.mark)
+			p.mark = with(p.mark, shipper.AppFailedAnnotation)
 		}
 		p.lowers = known && p.mark[shipper.AppHighestObservedGenerationAnnotation] != "" && generation(head) < highest
 	}
@@ -130,9 +134,10 @@ func withoutFinalizer(s *scope) []client.Object {
 
 // head is the Release that the template asks for: one that is made, the newest, or one that is there already.
 func (p *templatePlan) head(s *scope) *shipper.Release {
-	rel, isNew, err := stamp.Next(s.app, s.history.All, s.history.Stuck...)
+	wanted := s.placing()
+	rel, isNew, err := stamp.Next(wanted, s.history.All, s.history.Stuck...)
 	if err == nil && !isNew && shutOut(s) {
-		rel, err = stamp.Release(s.app, s.history.All, s.history.Stuck...)
+		rel, err = stamp.Release(wanted, s.history.All, s.history.Stuck...)
 		isNew = true
 	}
 	switch {
@@ -143,7 +148,7 @@ func (p *templatePlan) head(s *scope) *shipper.Release {
 	case strategy.StartsOver(len(s.history.Live), s.history.Leaving):
 		return nil // its name is to be given again
 	case s.app.Spec.Template.Resources != nil:
-		if p.untakenReason, p.untaken = untaken(s.app); p.untaken == "" && !slices.ContainsFunc(s.history.Broken, hasTemplateOf(s.app)) {
+		if p.untakenReason, p.untaken = untaken(s.content); p.untaken == "" && !slices.ContainsFunc(s.history.Broken, hasTemplateOf(wanted)) {
 			p.create = rel
 			return rel
 		}
@@ -180,14 +185,13 @@ func neverRead(app *shipper.Application) string {
 		app.Name, shipper.AppValuesRefreshAnnotation, app.Namespace)
 }
 
-// untaken says why the content of resources is not pinned, by the condition of the reconciler that takes it; empty when it is.
-func untaken(app *shipper.Application) (reason, message string) {
-	if pins := app.Spec.Template.Pins; pins != nil && pins.Resources != "" {
+// untaken says why there is no content of resources; empty when there is.
+func untaken(c content) (reason, message string) {
+	if c.digest != "" {
 		return "", ""
 	}
-	c := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationResourcesSelected)
-	if c != nil && c.Status == corev1.ConditionFalse && c.Message != "" {
-		return c.Reason, c.Message
+	if p := c.problem(); p != nil {
+		return p.Reason, p.Message
 	}
 	return shipper.SelectionPending, "the content of resources is being taken"
 }
@@ -252,7 +256,7 @@ func restoring(app *shipper.Application, newest *shipper.Release, highest int) s
 // aborted reports whether a Release newer than newest was deleted and the template is still that Release's.
 func aborted(app *shipper.Application, newest *shipper.Release, highest int, known bool) bool {
 	if newest == nil || !known || generation(newest) >= highest ||
-		stamp.SameEnvironment(&newest.Spec.Environment, &app.Spec.Template) {
+		stamp.SameTemplate(&newest.Spec.Environment, &app.Spec.Template) {
 		return false
 	}
 	observed := app.Annotations[shipper.AppObservedTemplateAnnotation]
@@ -276,7 +280,7 @@ func marks(app *shipper.Application, head *shipper.Release) map[string]string {
 	want := map[string]string{
 		shipper.AppHighestObservedGenerationAnnotation: strconv.Itoa(generation(head)),
 	}
-	if hash, err := stamp.Hash(head.Spec.Environment); err == nil {
+	if hash, err := stamp.Hash(stamp.Template(head.Spec.Environment)); err == nil {
 		want[shipper.AppObservedTemplateAnnotation] = hash
 	}
 	for key, value := range want {
@@ -294,11 +298,27 @@ func obsolete(app *shipper.Application, newest *shipper.Release) bool {
 		!stamp.FailedBefore(f, &newest.Spec.Environment)
 }
 
-// withoutFailed are annotations to be written, and that the one of what failed is removed.
-func withoutFailed(mark map[string]string) map[string]string {
-	out := map[string]string{shipper.AppFailedAnnotation: ""}
+// with are annotations to be written, and keys that are removed.
+func with(mark map[string]string, removed ...string) map[string]string {
+	out := map[string]string{}
+	for _, key := range removed {
+		out[key] = ""
+	}
 	maps.Copy(out, mark)
 	return out
+}
+
+// endsRollback reports whether the records of a rollback of content go: content is taken again, or the rollback was aborted. Where the
+// template changes, the webhook removes them.
+func endsRollback(s *scope, returns, creates bool) bool {
+	to, newest := s.app.Annotations[shipper.AppRolledBackToAnnotation], s.history.Newest()
+	switch {
+	case s.app.Spec.Template.Resources == nil || to == "" || newest == nil:
+		return false
+	case creates:
+		return s.placing().Annotations[shipper.AppRolledBackToAnnotation] == ""
+	}
+	return returns && newest.Annotations[shipper.ReleaseRollbackOfAnnotation] != to
 }
 
 // generation of a Release that is known to have one.

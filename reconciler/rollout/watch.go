@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -53,8 +54,12 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return fmt.Errorf("indexing releases by %s: %w", index, err)
 		}
 	}
+	if (o.Content == nil) != (o.Snapshots == nil) {
+		return errors.New("setting up rollout: content and snapshots go together")
+	}
 	r := &Reconciler{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), histories: o.Histories, charts: o.Charts,
+		content: o.Content, snapshots: o.Snapshots,
 		global: o.GlobalBlocksNamespace, sharedChecks: o.SharedChecksNamespace, clock: o.Clock, unhealthyAfter: o.UnhealthyAfter,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent),
 		retrier:  retry.NewRetrier(retry.Limiter[ctrl.Request]()), releases: report.NewThrottle(),
@@ -65,7 +70,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			return fmt.Errorf("registering metrics of rollouts: %w", err)
 		}
 	}
-	err := ctrl.NewControllerManagedBy(mgr).
+	build := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		For(&shipper.Application{}, predicates.SpecOrMetaChanged()).
 		Watches(&shipper.Release{}, predicates.EnqueueForApplication()).
@@ -78,9 +83,11 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		Watches(&shipper.RolloutBlock{}, predicates.EnqueueForBlock(r.client, r.global), predicates.BlockActiveChanged()).
 		Watches(&shipper.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.concernedBy(yes)), predicates.ClusterFactsChanged()).
 		Watches(&shipper.Cluster{}, handler.EnqueueRequestsFromMapFunc(r.concernedBy(byProperties)), predicates.ClusterPropertiesChanged()).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.Limiter[ctrl.Request](), NewQueue: o.Queue}).
-		Complete(r)
-	if err != nil {
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, RateLimiter: retry.Limiter[ctrl.Request](), NewQueue: o.Queue})
+	if o.Content != nil {
+		build = r.watchContent(build)
+	}
+	if err := build.Complete(r); err != nil {
 		return fmt.Errorf("setting up rollout: %w", err)
 	}
 	return nil

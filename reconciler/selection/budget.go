@@ -30,7 +30,7 @@ type budget struct {
 	largest []objects.Sized
 }
 
-// add normalises a live object. The error is a *problem with reason SelectionTooLarge once the bounds are passed.
+// add normalises a live object. The error is a *Problem with reason SelectionTooLarge once the bounds are passed.
 func (b *budget) add(o *unstructured.Unstructured) (unstructured.Unstructured, error) {
 	key := objects.KeyOf(o)
 	if before, twice := b.read[key]; twice {
@@ -60,9 +60,9 @@ func (b *budget) add(o *unstructured.Unstructured) (unstructured.Unstructured, e
 }
 
 // tooLarge says how much was read. The next pass comes without an event, since no watch has the objects that were not read.
-func (b *budget) tooLarge() *problem {
+func (b *budget) tooLarge() *Problem {
 	large := &objects.TooLarge{Objects: b.count + b.envelopes, Bytes: b.bytes + b.envelopeBytes, Largest: b.largest, Partial: true}
-	return &problem{reason: shipper.SelectionTooLarge, message: large.Error(), action: retry.Recheck, cause: large}
+	return &Problem{Reason: shipper.SelectionTooLarge, Message: large.Error(), action: retry.Recheck, cause: large}
 }
 
 // dropContent replaces objects by their names, which is all that watches need.

@@ -8,11 +8,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// newLag is the metric of the time from a change to its pin, registered if there is a registry.
+// newLag is the metric of the time from a change to its Release, registered if there is a registry.
 func newLag(registry prometheus.Registerer) (prometheus.Histogram, error) {
 	lag := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name: "shipper_selection_lag_seconds",
-		Help: "Time from the first change of selected objects until the template was pinned to their content; a second without further " +
+		Help: "Time from the first change of selected objects until a Release of their content was created; a second without further " +
 			"changes, 5 seconds at most, are part of it.",
 		Buckets: []float64{.5, 1, 1.25, 1.5, 2, 3, 5, 7.5, 10, 30, 60},
 	})

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/rights"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/reconciler/retry"
@@ -28,9 +30,17 @@ import (
 const (
 	// page is how many objects one request reads. An object has up to 1.5 MiB, and several times that when decoded.
 	page = 16
-	// maxPasses bounds the passes of the process that hold decoded objects at the same time.
+	// maxPasses bounds the passes of the process that read at the same time: for memory, and so that servers that do not answer for a kind
+	// leave workers for the rollouts of others.
 	maxPasses = 2
+	// slotTimeout is how long a pass waits for one of these slots, and busyDelay how long after that it is repeated.
+	slotTimeout, busyDelay = 100 * time.Millisecond, time.Second
+	// readTimeout bounds how long a pass reads.
+	readTimeout = 30 * time.Second
 )
+
+// errBusy means that as many passes read as may.
+var errBusy = errors.New("other content is being read")
 
 // preferred lists what is served, in the versions that the API server prefers.
 type preferred interface {
@@ -51,12 +61,17 @@ func newReader(c client.Reader, mapper meta.RESTMapper, discovery preferred, pol
 	return &reader{client: c, mapper: mapper, discovery: discovery, policy: policy, slots: semaphore.NewWeighted(maxPasses)}
 }
 
-// slot blocks until another pass may hold decoded objects. The pass calls release when it holds none any more.
+// slot returns errBusy if no slot is free within a moment. The pass calls release when it holds no decoded objects any more.
 func (r *reader) slot(ctx context.Context) (release func(), err error) {
-	if err := r.slots.Acquire(ctx, 1); err != nil {
+	waiting, cancel := context.WithTimeout(ctx, slotTimeout)
+	defer cancel()
+	switch err := r.slots.Acquire(waiting, 1); {
+	case err == nil:
+		return func() { r.slots.Release(1) }, nil
+	case ctx.Err() != nil:
 		return nil, fmt.Errorf("acquiring a slot to read objects: %w", err)
 	}
-	return func() { r.slots.Release(1) }, nil
+	return nil, errBusy
 }
 
 // query is one selector, resolved: objects of a kind in a namespace.
@@ -97,9 +112,8 @@ type found struct {
 	note string
 }
 
-// queries resolves the selectors of an Application, equal ones to one query. Errors are *problem.
-func (r *reader) queries(app *shipper.Application) ([]query, error) {
-	var out []query
+// queries resolves the selectors of an Application, equal ones to one query, and returns what rights judge them by. Errors are *Problem.
+func (r *reader) queries(app *shipper.Application) (out []query, selected []rights.Selected, err error) {
 	known := map[queryKey]bool{}
 	for i, s := range app.Spec.Template.Resources.Select {
 		path := fmt.Sprintf("spec.template.resources.select[%d]", i)
@@ -109,11 +123,11 @@ func (r *reader) queries(app *shipper.Application) ([]query, error) {
 		}
 		mapping, err := r.mapper.RESTMapping(schema.GroupKind{Group: s.Group, Kind: s.Kind}, versions...)
 		if meta.IsNoMatchError(err) {
-			return nil, problemf(shipper.SelectionNotReadable, retry.Recheck, "%s: the API server does not serve %s",
+			return nil, nil, problemf(shipper.SelectionNotReadable, retry.Recheck, "%s: the API server does not serve %s",
 				path, schema.GroupVersionKind{Group: s.Group, Version: s.Version, Kind: s.Kind})
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: finding the kind: %w", path, err)
+			return nil, nil, fmt.Errorf("%s: finding the kind: %w", path, err)
 		}
 		q := query{gvk: mapping.GroupVersionKind, place: place{resource: mapping.Resource}, name: s.Name}
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
@@ -123,23 +137,27 @@ func (r *reader) queries(app *shipper.Application) ([]query, error) {
 		}
 		if s.LabelSelector != nil {
 			if q.labels, err = metav1.LabelSelectorAsSelector(s.LabelSelector); err != nil {
-				return nil, problemf(shipper.SelectionInvalid, retry.Wait, "%s.labelSelector: %s", path, err)
+				return nil, nil, problemf(shipper.SelectionInvalid, retry.Wait, "%s.labelSelector: %s", path, err)
 			}
 		}
 		if refusal := r.policy.Refused(q.gvk, q.place.namespace, q.name); refusal != nil {
-			return nil, problemf(shipper.SelectionNotAllowed, retry.Wait, "%s.%s: %s", path, refusal.Field, refusal.Reason)
+			return nil, nil, problemf(shipper.SelectionNotAllowed, retry.Wait, "%s.%s: %s", path, refusal.Field, refusal.Reason)
 		}
 		q.withContent = q.gvk.GroupKind() == namespaces && s.Content != shipper.ContentNone
+		selected = append(selected, rights.Selected{
+			Index: i, Group: q.gvk.Group, Resource: mapping.Resource.Resource, Name: s.Name, Namespace: q.place.namespace,
+			Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace,
+		})
 		if key := q.key(); !known[key] {
 			known[key], out = true, append(out, q)
 		}
 	}
-	return out, nil
+	return out, selected, nil
 }
 
 var namespaces = schema.GroupKind{Kind: "Namespace"}
 
-// read reads what queries select, and the content of the Namespaces among it. Errors that concern rights are *problem. If it is too large,
+// read reads what queries select, and the content of the Namespaces among it. Errors that concern rights are *Problem. If it is too large,
 // the result has the names of what was read before.
 func (r *reader) read(ctx context.Context, queries []query) ([]found, error) {
 	budget := &budget{}
@@ -228,7 +246,7 @@ func (r *reader) get(ctx context.Context, q query, budget *budget) (found, error
 	return out, err
 }
 
-// terminating is the *problem of a Namespace that is selected with its content and is being deleted: its content goes object by
+// terminating is the *Problem of a Namespace that is selected with its content and is being deleted: its content goes object by
 // object, and must not be removed so from clusters.
 func (r *reader) terminating(q query, o *unstructured.Unstructured) error {
 	if !q.withContent || o.GetDeletionTimestamp() == nil || r.policy.Refused(q.gvk, "", o.GetName()) != nil {

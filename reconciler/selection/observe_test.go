@@ -82,14 +82,14 @@ func TestReadingEndsAtTheBoundsAndNamesTheLargest(t *testing.T) {
 			api := &paged{configMaps: tc.configMaps, bytes: tc.bytes}
 			r := newReader(api, coreMapper(), nil, objects.Policy{})
 			all := shipper.ResourceSelector{Kind: "ConfigMap"}
-			queries, err := r.queries(selecting(all, all, all, all, all, all, all, all))
+			queries, _, err := r.queries(selecting(all, all, all, all, all, all, all, all))
 			if err != nil || len(queries) != 1 {
 				t.Fatalf("8 equal selectors are %d queries, %v", len(queries), err)
 			}
 			found, err := r.read(t.Context(), queries)
-			p, ok := errors.AsType[*problem](err)
-			if !ok || p.reason != shipper.SelectionTooLarge || p.action != retry.Recheck || strings.Count(p.message, "ConfigMap work/c") != 5 ||
-				!strings.HasPrefix(p.message, tc.message) {
+			p, ok := errors.AsType[*Problem](err)
+			if !ok || p.Reason != shipper.SelectionTooLarge || p.action != retry.Recheck || strings.Count(p.Message, "ConfigMap work/c") != 5 ||
+				!strings.HasPrefix(p.Message, tc.message) {
 				t.Errorf("reading ends with %v", err)
 			}
 			if api.read > tc.most {
@@ -156,13 +156,13 @@ func TestNothingIsTakenWhileASelectedNamespaceIsBeingDeleted(t *testing.T) {
 		"by name without content": {shipper.ResourceSelector{Kind: "Namespace", Name: "work", Content: shipper.ContentNone}, false},
 	} {
 		r := newReader(ending{}, coreMapper(), nil, objects.Policy{})
-		queries, err := r.queries(selecting(tc.selector))
+		queries, _, err := r.queries(selecting(tc.selector))
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = r.read(t.Context(), queries)
-		p, ok := errors.AsType[*problem](err)
-		if ok != tc.stops || ok && p.reason != shipper.SelectionNotReadable || !ok && err != nil {
+		p, ok := errors.AsType[*Problem](err)
+		if ok != tc.stops || ok && p.Reason != shipper.SelectionNotReadable || !ok && err != nil {
 			t.Errorf("%s: reading ends with %v", sentence, err)
 		}
 	}

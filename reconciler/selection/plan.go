@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -22,18 +23,35 @@ import (
 // maxCauses bounds the errors of Envelopes in a message.
 const maxCauses = 5
 
-// content is what one pass takes.
-type content struct {
-	digest string
-	parts  []objects.Part
-	// summary counts the objects, for messages.
-	summary string
-	// notes name objects that are selected by name and not taken.
-	notes []string
+// Content is what an Application selects.
+type Content struct {
+	// Digest is that of the whole content.
+	Digest string
+	// Objects is the number of objects.
+	Objects int
+	// Message describes the content for users: `14 objects: 1 Namespace, …, digest abcdef012345`.
+	Message string
+	// parts are nil if an earlier pass has read the content.
+	parts []objects.Part
+	// first is the time of the change that made the pass; zero if there was none.
+	first time.Time
 }
 
-// planContent is pure: it makes content of what was read. Errors are *problem.
-func planContent(all []found, policy objects.Policy, scope objects.Scope) (*content, error) {
+// IsNew reports whether the content was read just now, and not by an earlier pass.
+func (c *Content) IsNew() bool { return c.parts != nil }
+
+// withoutParts is what stays in memory.
+func (c *Content) withoutParts() *Content {
+	if c == nil {
+		return nil
+	}
+	out := *c
+	out.parts = nil
+	return &out
+}
+
+// planContent is pure: it makes content of what was read. Errors are *Problem.
+func planContent(all []found, policy objects.Policy, scope objects.Scope) (*Content, error) {
 	c := &collector{policy: policy, scope: scope, seen: map[objects.Key]int{}}
 	var notes []string
 	for _, f := range all {
@@ -58,12 +76,15 @@ func planContent(all []found, policy objects.Policy, scope objects.Scope) (*cont
 	}
 	parts, err := objects.Split(c.objects)
 	if large, ok := errors.AsType[*objects.TooLarge](err); ok {
-		return nil, &problem{reason: shipper.SelectionTooLarge, message: large.Error(), action: retry.Wait, cause: err}
+		return nil, &Problem{Reason: shipper.SelectionTooLarge, Message: large.Error(), action: retry.Wait, cause: err}
 	}
 	if err != nil {
 		return nil, problemf(shipper.SelectionInvalid, retry.Wait, "%s", err)
 	}
-	return &content{parts[0].Digest, parts, objects.Summarise(c.objects), notes}, nil
+	digest := parts[0].Digest
+	return &Content{
+		Digest: digest, Objects: len(c.objects), Message: describe(objects.Summarise(c.objects), digest, notes), parts: parts,
+	}, nil
 }
 
 // collector collects objects, each once.
@@ -164,71 +185,11 @@ func manifestsOf(o *unstructured.Unstructured) ([]unstructured.Unstructured, err
 	return out, nil
 }
 
-// takenOf is what the pin of an Application was last set for; without a digest if that is not known.
-func takenOf(app *shipper.Application) shipper.TakenResources {
-	var out shipper.TakenResources
-	if json.Unmarshal([]byte(app.Annotations[shipper.AppResourcesTakenAnnotation]), &out) != nil {
-		return shipper.TakenResources{} // a user wrote it
-	}
-	return out
-}
-
-// wanted is what a pin would be set for now, but for the digest.
-func wanted(app *shipper.Application) (shipper.TakenResources, error) {
-	out := shipper.TakenResources{Refresh: app.Annotations[shipper.AppResourcesRefreshAnnotation]}
-	if app.Spec.Template.Resources.Follow != shipper.FollowOnRefresh {
-		return out, nil
-	}
-	template := app.Spec.Template.DeepCopy()
-	template.Pins = nil
-	var err error
-	out.Template, err = sum(template)
-	return out, err
-}
-
 // sum is a short hash of a value as JSON.
 func sum(value any) (string, error) {
 	hash := fnv.New128a()
 	if err := json.NewEncoder(hash).Encode(value); err != nil {
-		return "", fmt.Errorf("hashing a template: %w", err)
+		return "", fmt.Errorf("hashing selectors: %w", err)
 	}
 	return hex.EncodeToString(hash.Sum(nil)), nil
-}
-
-// asks reports whether content is to be taken whatever it is: there is none, a user asks for it, or follow is OnRefresh and a user has
-// edited the template. After a rollback or an abort the pin is not what was taken last, and the template that has come back is no edit.
-func asks(pin string, was, is shipper.TakenResources) bool {
-	return pin == "" || was.Digest == "" || was.Refresh != is.Refresh || was.Template != is.Template && was.Digest == pin
-}
-
-// follows reports whether a pass has to read the selected objects.
-func follows(app *shipper.Application, is shipper.TakenResources) bool {
-	return app.Spec.Template.Resources.Follow != shipper.FollowOnRefresh || asks(app.Spec.Template.Pins.Digest(), takenOf(app), is)
-}
-
-// planPin is pure: it returns the Application with its template pinned to a digest; nil if the template stays as it is. With follow Always
-// content is taken when it differs from what was taken last: a rollback or an abort stays until then.
-func planPin(app *shipper.Application, digest string, is shipper.TakenResources) (*shipper.Application, error) {
-	was := takenOf(app)
-	is.Digest = digest
-	if !asks(app.Spec.Template.Pins.Digest(), was, is) && was.Digest == digest {
-		return nil, nil
-	}
-	if was == is && app.Spec.Template.Pins.Digest() == digest {
-		return nil, nil
-	}
-	text, err := json.Marshal(is)
-	if err != nil {
-		return nil, fmt.Errorf("encoding what was taken: %w", err)
-	}
-	out := app.DeepCopy()
-	if out.Annotations == nil {
-		out.Annotations = map[string]string{}
-	}
-	out.Annotations[shipper.AppResourcesTakenAnnotation] = string(text)
-	if out.Spec.Template.Pins == nil {
-		out.Spec.Template.Pins = &shipper.Pins{}
-	}
-	out.Spec.Template.Pins.Resources = digest
-	return out, nil
 }

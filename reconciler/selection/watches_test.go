@@ -29,8 +29,8 @@ import (
 
 var configMapsInWork = place{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "work"}
 
-// rights is an API server that takes reviews. It fails the test if the watches hold their lock meanwhile.
-type rights struct {
+// listRights is an API server that takes reviews. It fails the test if the watches hold their lock meanwhile.
+type listRights struct {
 	client.Writer
 	t       *testing.T
 	watches *watches
@@ -42,7 +42,7 @@ type rights struct {
 }
 
 // Create is client.Writer.
-func (r *rights) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
+func (r *listRights) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
 	review, ok := o.(*authorizationv1.SelfSubjectAccessReview)
 	if !ok {
 		return errors.New("it is no review")
@@ -59,7 +59,7 @@ func (r *rights) Create(_ context.Context, o client.Object, _ ...client.CreateOp
 }
 
 // watched are watches with an API server that refuses lists in the namespaces of forbidden.
-func watched(t *testing.T, forbidden ...string) (*watches, *rights) {
+func watched(t *testing.T, forbidden ...string) (*watches, *listRights) {
 	t.Helper()
 	scheme := fake.NewTestScheme()
 	if err := metav1.AddMetaToScheme(scheme); err != nil {
@@ -72,7 +72,7 @@ func watched(t *testing.T, forbidden ...string) (*watches, *rights) {
 		}
 		return true, nil, apierrors.NewForbidden(action.GetResource().GroupResource(), "", errors.New("no right"))
 	})
-	review := &rights{t: t, granted: map[string]bool{}}
+	review := &listRights{t: t, granted: map[string]bool{}}
 	w := newWatches(api, review, newChanges(clocktesting.NewFakeClock(time.Unix(1, 0))))
 	review.watches = w
 	queue := workqueue.NewTypedRateLimitingQueue(retry.Limiter[ctrl.Request]())

@@ -26,7 +26,9 @@ type lineCase struct {
 	*testing.T
 	ns, elsewhere string
 	r             rolledOut
-	charts        *repository
+	// content is an Application with resources.
+	content rolledOut
+	charts  *repository
 }
 
 // tried is a dry run of a user's request.
@@ -290,6 +292,14 @@ func theLines(s *lineCase) map[string]struct {
 		"what is no rollback where that is allowed": {
 			local, allowing(shipper.RolloutBlockRollback), byUser("dev", updating(replicas(9))), first,
 		},
+		"other content is placed": {local, nil, byUser(reconcilerUser, placingContent), both},
+		"other content is placed where aborts are allowed": {
+			local, allowing(shipper.RolloutBlockAbort), byUser(reconcilerUser, placingContent), both,
+		},
+		"other content is placed where rollbacks are": {
+			local, allowing(shipper.RolloutBlockRollback), byUser(reconcilerUser, placingContent), first,
+		},
+		"other content is placed beside a block of a region": {local, inRegion("far"), byUser(reconcilerUser, placingContent), none},
 	}
 }
 
@@ -300,6 +310,7 @@ func TestBothLinesAgree(t *testing.T) {
 		steps := app.Spec.Template.Strategy.Steps
 		app.Spec.Template.Strategy.Steps = append(steps[:len(steps)-1:len(steps)-1], steps[0], steps[len(steps)-1])
 	})
+	s.content = placeContent(t, s.ns)
 	s.r.rel.Spec.TargetStep, s.r.rel.Spec.Hold = 1, "lunch"
 	if err := as(t, "dev").Update(t.Context(), s.r.rel); err != nil {
 		t.Fatal(err)

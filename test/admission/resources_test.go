@@ -18,10 +18,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/rights"
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/test/env"
-	"shipper.dev/shipper/webhook/resources"
 )
 
 // The webhook, the schema and the policies agree on an Application without a chart.
@@ -51,11 +52,10 @@ func TestResourcesAreAdmittedWithTheRightsOfTheirAuthor(t *testing.T) {
 	other := app.DeepCopy()
 	other.Spec.Template.Resources.Select[0] = shipper.ResourceSelector{Kind: "Secret", Namespace: "payments", Name: "web"}
 	checkRefused(t, placer.Update(t.Context(), other), refused{403, `you may not place namespaces "payments" on clusters`})
-	pinned := app.DeepCopy()
-	ask.PinnedTo("a")(pinned)
-	checkRefused(t, placer.Update(t.Context(), pinned.DeepCopy()), refused{403, "pins are written by Shipper: leave them out"})
-	if err := as(t, reconcilerUser).Update(t.Context(), pinned.DeepCopy()); err != nil {
-		t.Errorf("the reconciler pins content: %v", err)
+	digested := app.DeepCopy()
+	ask.Content("a")(digested)
+	for _, user := range []client.Client{placer, as(t, reconcilerUser)} {
+		checkRefused(t, user.Update(t.Context(), digested.DeepCopy()), refused{422, "Shipper writes it in Releases: leave it out"})
 	}
 	role := &shipper.Envelope{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "hidden"}, Spec: shipper.EnvelopeSpec{
 		Manifests: []shipper.Manifest{{
@@ -63,6 +63,28 @@ func TestResourcesAreAdmittedWithTheRightsOfTheirAuthor(t *testing.T) {
 		}},
 	}}
 	checkRefused(t, placer.Create(t.Context(), role), refused{403, `that needs the verb "place" on it`})
+}
+
+// placeContent creates an Application with resources in a namespace, and a Release of content.
+func placeContent(t *testing.T, ns string) rolledOut {
+	t.Helper()
+	bind(t, ns, rbacv1.Subject{
+		Kind: rbacv1.ServiceAccountKind, Namespace: shipper.SystemNamespace, Name: shipper.ManagementServiceAccount,
+	}, "shipper-selector")
+	r := rolledOut{app: ask.Application(ask.Placing(shipper.ResourceSelector{Kind: "ConfigMap", Name: "web"}))}
+	r.app.Namespace, r.app.Name, r.app.UID = ns, "placing", ""
+	env.Eventually(t, "the rights to be known", func(ctx context.Context) error { return admin.Create(ctx, r.app) })
+	cleanUp(t, r.app)
+	r.rel = release(t, stamp.WithContent(r.app, nil, strings.Repeat("a", 64)))
+	create(t, as(t, reconcilerUser), r.rel)
+	return r
+}
+
+// placingContent creates a Release of other content, as Shipper does when what is selected has changed.
+func placingContent(at *lineCase, by *user) error {
+	existing := []*shipper.Release{at.content.rel}
+	rel := release(at.T, stamp.WithContent(at.content.app, existing, strings.Repeat("b", 64)), existing...)
+	return by.Create(at.Context(), rel, client.DryRunAll)
 }
 
 // TestThePolicyAloneKeepsTheUserWhoSelects changes what another user's Application selects, with both webhook configurations deleted.
@@ -79,7 +101,7 @@ func TestThePolicyAloneKeepsTheUserWhoSelects(t *testing.T) {
 	env.Eventually(t, "a record of the user, from a user who may stamp", func(ctx context.Context) error {
 		return as(t, "stamper").Update(ctx, created)
 	})
-	own, err := resources.FormatSelector(authenticationv1.UserInfo{Username: "dev", Groups: []string{editors, "system:authenticated"}})
+	own, err := rights.FormatSelector(authenticationv1.UserInfo{Username: "dev", Groups: []string{editors, "system:authenticated"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +126,6 @@ func TestThePolicyAloneKeepsTheUserWhoSelects(t *testing.T) {
 		"removes the record alone":             {"dev", []func(*shipper.Application){unrecorded}, "is written by Shipper: leave it as it is"},
 		"writes another annotation":            {"dev", []func(*shipper.Application){ask.Annotated("note", "x")}, ""},
 		"selects as a user who may stamp":      {"stamper", []func(*shipper.Application){selects}, ""},
-		"pins content as the reconciler":       {reconcilerUser, []func(*shipper.Application){ask.PinnedTo("a")}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			next := created.DeepCopy()

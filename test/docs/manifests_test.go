@@ -72,6 +72,7 @@ func read(t *testing.T, p page, text string) {
 		ApplicationClusters any `json:"applicationClusters"`
 		Resources, Patches  any
 		Strategy            any `json:"strategy"`
+		Status              any `json:"status"`
 	}
 	if err := yaml.Unmarshal([]byte(text), &head); err != nil {
 		t.Fatal(err)
@@ -98,6 +99,8 @@ func read(t *testing.T, p page, text string) {
 		applies(t, p, withStrategy(t, text), head.Metadata)
 	case head.Kind != "":
 		applies(t, p, text, head.Metadata)
+	case head.Status != nil:
+		strict(&shipper.Application{})
 	case head.ApplicationClusters != nil:
 		if _, err := clusters.Parse("clusters.yaml", []byte(text)); err != nil {
 			t.Error(err)

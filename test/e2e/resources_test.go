@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,7 +29,8 @@ func TestContentIsFollowedBlockedAndRolledBack(t *testing.T) {
 				{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "inside"}, "data": map[string]any{"k": "in"}},
 			}},
 		}))
-		s.applies(s.Placing(s.regions, shipper.ResourceSelector{Group: shipper.GroupName, Kind: "Envelope", Name: "guard"}))
+		manifest := s.Placing(s.regions, shipper.ResourceSelector{Group: shipper.GroupName, Kind: "Envelope", Name: "guard"})
+		s.applies(manifest.DeepCopy())
 		first := s.Release(0)
 		s.Completes(first)
 		s.placed("a=1 inside=in")
@@ -55,9 +58,10 @@ func TestContentIsFollowedBlockedAndRolledBack(t *testing.T) {
 		fifth := s.Release(4)
 		s.Completes(fifth)
 		s.placed("a=1 b=1 inside=in")
-		if pins := [2]string{s.pin(second), s.pin(fifth)}; pins[0] != pins[1] {
-			t.Errorf("the digests differ: %v", pins)
+		if digests := [2]string{s.digest(second), s.digest(fifth)}; digests[0] != digests[1] {
+			t.Errorf("the digests differ: %v", digests)
 		}
+		s.hasSpecOf(manifest)
 
 		s.Must("deleting the application", world.Management.Delete(s.Ctx, &shipper.Application{
 			ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.App},
@@ -84,20 +88,36 @@ func TestContentOfAUserWhoLostTheRightIsNotTaken(t *testing.T) {
 		s.Must("reading the role", world.Management.Get(s.Ctx, s.Key("ann"), role))
 		role.Rules = role.Rules[:1] // Applications, and no ConfigMaps
 		s.Must("taking the right", world.Management.Update(s.Ctx, role))
-		s.Eventually("a rehearsed selection by ann", "refused", func() (string, error) { // the webhook believes in a right for 30 s
-			probe := s.Placing(s.regions)
-			probe.Name = "probe"
-			err := ann.User.Create(s.Ctx, probe, client.DryRunAll)
-			if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "configmaps") {
+		s.Eventually("ann lists ConfigMaps", "refused", func() (string, error) {
+			if err := ann.User.List(s.Ctx, &corev1.ConfigMapList{}, client.InNamespace(s.Namespace)); apierrors.IsForbidden(err) {
 				return "refused", nil
 			}
-			return "admitted", err
+			return "admitted", nil
 		})
 		s.Keeps("a", "2")
 		s.isSelected("False "+shipper.SelectionNotAllowed, "ann")
 		s.placed("a=1")
 		s.Release(0)
 	})
+}
+
+// hasSpecOf requires that the template is the manifest's, as `kubectl diff` and GitOps programs compare it, and that no field of spec is
+// owned by Shipper.
+func (s *fixture) hasSpecOf(manifest *shipper.Application) {
+	s.Helper()
+	app := &shipper.Application{}
+	s.Must("reading the application", world.Management.Get(s.Ctx, s.Key(s.App), app))
+	if diff := cmp.Diff(manifest.Spec.Template, app.Spec.Template, cmpopts.EquateEmpty()); diff != "" {
+		s.Errorf("spec.template (-manifest +stored):\n%s", diff)
+	}
+	for _, entry := range app.ManagedFields {
+		if entry.Manager != shipper.FieldOwner && !strings.HasPrefix(entry.Manager, "shipper-") {
+			continue
+		}
+		if entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.Raw), `"f:spec"`) {
+			s.Errorf("%s owns fields of spec: %s", entry.Manager, entry.FieldsV1.Raw)
+		}
+	}
 }
 
 // placed waits until the ConfigMaps a, b and inside have these values in each cluster, and checks that none of an Envelope is in the
@@ -146,13 +166,13 @@ func (s *fixture) isSelected(want, word string) {
 	})
 }
 
-// pin is the digest of the content that a Release places.
-func (s *fixture) pin(release string) string {
+// digest is that of the content that a Release places.
+func (s *fixture) digest(release string) string {
 	s.Helper()
 	rel, err := s.Get(release)
 	s.Must("reading "+release, err)
-	if rel.Spec.Environment.Pins == nil {
-		s.Fatalf("%s has no pins", release)
+	if rel.Spec.Environment.ResourcesDigest == "" {
+		s.Fatalf("%s has no digest", release)
 	}
-	return rel.Spec.Environment.Pins.Resources
+	return rel.Spec.Environment.ResourcesDigest
 }

@@ -193,6 +193,9 @@ func TestHealthOfApplications(t *testing.T) {
 		"content is not followed, moving": {
 			status: reported(synced + refused + free + moving), want: seen{"Degraded", "ann may not", "Failed"},
 		},
+		"a block holds content that is selected now": {
+			status: reported(waits + blocked + held + active), want: seen{"Suspended", "a freeze of resources", "InProgress"},
+		},
 		"a block holds content": {
 			status: reported(synced + blocked + free + active), want: seen{"Suspended", "a freeze of resources", "InProgress"},
 		},

@@ -102,7 +102,6 @@ func setUp(ctx context.Context, e *env.Env) error {
 	management, another := e.Fleet.Management, e.Fleet.Applications[2]
 	for _, start := range []func(context.Context) (<-chan error, error){
 		func(ctx context.Context) (<-chan error, error) { return operate(ctx, management.Config) },
-		func(ctx context.Context) (<-chan error, error) { return setUpSelections(ctx, management.Config) },
 		func(ctx context.Context) (<-chan error, error) { return setUpRollouts(ctx, another) },
 	} {
 		ctx, cancel := context.WithCancel(ctx)

@@ -12,6 +12,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -28,8 +29,10 @@ import (
 	"shipper.dev/shipper/reconciler"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/recorder"
+	"shipper.dev/shipper/reconciler/resourcesnapshot"
 	"shipper.dev/shipper/reconciler/rollout"
 	"shipper.dev/shipper/reconciler/rollout/history"
+	"shipper.dev/shipper/reconciler/selection"
 	"shipper.dev/shipper/reconciler/targets"
 	testfleet "shipper.dev/shipper/test/fleet"
 )
@@ -55,17 +58,23 @@ func setUpRollouts(ctx context.Context, in *testfleet.Cluster) (<-chan error, er
 	if err != nil {
 		return nil, err
 	}
-	if err := admissionregistrationv1.AddToScheme(scheme); err != nil {
+	if err := errors.Join(admissionregistrationv1.AddToScheme(scheme), rbacv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	if rollouts.admin, err = client.NewWithWatch(in.Config, client.Options{Scheme: scheme}); err != nil {
 		return nil, err
 	}
-	global := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: shipper.GlobalBlocksNamespace}}
-	if err := rollouts.admin.Create(ctx, global); err != nil {
+	for _, name := range []string{shipper.GlobalBlocksNamespace, shipper.SystemNamespace} {
+		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := rollouts.admin.Create(ctx, ns); client.IgnoreAlreadyExists(err) != nil {
+			return nil, err
+		}
+	}
+	config, err := asShipper(ctx, in.Config, rollouts.admin)
+	if err != nil {
 		return nil, err
 	}
-	mgr, err := ctrl.NewManager(in.Config, ctrl.Options{
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
 		NewClient:  reconciler.NewClient,
 		Cache:      cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
@@ -81,9 +90,15 @@ func setUpRollouts(ctx context.Context, in *testfleet.Cluster) (<-chan error, er
 	if rollouts.histories, err = history.NewReader(ctx, mgr.GetCache(), mgr.GetClient(), mgr.GetAPIReader()); err != nil {
 		return nil, err
 	}
+	selections.snapshots = resourcesnapshot.New(mgr.GetClient(), mgr.GetAPIReader())
+	content, err := selection.New(mgr, selectionOptions())
+	if err != nil {
+		return nil, err
+	}
 	err = errors.Join(
 		rollout.SetupWithManager(ctx, mgr, rollout.Options{
 			GlobalBlocksNamespace: shipper.GlobalBlocksNamespace, Histories: rollouts.histories, Clock: clock.RealClock{}, Charts: fakeCharts{},
+			Content: content, Snapshots: selections.snapshots,
 		}),
 		rolloutTargets.setup(mgr),
 	)

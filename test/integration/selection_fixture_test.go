@@ -14,8 +14,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/test/env"
@@ -28,8 +31,8 @@ type selectionFixture struct {
 	namespace string
 
 	mu sync.Mutex
-	// pins are all that the Application ever had, in order.
-	pins []string
+	// digests are those of all Releases that the Application ever had, in order.
+	digests []string
 }
 
 // beginSelection makes a namespace in which Shipper has ClusterRoles. The test runs in parallel.
@@ -43,7 +46,7 @@ func beginSelection(t *testing.T, roles ...string) *selectionFixture {
 func beginSelectionAlone(t *testing.T, roles ...string) *selectionFixture {
 	t.Helper()
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "team-"}}
-	if err := selections.client.Create(t.Context(), made); err != nil {
+	if err := rollouts.admin.Create(t.Context(), made); err != nil {
 		t.Fatal(err)
 	}
 	s := &selectionFixture{T: t, ctx: t.Context(), namespace: made.Name}
@@ -71,7 +74,7 @@ func (s *selectionFixture) named(name string) metav1.ObjectMeta {
 
 func (s *selectionFixture) create(o client.Object) {
 	s.Helper()
-	if err := selections.client.Create(s.ctx, o); err != nil {
+	if err := rollouts.admin.Create(s.ctx, o); err != nil {
 		s.Fatal(err)
 	}
 }
@@ -81,55 +84,58 @@ func (s *selectionFixture) configMap(name, value string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: s.named(name), Data: map[string]string{"value": value}}
 }
 
-// selects creates the Application and records its pins.
+// selects creates the Application and records its Releases. The user who chose the selectors may do everything.
 func (s *selectionFixture) selects(selectors ...shipper.ResourceSelector) {
 	s.Helper()
-	app := &shipper.Application{ObjectMeta: s.named("web"), Spec: shipper.ApplicationSpec{Template: shipper.ReleaseEnvironment{
-		Resources:           &shipper.Resources{Select: selectors},
-		ClusterRequirements: shipper.ClusterRequirements{Regions: []shipper.RegionRequirement{{Name: "here"}}},
-		Strategy:            &shipper.RolloutStrategy{},
-	}}}
-	watch, err := selections.client.Watch(s.ctx, &shipper.ApplicationList{}, client.InNamespace(s.namespace))
+	app := &shipper.Application{ObjectMeta: s.named("web"), Spec: shipper.ApplicationSpec{
+		RevisionHistoryLimit: ptr.To[int32](1), Template: shipper.ReleaseEnvironment{
+			Resources:           &shipper.Resources{Select: selectors},
+			ClusterRequirements: shipper.ClusterRequirements{Regions: []shipper.RegionRequirement{{Name: s.namespace}}},
+			Strategy:            &shipper.RolloutStrategy{},
+		}}}
+	app.Annotations = map[string]string{shipper.AppSelectedByAnnotation: `{"username":"root","groups":["system:masters"]}`}
+	watch, err := rollouts.admin.Watch(s.ctx, &shipper.ReleaseList{}, client.InNamespace(s.namespace))
 	if err != nil {
 		s.Fatal(err)
 	}
 	s.Cleanup(watch.Stop)
 	go func() {
 		for e := range watch.ResultChan() {
-			if app, ok := e.Object.(*shipper.Application); ok {
-				s.record(app)
+			if rel, ok := e.Object.(*shipper.Release); ok && e.Type == apiwatch.Added {
+				s.mu.Lock()
+				s.digests = append(s.digests, rel.Spec.Environment.ResourcesDigest)
+				s.mu.Unlock()
 			}
 		}
 	}()
 	s.create(app)
-	// As the rollout reconciler does, which does not run here.
-	was := app.DeepCopy()
-	app.Status.Conditions = []shipper.Condition{{Type: shipper.ApplicationBlocked, Status: corev1.ConditionFalse}}
-	if err := selections.client.Status().Patch(s.ctx, app, client.MergeFrom(was)); err != nil {
-		s.Fatal(err)
-	}
 }
 
-func (s *selectionFixture) record(app *shipper.Application) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	pins := app.Spec.Template.Pins
-	if pins != nil && (len(s.pins) == 0 || s.pins[len(s.pins)-1] != pins.Resources) {
-		s.pins = append(s.pins, pins.Resources)
-	}
-}
-
-// recorded are the pins so far.
+// recorded are the digests so far.
 func (s *selectionFixture) recorded() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.pins)
+	return slices.Clone(s.digests)
+}
+
+// newest is the newest Release; nil if there is none.
+func (s *selectionFixture) newest() *shipper.Release {
+	s.Helper()
+	var list shipper.ReleaseList
+	if err := rollouts.admin.List(s.ctx, &list, client.InNamespace(s.namespace)); err != nil {
+		s.Fatal(err)
+	}
+	var rels []*shipper.Release
+	for i := range list.Items {
+		rels = append(rels, &list.Items[i])
+	}
+	return stamp.NewestOf(rels)
 }
 
 func (s *selectionFixture) app() *shipper.Application {
 	s.Helper()
 	app := &shipper.Application{}
-	if err := selections.client.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: "web"}, app); err != nil {
+	if err := rollouts.admin.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: "web"}, app); err != nil {
 		s.Fatal(err)
 	}
 	return app
@@ -140,16 +146,16 @@ func (s *selectionFixture) soon(what string, look func() error) {
 	env.Within(s, patience, what, func(context.Context) error { return look() })
 }
 
-// holds waits until the content that is pinned, which it returns, has exactly these objects.
+// holds waits until the newest Release has content, whose digest it returns, of exactly these objects.
 func (s *selectionFixture) holds(want ...string) (digest string) {
 	s.Helper()
 	slices.Sort(want)
 	s.soon("the content", func() error {
-		app := s.app()
-		if app.Spec.Template.Pins == nil {
-			return fmt.Errorf("there is no pin: %+v", app.Status.Conditions)
+		rel := s.newest()
+		if rel == nil {
+			return fmt.Errorf("there is no Release: %+v", s.app().Status.Conditions)
 		}
-		digest = app.Spec.Template.Pins.Resources
+		digest = rel.Spec.Environment.ResourcesDigest
 		list, err := selections.snapshots.Content(s.ctx, s.namespace, digest)
 		if err != nil {
 			return err

@@ -10,31 +10,21 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	controllers "sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/manifests"
-	"shipper.dev/shipper/reconciler"
 	"shipper.dev/shipper/reconciler/resourcesnapshot"
-	"shipper.dev/shipper/reconciler/rollout/history"
 	"shipper.dev/shipper/reconciler/selection"
 	"shipper.dev/shipper/test/env"
-	"shipper.dev/shipper/webhook/resources"
-	"shipper.dev/shipper/webhook/response"
 )
 
-// selections are what tests of template.resources share: in the management cluster the reconciler of selections runs, by Shipper's own
+// selections are what tests of template.resources share, in the cluster of rollouts: the reconciler of rollouts runs there by Shipper's own
 // account with the rights of manifests/rbac, to which each test grants more.
 var selections struct {
-	client client.WithWatch
 	// snapshots read what is kept, as the account of the reconciler.
 	snapshots *resourcesnapshot.Snapshots
 	clock     heldClock
@@ -88,29 +78,27 @@ func (c *heldClock) hold() (release func()) {
 	})
 }
 
-// setUpSelections starts the reconciler. It stops with ctx; then its error comes.
-func setUpSelections(ctx context.Context, config *rest.Config) (<-chan error, error) {
-	scheme, err := reconciler.NewScheme()
-	if err != nil {
+// selectionOptions are those of a process that reads what Applications select.
+func selectionOptions() selection.Options {
+	return selection.Options{Policy: objects.Policy{}, Clock: &selections.clock}
+}
+
+// asShipper is config with Shipper's account, to which it grants the rights of the manifests.
+func asShipper(ctx context.Context, config *rest.Config, admin client.Client) (*rest.Config, error) {
+	if err := grant(ctx, admin); err != nil {
 		return nil, err
 	}
-	if err := rbacv1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	if selections.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
-		return nil, err
-	}
-	if err := grant(ctx); err != nil {
+	if err := letWriteBlocks(ctx, admin); err != nil {
 		return nil, err
 	}
 	const account = "system:serviceaccount:" + shipper.SystemNamespace + ":" + shipper.ManagementServiceAccount
-	config = env.As(config, account, "system:serviceaccounts", "system:authenticated")
-	config.QPS = -1
-	return operateSelections(ctx, config)
+	out := env.As(config, account, "system:serviceaccounts", "system:authenticated")
+	out.QPS = -1
+	return out, nil
 }
 
 // grant creates Shipper's account with the rights of the manifests.
-func grant(ctx context.Context) error {
+func grant(ctx context.Context, admin client.Client) error {
 	rights, err := manifests.Objects(manifests.RBAC)
 	if err != nil {
 		return err
@@ -120,61 +108,20 @@ func grant(ctx context.Context) error {
 		if o.GetLabels()[shipper.RBACDomainLabel] != shipper.RBACManagement || isGlobal {
 			continue
 		}
-		if err := selections.client.Create(ctx, o); err != nil {
+		if err := admin.Create(ctx, o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func operateSelections(ctx context.Context, config *rest.Config) (<-chan error, error) {
-	scheme, err := reconciler.NewScheme()
-	if err != nil {
-		return nil, err
-	}
-	mgr, err := ctrl.NewManager(config, manager.Options{
-		Scheme: scheme, Cache: reconciler.CacheOptions(shipper.SystemNamespace), NewClient: newPermitted,
-		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: controllers.Controller{SkipNameValidation: ptr.To(true)},
-	})
-	if err != nil {
-		return nil, err
-	}
-	histories, err := history.NewReader(ctx, mgr.GetCache(), mgr.GetClient(), mgr.GetAPIReader())
-	if err != nil {
-		return nil, err
-	}
-	selections.snapshots = resourcesnapshot.New(mgr.GetClient(), mgr.GetAPIReader())
-	err = selection.SetupWithManager(mgr, selection.Options{
-		Snapshots: selections.snapshots, Histories: histories, Policy: objects.Policy{}, GlobalBlocksNamespace: shipper.GlobalBlocksNamespace,
-		Clock: &selections.clock, Workers: 4,
-	})
-	if err != nil {
-		return nil, err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- mgr.Start(ctx) }()
-	return ended, nil
-}
-
-// permitted is a client that answers pins that ask as the webhook does, which does not run here: each user may place all.
-type permitted struct{ client.Client }
-
-func newPermitted(config *rest.Config, o client.Options) (client.Client, error) {
-	c, err := reconciler.NewClient(config, o)
-	return permitted{c}, err
-}
-
-// Patch is client.Client.
-func (c permitted) Patch(ctx context.Context, o client.Object, p client.Patch, options ...client.PatchOption) error {
-	err := c.Client.Patch(ctx, o, p, options...)
-	app, ok := o.(*shipper.Application)
-	if err != nil || !ok || app.Spec.Template.Pins == nil || app.Spec.Template.Pins.Resources != shipper.AskingPin {
-		return err
-	}
-	var refusal *response.Refusal
-	if err = resources.Allowed(app.Name); errors.As(err, &refusal) {
-		return &apierrors.StatusError{ErrStatus: refusal.Status}
-	}
-	return err
+// letWriteBlocks grants what tests of the manager's client need beside.
+func letWriteBlocks(ctx context.Context, admin client.Client) error {
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "test:blocks"}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{shipper.GroupName}, Resources: []string{"rolloutblocks"}, Verbs: []string{"create", "patch", "delete"},
+	}}}
+	return errors.Join(admin.Create(ctx, role), admin.Create(ctx, &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: shipper.SystemNamespace, Name: shipper.ManagementServiceAccount}},
+	}))
 }

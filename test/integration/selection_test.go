@@ -37,7 +37,7 @@ func TestANamespaceIsTakenWithItsContentAndSecretsApart(t *testing.T) {
 	}
 
 	var kept shipper.ResourceSnapshotList
-	if err := selections.client.List(s.ctx, &kept, client.InNamespace(s.namespace)); err != nil {
+	if err := rollouts.admin.List(s.ctx, &kept, client.InNamespace(s.namespace)); err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range kept.Items {
@@ -46,7 +46,7 @@ func TestANamespaceIsTakenWithItsContentAndSecretsApart(t *testing.T) {
 		}
 	}
 	secret := &corev1.Secret{}
-	if err := selections.client.Get(s.ctx, s.key(first), secret); err != nil {
+	if err := rollouts.admin.Get(s.ctx, s.key(first), secret); err != nil {
 		t.Fatal(err)
 	}
 	if secret.Type != shipper.ResourcesSecretType || secret.Immutable == nil || !*secret.Immutable {
@@ -56,7 +56,7 @@ func TestANamespaceIsTakenWithItsContentAndSecretsApart(t *testing.T) {
 	s.create(s.configMap("b", "1"))
 	second := s.holds(append(before, "ConfigMap ns/b")...)
 	if diff := cmp.Diff([]string{first, second}, s.recorded()); diff != "" {
-		t.Errorf("the pins (-want +got):\n%s", diff)
+		t.Errorf("the Releases (-want +got):\n%s", diff)
 	}
 }
 
@@ -64,7 +64,7 @@ func (s *selectionFixture) key(digest string) client.ObjectKey {
 	return client.ObjectKey{Namespace: s.namespace, Name: shipper.ResourceSnapshotName(digest, 1)}
 }
 
-func TestManyObjectsAtOnceMakeOnePin(t *testing.T) {
+func TestManyObjectsAtOnceMakeOneRelease(t *testing.T) {
 	s := beginSelectionAlone(t, both...)
 	s.create(s.configMap("c00", "1"))
 	s.selects(shipper.ResourceSelector{Kind: "ConfigMap"})
@@ -79,7 +79,7 @@ func TestManyObjectsAtOnceMakeOnePin(t *testing.T) {
 		for i := range half {
 			o := s.configMap(fmt.Sprintf("c%02d", n*half+i+1), "1")
 			want = append(want, "ConfigMap ns/"+o.Name)
-			all.Go(func() error { return selections.client.Create(s.ctx, o) })
+			all.Go(func() error { return rollouts.admin.Create(s.ctx, o) })
 		}
 		if err := all.Wait(); err != nil {
 			t.Fatal(err)
@@ -90,7 +90,7 @@ func TestManyObjectsAtOnceMakeOnePin(t *testing.T) {
 	release()
 	second := s.holds(want...)
 	if diff := cmp.Diff([]string{first, second}, s.recorded()); diff != "" {
-		t.Errorf("the pins (-want +got):\n%s", diff)
+		t.Errorf("the Releases (-want +got):\n%s", diff)
 	}
 }
 
@@ -102,13 +102,13 @@ func TestTheContentOfAnEnvelopeIsTaken(t *testing.T) {
 	}}})
 	s.selects(shipper.ResourceSelector{Group: shipper.GroupName, Kind: "Envelope", Name: "guard"})
 	s.holds("ConfigMap ns/inside", "ClusterRole guard")
-	err := selections.client.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: "inside"}, &corev1.ConfigMap{})
+	err := rollouts.admin.Get(s.ctx, client.ObjectKey{Namespace: s.namespace, Name: "inside"}, &corev1.ConfigMap{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("it has an effect here: %v", err)
 	}
 }
 
-func TestContentThatIsTooLargeLeavesThePin(t *testing.T) {
+func TestContentThatIsTooLargeLeavesTheRelease(t *testing.T) {
 	s := beginSelectionAlone(t, both...)
 	s.create(s.configMap("a", "1"))
 	s.selects(shipper.ResourceSelector{Kind: "ConfigMap"})
@@ -123,10 +123,10 @@ func TestContentThatIsTooLargeLeavesThePin(t *testing.T) {
 		t.Errorf("the condition says %q", message)
 	}
 	if diff := cmp.Diff([]string{first}, s.recorded()); diff != "" {
-		t.Errorf("the pins (-want +got):\n%s", diff)
+		t.Errorf("the Releases (-want +got):\n%s", diff)
 	}
 	for i := range 9 {
-		if err := selections.client.Delete(s.ctx, s.configMap(fmt.Sprintf("large-%d", i), "")); err != nil {
+		if err := rollouts.admin.Delete(s.ctx, s.configMap(fmt.Sprintf("large-%d", i), "")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -144,72 +144,110 @@ func TestAKindThatMayNotBeReadIsNamedWithTheCommandThatGrantsIt(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	s.bind(shipper.ResourceSelectorRole)
-	app := s.app()
-	app.Annotations = map[string]string{shipper.AppResourcesRefreshAnnotation: "1"}
-	s.soon("the refresh", func() error { return selections.client.Update(s.ctx, app) })
+	s.soon("the refresh", func() error {
+		app := s.app()
+		app.Annotations[shipper.AppResourcesRefreshAnnotation] = "1"
+		return rollouts.admin.Update(s.ctx, app)
+	})
 	s.holds("ConfigMap ns/a")
 	s.reports("")
 }
 
 func TestContentBelongsToReleasesAndGoesWithoutThem(t *testing.T) {
 	s := beginSelection(t, both...)
+	cluster := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
+	cluster.Spec.Region, cluster.Spec.APIMaster = s.namespace, "https://127.0.0.1:1"
+	s.create(cluster)
 	s.create(s.configMap("a", "1"))
 	s.selects(shipper.ResourceSelector{Kind: "ConfigMap"})
-	first := s.holds("ConfigMap ns/a")
-	rel := &shipper.Release{ObjectMeta: s.named("web-0"), Spec: shipper.ReleaseSpec{Environment: s.app().Spec.Template}}
-	rel.Labels = map[string]string{shipper.AppLabel: "web"}
-	rel.Annotations = map[string]string{shipper.ReleaseGenerationAnnotation: "0"}
-	s.create(rel)
-	s.soon("the owner", func() error {
-		kept := &shipper.ResourceSnapshot{}
-		if err := selections.client.Get(s.ctx, s.key(first), kept); err != nil {
-			return err
-		}
-		if len(kept.OwnerReferences) != 1 || kept.OwnerReferences[0].UID != rel.UID {
-			return fmt.Errorf("it belongs to %v", kept.OwnerReferences)
+	completes := func(want ...string) string {
+		t.Helper()
+		digest := s.holds(want...)
+		s.soon("the Release to complete, and to be the owner", func() error {
+			rel, kept := s.newest(), &shipper.ResourceSnapshot{}
+			if !shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete) {
+				return fmt.Errorf("its conditions are %v", rel.Status.Conditions)
+			}
+			if err := rollouts.admin.Get(s.ctx, s.key(digest), kept); err != nil {
+				return err
+			}
+			if len(kept.OwnerReferences) != 1 || kept.OwnerReferences[0].UID != rel.UID {
+				return fmt.Errorf("it belongs to %v", kept.OwnerReferences)
+			}
+			return nil
+		})
+		return digest
+	}
+	first := completes("ConfigMap ns/a")
+	s.create(s.configMap("b", "1"))
+	second := completes("ConfigMap ns/a", "ConfigMap ns/b")
+	s.create(s.configMap("c", "1"))
+	third := completes("ConfigMap ns/a", "ConfigMap ns/b", "ConfigMap ns/c")
+	s.soon("the end of content whose Release is beyond the history", func() error {
+		err := rollouts.admin.Get(s.ctx, s.key(first), &shipper.ResourceSnapshot{})
+		if !apierrors.IsNotFound(err) {
+			return errors.Join(errors.New("it is there"), err)
 		}
 		return nil
 	})
-	// The next content never gets a Release, since a third one follows.
-	s.create(s.configMap("b", "1"))
-	second := s.holds("ConfigMap ns/a", "ConfigMap ns/b")
-	s.create(s.configMap("c", "1"))
-	third := s.holds("ConfigMap ns/a", "ConfigMap ns/b", "ConfigMap ns/c")
-	gone := func(digest string) func() error {
-		return func() error {
-			err := selections.client.Get(s.ctx, s.key(digest), &shipper.ResourceSnapshot{})
-			if !apierrors.IsNotFound(err) {
-				return errors.Join(errors.New("it is there"), err)
-			}
-			return nil
-		}
-	}
-	s.soon("the end of content without a Release", gone(second))
-	for _, digest := range []string{first, third} {
-		if err := selections.client.Get(s.ctx, s.key(digest), &shipper.ResourceSnapshot{}); err != nil {
+	for _, digest := range []string{second, third} {
+		if err := rollouts.admin.Get(s.ctx, s.key(digest), &shipper.ResourceSnapshot{}); err != nil {
 			t.Errorf("content that is used is gone: %v", err)
 		}
 	}
-	if err := selections.client.Delete(s.ctx, rel); err != nil {
-		t.Fatal(err)
-	}
-	s.soon("the end of content of the last Release", gone(first))
-	// A user deletes what is pinned.
+	// A user deletes what the newest Release has.
 	kept := &shipper.ResourceSnapshot{}
-	if err := selections.client.Get(s.ctx, s.key(third), kept); err != nil {
+	if err := rollouts.admin.Get(s.ctx, s.key(third), kept); err != nil {
 		t.Fatal(err)
 	}
-	if err := selections.client.Delete(s.ctx, kept); err != nil {
+	if err := rollouts.admin.Delete(s.ctx, kept); err != nil {
 		t.Fatal(err)
 	}
-	s.soon("another copy", func() error {
+	s.soon("another copy, of the same Release", func() error {
 		again := &shipper.ResourceSnapshot{}
-		if err := selections.client.Get(s.ctx, s.key(third), again); err != nil {
+		if err := rollouts.admin.Get(s.ctx, s.key(third), again); err != nil {
 			return err
 		}
-		if again.UID == kept.UID {
-			return errors.New("it is the deleted one")
+		if again.UID == kept.UID || len(again.OwnerReferences) != 1 || again.OwnerReferences[0].UID != s.newest().UID {
+			return fmt.Errorf("it is %s, and belongs to %v", again.UID, again.OwnerReferences)
 		}
 		return nil
 	})
+	if taken := s.app().Status.Resources; taken == nil || taken.Digest != third || taken.Objects != 3 || taken.SelectedBy != "root" {
+		t.Errorf("the status says %+v", taken)
+	}
+}
+
+// TestAUserWithoutTheRightHasNothingTaken has neither a webhook nor a policy: the reconciler asks, before it reads.
+func TestAUserWithoutTheRightHasNothingTaken(t *testing.T) {
+	s := beginSelection(t, both...)
+	s.create(s.configMap("a", "1"))
+	s.selects(shipper.ResourceSelector{Kind: "ConfigMap"})
+	first := s.holds("ConfigMap ns/a")
+	s.soon("an edit", func() error {
+		app := s.app()
+		app.Annotations[shipper.AppSelectedByAnnotation] = `{"username":"ben"}`
+		return rollouts.admin.Update(s.ctx, app)
+	})
+	if message := s.reports(shipper.SelectionNotAllowed); !strings.Contains(message,
+		`user "ben", who chose the resources of Application `+s.namespace+"/web, may not list all configmaps in namespace "+s.namespace) {
+		t.Errorf("the condition says %q", message)
+	}
+	s.create(s.configMap("b", "1"))
+	s.soon("an edit", func() error {
+		app := s.app()
+		delete(app.Annotations, shipper.AppSelectedByAnnotation)
+		app.Annotations[shipper.AppResourcesRefreshAnnotation] = "1"
+		return rollouts.admin.Update(s.ctx, app)
+	})
+	s.soon("the condition", func() error {
+		c := shipper.FindCondition(s.app().Status.Conditions, shipper.ApplicationResourcesSelected)
+		if !strings.Contains(c.Message, "names no user whose rights the content could be taken with") {
+			return errors.New(c.Message)
+		}
+		return nil
+	})
+	if diff := cmp.Diff([]string{first}, s.recorded()); diff != "" {
+		t.Errorf("the Releases (-want +got):\n%s", diff)
+	}
 }

@@ -5,17 +5,14 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -72,6 +69,7 @@ func (s *simulation) application(i int) error {
 	s.places += len(to)
 	app.Spec.Template.ClusterRequirements = requirements(to, s.placements)
 	if s.resources { // the namespace is among them
+		app.Annotations = map[string]string{shipper.AppSelectedByAnnotation: `{"username":"user"}`} // the webhook records it
 		return s.management.Create(shipper.GroupVersion.Group, "applications", app)
 	}
 	for _, n := range to {
@@ -103,21 +101,6 @@ func ofResources(namespace string) shipper.ReleaseEnvironment {
 		}},
 		Strategy: &shipper.RolloutStrategy{},
 	}
-}
-
-// permit refuses, like the webhook, a pin that only asks whether content may be taken: it may.
-func permit(r *memory.Review) error {
-	if r.Operation != "UPDATE" {
-		return nil
-	}
-	pin, _, _ := unstructured.NestedString(r.Object.Object, "spec", "template", "pins", "resources") // a string, or absent
-	if pin != shipper.AskingPin {
-		return nil
-	}
-	err := apierrors.NewForbidden(schema.GroupResource{Group: shipper.GroupName, Resource: "applications"}, r.Name,
-		errors.New("this pin only asks"))
-	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: shipper.SelectionAllowed}}
-	return err
 }
 
 func clusterName(i int) string { return fmt.Sprintf("cluster-%d", i) }
@@ -256,7 +239,7 @@ func (s *simulation) begin() error {
 	if err != nil {
 		return err
 	}
-	if s.management, err = memory.Start(memory.Options{Kinds: kinds, Latency: s.latency, Event: s.told, Review: permit}); err != nil {
+	if s.management, err = memory.Start(memory.Options{Kinds: kinds, Latency: s.latency, Event: s.told}); err != nil {
 		return err
 	}
 	for range s.clusters {

@@ -40,7 +40,7 @@ func (l *laws) answered(c *Client, s *sent, r *http.Request, body []byte, respon
 	if response.StatusCode < http.StatusMultipleChoices && patched && !changed && l.world.plan.quiet() {
 		l.offend(7, "%s writes what is there already: %s %s %s", c.process, r.Method, r.URL, body)
 	}
-	if r.URL.Host != management || !patched || l.hasTwoWriters(r.URL.Path) {
+	if r.URL.Host != management || !patched {
 		return
 	}
 	key := r.URL.Path // a status is another object: it is written by others
@@ -57,21 +57,6 @@ func (l *laws) answered(c *Client, s *sent, r *http.Request, body []byte, respon
 		}
 		l.own[c][key] = ownWrite{version: version(written(response)), at: time.Now()}
 	}
-}
-
-// hasTwoWriters reports whether a path is the status of an Application with resources, which two reconcilers write until selection belongs
-// to reconciler/rollout (known.md): a conflict says which of them was first.
-func (l *laws) hasTwoWriters(path string) bool {
-	if !strings.HasSuffix(path, "/status") || !strings.Contains(path, "/applications/") {
-		return false
-	}
-	for _, o := range l.world.hosts[management].all(kindOf("applications")) {
-		var app shipper.Application
-		if convert(o, &app); strings.HasSuffix(path, "/"+app.Name+"/status") {
-			return app.Spec.Template.Resources != nil
-		}
-	}
-	return true // it is gone
 }
 
 // quiet reports whether nothing disturbs a story.

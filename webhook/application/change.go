@@ -21,9 +21,17 @@ func (w *Webhook) change(
 	if err != nil {
 		return block.Change{}, err
 	}
-	c := around.Edit(template(old), template(app))
-	if req.UserInfo.Username == w.Guard.Reconciler && !w.takesContent(req, app, old) {
-		// The reconciler writes the spec of an Application only to abort, and to pin content that others wrote.
+	before, err := w.template(old)
+	if err != nil {
+		return block.Change{}, err
+	}
+	after, err := w.template(app)
+	if err != nil {
+		return block.Change{}, err
+	}
+	c := around.Edit(before, after)
+	if req.UserInfo.Username == w.Guard.Reconciler {
+		// The reconciler writes the spec of an Application only to abort.
 		return c.And(shipper.RolloutBlockAbort), nil
 	}
 	c.Matches = w.BlockCheck.Requested(ctx, req)
@@ -59,11 +67,16 @@ func (w *Webhook) releases(app *shipper.Application) ([]*shipper.Release, error)
 	return slices.DeleteFunc(ordered, func(rel *shipper.Release) bool { return !rel.DeletionTimestamp.IsZero() }), nil
 }
 
-func template(app *shipper.Application) *shipper.ReleaseEnvironment {
+// template is that of app, with its content; nil if app is.
+func (w *Webhook) template(app *shipper.Application) (*shipper.ReleaseEnvironment, error) {
 	if app == nil {
-		return nil
+		return nil, nil
 	}
-	return &app.Spec.Template
+	out, err := w.withContent(app)
+	if err != nil {
+		return nil, err
+	}
+	return &out.Spec.Template, nil
 }
 
 // unresolved is change before the version of app's chart is known. The version may turn out to be that of an earlier Release,

@@ -36,7 +36,7 @@ func (w *Webhook) validateChecks(
 			return nil, err
 		}
 		back = slices.ContainsFunc(rels, func(rel *shipper.Release) bool {
-			return stamp.SameEnvironment(&app.Spec.Template, &rel.Spec.Environment)
+			return stamp.SameTemplate(&app.Spec.Template, &rel.Spec.Environment)
 		})
 	}
 	if !back {

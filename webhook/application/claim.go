@@ -85,10 +85,9 @@ func (w *Webhook) guarded(ctx context.Context, req *admission.Request, app, old 
 	return out, err
 }
 
-// dropClaim removes the claim of a template that is replaced, unless its run replaces it, or the reconciler only pins its content: the next
-// Release is not that of the run.
+// dropClaim removes the claim of a template that is replaced, unless its run replaces it: the next Release is not that of the run.
 func (w *Webhook) dropClaim(ctx context.Context, req *admission.Request, app, old *shipper.Application) error {
-	if old == nil || app.Annotations[shipper.AppRunAnnotation] == "" || claims(app, old) || w.takesContent(req, app, old) {
+	if old == nil || app.Annotations[shipper.AppRunAnnotation] == "" || claims(app, old) {
 		return nil
 	}
 	if run, err := w.claimant(ctx, req, app); err == nil && run != nil {
@@ -127,7 +126,7 @@ func (w *Webhook) validateClaim(
 		return refuse(claimPath, text, "run "+name+" delivers to an Application that is there")
 	}
 	want := shipyard.Template(run, &old.Spec.Template)
-	want.Pins, want.ValuesDigests = app.Spec.Template.Pins, app.Spec.Template.ValuesDigests // Shipper writes these
+	want.ValuesDigests = app.Spec.Template.ValuesDigests // Shipper writes these
 	if !stamp.SameEnvironment(want, &app.Spec.Template) {
 		return refuse(claimPath, text, "the template has other changes than what run "+name+" delivers")
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"shipper.dev/shipper/apis/rules/rights"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/response"
@@ -51,5 +52,5 @@ func (w *Webhook) permitSecret(
 	}
 	return response.Invalidate(kind, app.Name, field.ErrorList{field.Forbidden(path, fmt.Sprintf(
 		"%s may not get Secret %s, and %s; %s", req.UserInfo.Username, secret, since,
-		authz.Remedy(authz.Get("secrets", secret), req.UserInfo.Username)))})
+		rights.Remedy(authz.Get("secrets", secret), req.UserInfo.Username)))})
 }

@@ -35,9 +35,7 @@ func (w *Webhook) complete(
 		}
 	}
 	carryDigests(app, old)
-	if err := w.completeResources(ctx, req, app, old); err != nil {
-		return err
-	}
+	completeResources(app)
 	if old != nil && !refreshes(app, old) && sameSpec(&app.Spec, &old.Spec) {
 		return w.correctOverride(ctx, req, a, app, old)
 	}
@@ -85,7 +83,7 @@ func (w *Webhook) noteUsers(
 	if err := w.stampSelector(req, app, old); err != nil {
 		return err
 	}
-	if old != nil && sameSpec(&app.Spec, &old.Spec) {
+	if old != nil && sameSpec(&app.Spec, &old.Spec) && !rollsBack(app, old) {
 		return nil
 	}
 	if old != nil && blockcheck.SameOverride(app.Annotations, old.Annotations) {
@@ -96,7 +94,7 @@ func (w *Webhook) noteUsers(
 	if _, restored := app.Annotations[shipper.AppRequestedByAnnotation]; old == nil && restored {
 		return nil // guard admits this annotation only from users who may stamp
 	}
-	if old == nil || !stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) {
+	if old == nil || !stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) || rollsBack(app, old) {
 		w.noteRequester(req, app)
 		return w.dropClaim(ctx, req, app, old)
 	}

@@ -20,6 +20,9 @@ import (
 func (w *Webhook) validateTemplate(template *shipper.ReleaseEnvironment) field.ErrorList {
 	path := field.NewPath("spec", "template")
 	errs := templatecheck.Validate(template, path)
+	if template.Resources != nil && template.ResourcesDigest != "" {
+		errs = append(errs, field.Forbidden(path.Child("resourcesDigest"), "Shipper writes it in Releases: leave it out"))
+	}
 	if len(errs) > 0 || !values.LayersOf(template).Differ() || len(template.ValuesFrom) > 0 { // a source may add values
 		return errs
 	}

@@ -42,8 +42,8 @@ func (w *Webhook) preview(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application, p plan,
 ) error {
 	env := &app.Spec.Template
-	if !awaitsContent(env) {
-		a.Warn(shipper.PlannedRelease+"%s of %s", p.next.Name, w.describePinned(app))
+	if !awaitsContent(&p.next.Spec.Environment) {
+		a.Warn(shipper.PlannedRelease+"%s of %s", p.next.Name, describePinned(app, p.next))
 	}
 	if p.unplaced == nil {
 		for _, line := range describeChoice(env.ClusterRequirements.Placement, p.choice) {
@@ -80,10 +80,10 @@ func describeRolling(env *shipper.ReleaseEnvironment, existing []*shipper.Releas
 		count(clusters, "cluster"), strategy.Slots(env, clusters), strategy.Surge(env, clusters))
 }
 
-// describePinned describes the pinned chart, or resources.
-func (w *Webhook) describePinned(app *shipper.Application) string {
-	if app.Spec.Template.Resources != nil {
-		return "resources, sha256 " + app.Spec.Template.Pins.Digest()
+// describePinned describes the pinned chart, or the content of resources, of the next Release.
+func describePinned(app *shipper.Application, next *shipper.Release) string {
+	if next.Spec.Environment.Resources != nil {
+		return "resources, sha256 " + next.Spec.Environment.ResourcesDigest
 	}
 	c := app.Spec.Template.Chart
 	out := fmt.Sprintf("chart %s %s", c.Name, c.Version)

@@ -62,7 +62,7 @@ const (
 
 // A tenant who may write Applications in namespace work, and read its ConfigMap web, tries to have Shipper copy what is not theirs.
 func TestATenantCannotPlaceWhatBelongsToOthers(t *testing.T) {
-	old := ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), ask.SelectedBy("dev"))
+	old := ask.Application(ask.Placing(ownMap), ask.SelectedBy("dev"))
 	for name, tc := range map[string]struct {
 		req     *admission.Request
 		message string
@@ -99,20 +99,10 @@ func TestATenantCannotPlaceWhatBelongsToOthers(t *testing.T) {
 				"kubectl -n work create rolebinding list-secrets-dev --role=list-secrets --user=dev",
 		},
 		"one more selector beside what they may": {
-			ask.Update("dev", ask.Application(ask.Placing(ownMap, ownSecrets), ask.PinnedTo("a"), ask.SelectedBy("dev")), old),
+			ask.Update("dev", ask.Application(ask.Placing(ownMap, ownSecrets), ask.SelectedBy("dev")), old),
 			"spec.template.resources.select[1]: you may not list all secrets in namespace work, and only what its author may read is placed; " +
 				"kubectl -n work create role list-secrets --verb=list --resource=secrets; " +
 				"kubectl -n work create rolebinding list-secrets-dev --role=list-secrets --user=dev",
-		},
-		"a pin to the content of another tenant": {
-			ask.Update("dev", ask.Application(ask.Placing(ownMap), ask.PinnedTo("b"), ask.SelectedBy("dev")), old),
-			"spec.template.pins: pins are written by Shipper: leave them out (user \"dev\" does not have the verb stamp on " +
-				"applications.shipper.booking.com)",
-		},
-		"a pin on creation": {
-			ask.Create("dev", ask.Application(ask.Placing(ownMap), ask.PinnedTo("b"))),
-			"spec.template.pins: pins are written by Shipper: leave them out (user \"dev\" does not have the verb stamp on " +
-				"applications.shipper.booking.com)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -122,9 +112,25 @@ func TestATenantCannotPlaceWhatBelongsToOthers(t *testing.T) {
 	}
 }
 
+// A digest in a template would be content that nobody was asked about, also for a user who may stamp.
+func TestATemplateHasNoDigestOfContent(t *testing.T) {
+	old, now := ask.Application(ask.Placing(ownMap), ask.SelectedBy("dev")), ask.Application(ask.Placing(ownMap), ask.Content("b"))
+	for name, req := range map[string]*admission.Request{
+		"on creation": ask.Create("dev", now), "in an edit": ask.Update("dev", now, old),
+		"of the reconciler": ask.Update(ask.Reconciler, now, old),
+	} {
+		_, _, err := admit(t, placing(t, ask.Grant(mayGet, shipperReads)), req)
+		var refusal *response.Refusal
+		if !errors.As(err, &refusal) || refusal.Decision != response.Invalid ||
+			!strings.Contains(err.Error(), "spec.template.resourcesDigest: Forbidden: Shipper writes it in Releases: leave it out") {
+			t.Errorf("%s it is %v", name, err)
+		}
+	}
+}
+
 func TestTheRecordOfWhoChoseResourcesCannotBeForged(t *testing.T) {
-	old := ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), ask.SelectedBy("dev"))
-	forged := ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), ask.SelectedBy("admin"))
+	old := ask.Application(ask.Placing(ownMap), ask.SelectedBy("dev"))
+	forged := ask.Application(ask.Placing(ownMap), ask.SelectedBy("admin"))
 	hook := placing(t, ask.Grant())
 	_, _, err := admit(t, hook, ask.Update("dev", forged, old))
 	ask.CheckRefusal(t, err, response.Invalid, `Application.shipper.booking.com "super-server" is invalid: `+
@@ -137,27 +143,25 @@ func TestTheRecordOfWhoChoseResourcesCannotBeForged(t *testing.T) {
 }
 
 func TestResourcesAreCompletedByTheWebhook(t *testing.T) {
-	stored := ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), ask.SelectedBy("ann"))
+	stored := ask.Application(ask.Placing(ownMap), ask.SelectedBy("ann"))
 	other := shipper.ResourceSelector{Kind: "ConfigMap", Name: "other"}
 	for name, tc := range map[string]struct {
-		now  *shipper.Application
-		old  *shipper.Application
-		pins *shipper.Pins
-		by   string
+		now *shipper.Application
+		old *shipper.Application
+		by  string
 	}{
-		"a new Application has a strategy and no pins": {
-			ask.Application(ask.Placing(ownMap), func(app *shipper.Application) { app.Spec.Template.Strategy = nil }), nil, nil, "dev",
+		"a new Application has a strategy": {
+			ask.Application(ask.Placing(ownMap), func(app *shipper.Application) { app.Spec.Template.Strategy = nil }), nil, "dev",
 		},
-		"pins stay that an apply leaves out": {ask.Application(ask.Placing(ownMap)), stored, stored.Spec.Template.Pins, "ann"},
-		"pins stay when the strategy changes": {
-			ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), func(app *shipper.Application) {
+		"the same manifest again": {ask.Application(ask.Placing(ownMap)), stored, "ann"},
+		"another strategy": {
+			ask.Application(ask.Placing(ownMap), func(app *shipper.Application) {
 				app.Spec.Template.Strategy.OnFailure = shipper.OnFailureAbort
-			}), stored, stored.Spec.Template.Pins, "ann",
+			}), stored, "ann",
 		},
-		"pins go with their selectors": {ask.Application(ask.Placing(other), ask.PinnedTo("a")), stored, nil, "dev"},
-		"a refresh is the consent of another user": {
-			ask.Application(ask.Placing(ownMap), ask.Annotated(shipper.AppResourcesRefreshAnnotation, "1")), stored,
-			stored.Spec.Template.Pins, "dev",
+		"other selectors are the consent of another user": {ask.Application(ask.Placing(other)), stored, "dev"},
+		"so is a refresh": {
+			ask.Application(ask.Placing(ownMap), ask.Annotated(shipper.AppResourcesRefreshAnnotation, "1")), stored, "dev",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -168,7 +172,6 @@ func TestResourcesAreCompletedByTheWebhook(t *testing.T) {
 			got, _, err := admit(t, placing(t, ask.Grant(mayGet, "dev get configmaps work/other", shipperReads)), req)
 			ask.CheckRefusal(t, err, "", "")
 			want := *tc.now.Spec.Template.DeepCopy()
-			want.Pins = tc.pins
 			if want.Strategy == nil {
 				want.Strategy = &shipper.RolloutStrategy{}
 			}
@@ -193,95 +196,11 @@ func TestTheRecordHasTheGroupsOfTheUser(t *testing.T) {
 	}
 }
 
-func TestTheReconcilerPinsContentWithTheRightsOfWhoChoseIt(t *testing.T) {
-	pinning := func(by ...func(*shipper.Application)) *admission.Request {
-		edits := append([]func(*shipper.Application){ask.Placing(ownMap), ask.PinnedTo("a")}, by...)
-		now := ask.Application(append(slices.Clone(edits), ask.PinnedTo("b"))...)
-		return ask.Update(ask.Reconciler, now, ask.Application(edits...))
-	}
-	block := ask.Block("global/dns")
-	block.Spec.Allow = []shipper.RolloutBlockChange{shipper.RolloutBlockAbort}
-	for name, tc := range map[string]struct {
-		req      *admission.Request
-		rights   []string
-		known    []client.Object
-		decision response.Decision
-		message  string
-		asked    []string
-	}{
-		"the user still may": {
-			req: pinning(ask.SelectedBy("ann")), rights: []string{"ann get configmaps work/web"},
-			asked: []string{"ann get configmaps work/web"},
-		},
-		"the user has lost the right": {
-			req: pinning(ask.SelectedBy("ann")), decision: response.Forbidden,
-			message: denied + `user "ann", who chose the resources of Application work/super-server, may not get configmaps "web" in namespace ` +
-				"work, and only what its author may read is placed; kubectl -n work create role get-configmaps-web --verb=get --resource=configmaps " +
-				"--resource-name=web; kubectl -n work create rolebinding get-configmaps-web-ann --role=get-configmaps-web --user=ann; or set " +
-				"annotation " +
-				"shipper.booking.com/app.resources.refresh to a new value as a user who has the right",
-			asked: []string{"ann get configmaps work/web"},
-		},
-		"no user chose it": {
-			req: pinning(), decision: response.Forbidden,
-			message: "annotation shipper.booking.com/app.selected-by names no user whose rights the content could be taken with: " +
-				"set annotation shipper.booking.com/app.resources.refresh to a new value",
-		},
-		"a block stops it like an edit, although it lets aborts pass": {
-			req: pinning(ask.SelectedBy("ann")), rights: []string{"ann get configmaps work/web"}, known: []client.Object{block},
-			decision: response.Blocked,
-			message: "rollouts blocked by: global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago; lets pass: Abort). " +
-				"To override: kubectl annotate app super-server shipper.booking.com/rollout-block.override=global/dns -n work " +
-				"(the verb override on these rolloutblocks is needed)",
-			asked: []string{"ann get configmaps work/web"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			rights := ask.Grant(tc.rights...)
-			_, _, err := admit(t, placing(t, rights, tc.known...), tc.req)
-			ask.CheckRefusal(t, err, tc.decision, tc.message)
-			if diff := cmp.Diff(tc.asked, rights.Asked); diff != "" {
-				t.Errorf("rights that were asked for (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
-// The reconciler asks before it reads: content that the user may not place any more must not be kept where that user can read it.
-func TestAPinThatAsksIsAnsweredAndNeverStored(t *testing.T) {
-	old := ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), ask.SelectedBy("ann"))
-	now := ask.Application(ask.Placing(ownMap), ask.SelectedBy("ann"), func(app *shipper.Application) {
-		app.Spec.Template.Pins = &shipper.Pins{Resources: shipper.AskingPin}
-	})
-	for name, tc := range map[string]struct {
-		rights []string
-		cause  metav1.CauseType
-	}{
-		"the user still may": {[]string{"ann get configmaps work/web"}, shipper.SelectionAllowed},
-		"the user may not":   {nil, shipper.SelectionNotAllowed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, _, err := admit(t, placing(t, ask.Grant(tc.rights...), ask.Block("global/dns")), ask.Update(ask.Reconciler, now, old))
-			var refusal *response.Refusal
-			if !errors.As(err, &refusal) || refusal.Decision != response.Forbidden || refusal.Status.Details == nil {
-				t.Fatalf("got %v, want a refusal", err)
-			}
-			var causes []metav1.CauseType
-			for _, c := range refusal.Status.Details.Causes {
-				causes = append(causes, c.Type)
-			}
-			if diff := cmp.Diff([]metav1.CauseType{tc.cause}, causes); diff != "" {
-				t.Errorf("causes (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // Who may edit Applications and not place what one selects must not have it placed elsewhere, over what others own, or removed.
 func TestHowAnothersObjectsArePlacedNeedsTheRightToPlaceThem(t *testing.T) {
-	edits := []func(*shipper.Application){ask.Placing(ownMap, roles), ask.PinnedTo("a"), ask.SelectedBy("ann")}
+	edits := []func(*shipper.Application){ask.Placing(ownMap, roles), ask.SelectedBy("ann")}
 	old := ask.Application(edits...)
-	released := ask.Release(old, nil)
+	released := ask.Release(ask.Application(append(slices.Clone(edits), ask.Content("a"))...), nil)
 	for name, change := range map[string]func(*shipper.ReleaseEnvironment){
 		"takeOver": func(env *shipper.ReleaseEnvironment) { env.Apply = &shipper.Apply{TakeOver: shipper.TakeOverAlways} },
 		"removal":  func(env *shipper.ReleaseEnvironment) { env.Resources.Removal = shipper.RemovalAll },
@@ -304,14 +223,11 @@ func TestHowAnothersObjectsArePlacedNeedsTheRightToPlaceThem(t *testing.T) {
 	}
 }
 
-// An abort restores the template of a Release. It may differ in pins alone, and needs no right: the content was placed before.
-func TestAnAbortOfContentAsksForNoRight(t *testing.T) {
-	first := ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), ask.SelectedBy("ann"))
-	rel := ask.Release(first, nil)
-	now := ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), ask.SelectedBy("ann"),
-		ask.Annotated(shipper.AppHighestObservedGenerationAnnotation, "0"))
-	old := ask.Application(ask.Placing(ownMap), ask.PinnedTo("b"), ask.SelectedBy("ann"),
-		ask.Annotated(shipper.AppHighestObservedGenerationAnnotation, "1"))
+// An abort restores the template of a Release, and needs no right: the content was placed before.
+func TestAnAbortOfResourcesAsksForNoRight(t *testing.T) {
+	rel := ask.Release(ask.Application(ask.Placing(roles), ask.Content("a"), ask.SelectedBy("ann")), nil)
+	now := ask.Application(ask.Placing(roles), ask.Annotated(shipper.AppHighestObservedGenerationAnnotation, "0"))
+	old := ask.Application(ask.Placing(ownMap), ask.SelectedBy("ann"), ask.Annotated(shipper.AppHighestObservedGenerationAnnotation, "1"))
 	block := ask.Block("global/dns")
 	block.Spec.Allow = []shipper.RolloutBlockChange{shipper.RolloutBlockAbort}
 	rights := ask.Grant()
@@ -324,15 +240,15 @@ func TestAnAbortOfContentAsksForNoRight(t *testing.T) {
 
 // A rollback brings back selectors and content that were placed: a user on call need not have the rights of their author.
 func TestARollbackOfResourcesNeedsNoRightToPlace(t *testing.T) {
-	first := ask.Application(ask.Placing(roles), ask.PinnedTo("a"), ask.SelectedBy("ann"))
-	before := ask.Release(first, nil)
-	second := ask.Application(ask.Placing(ownMap), ask.PinnedTo("b"), ask.SelectedBy("ann"))
-	newest := ask.Release(second, []*shipper.Release{before})
-	now := second.DeepCopy()
+	by := ask.SelectedBy("ann")
+	before := ask.Release(ask.Application(ask.Placing(roles), ask.Content("a"), by), nil)
+	newest := ask.Release(ask.Application(ask.Placing(ownMap), ask.Content("b"), by), []*shipper.Release{before})
+	stored := ask.Application(ask.Placing(ownMap), by)
+	now := stored.DeepCopy()
 	now.Spec.RollbackTo = &shipper.RollbackTo{Release: before.Name}
-	got, a, err := admit(t, placing(t, ask.Grant(), before, newest), ask.Update("dev", now, second))
+	got, a, err := admit(t, placing(t, ask.Grant(), before, newest), ask.Update("dev", now, stored))
 	ask.CheckRefusal(t, err, "", "")
-	if diff := cmp.Diff(first.Spec.Template, got.Spec.Template); diff != "" {
+	if diff := cmp.Diff(ask.Application(ask.Placing(roles)).Spec.Template, got.Spec.Template); diff != "" {
 		t.Errorf("template (-want +got):\n%s", diff)
 	}
 	if by := got.Annotations[shipper.AppSelectedByAnnotation]; by != `{"username":"dev"}` {
@@ -340,6 +256,36 @@ func TestARollbackOfResourcesNeedsNoRightToPlace(t *testing.T) {
 	}
 	if got := strings.Join(a.Warnings(), "\n"); !strings.Contains(got, "this rolls back from Release "+newest.Name) {
 		t.Errorf("warned of %s", got)
+	}
+}
+
+// A rollback of content leaves the template as it is: it is noted, announced, and judged by blocks all the same.
+func TestARollbackOfContentAloneIsJudged(t *testing.T) {
+	by := ask.SelectedBy("ann")
+	before := ask.Release(ask.Application(ask.Placing(ownMap), ask.Content("a"), by), nil)
+	before.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: "True"}}
+	newest := ask.Release(ask.Application(ask.Placing(ownMap), ask.Content("b"), by), []*shipper.Release{before})
+	stored := ask.Application(ask.Placing(ownMap), by)
+	now := stored.DeepCopy()
+	now.Spec.RollbackTo = &shipper.RollbackTo{Release: before.Name}
+	freeze, rollbacks := ask.Block("global/dns"), ask.Block("global/dns")
+	rollbacks.Spec.Allow = []shipper.RolloutBlockChange{shipper.RolloutBlockRollback}
+	_, _, err := admit(t, placing(t, ask.Grant(), before, newest, freeze), ask.Update("dev", now, stored))
+	var refusal *response.Refusal
+	if !errors.As(err, &refusal) || refusal.Decision != response.Blocked {
+		t.Errorf("under a block it is %v", err)
+	}
+	got, a, err := admit(t, placing(t, ask.Grant(), before, newest, rollbacks), ask.Update("dev", now, stored))
+	ask.CheckRefusal(t, err, "", "")
+	if got.Annotations[shipper.AppRolledBackToAnnotation] != before.Name || got.Annotations[shipper.AppRequestedByAnnotation] != "dev" {
+		t.Errorf("annotations: %v", got.Annotations)
+	}
+	if diff := cmp.Diff(stored.Spec, got.Spec); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+	next := ask.Release(ask.Application(ask.Placing(ownMap), ask.Content("a"), by), []*shipper.Release{before, newest})
+	if got := strings.Join(a.Warnings(), "\n"); !strings.Contains(got, shipper.MakesRelease+next.Name) {
+		t.Errorf("warned of %s, not of %s", got, next.Name)
 	}
 }
 
@@ -355,26 +301,29 @@ func TestWhatShipperMayNotReadIsRefused(t *testing.T) {
 
 func TestPlansOfResources(t *testing.T) {
 	req := func(app *shipper.Application) *admission.Request {
-		req := ask.Update("dev", app, ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), ask.SelectedBy("dev")))
+		req := ask.Update("dev", app, ask.Application(ask.Placing(ownMap), ask.SelectedBy("dev")))
 		req.DryRun = ptrTo(true)
 		return req
 	}
 	halt := func(app *shipper.Application) {
 		app.Spec.Template.Apply = &shipper.Apply{Type: shipper.ApplyClientSide}
 	}
-	got, a, err := admit(t, placing(t, ask.Grant(mayGet)), req(ask.Application(ask.Placing(ownMap), halt)))
+	placed := ask.Release(ask.Application(ask.Placing(ownMap), ask.Content("a")), nil)
+	got, a, err := admit(t, placing(t, ask.Grant(mayGet), placed), req(ask.Application(ask.Placing(ownMap), halt)))
 	ask.CheckRefusal(t, err, "", "")
+	ask.Content("a")(got)
 	next := ask.Release(got, nil).Name
 	want := []string{
 		shipper.MakesRelease + next,
 		shipper.PlannedRelease + next + " of resources, sha256 " + strings.Repeat("a", 64),
 		shipper.Planned + "1 cluster: here",
-		shipper.Planned + "of 1 cluster, all are written at the same time: none has an earlier version",
+		shipper.Planned + "of 1 cluster, at most 1 may be without a ready version at the same time; while clusters leave, at most 1 more may " +
+			"have one",
 	}
 	if diff := cmp.Diff(want, a.Warnings()); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
-	_, a, err = admit(t, placing(t, ask.Grant()), req(ask.Application(ask.Placing(ownMap), ask.PinnedTo("a"), halting)))
+	_, a, err = admit(t, placing(t, ask.Grant()), req(ask.Application(ask.Placing(ownMap), halting)))
 	ask.CheckRefusal(t, err, "", "")
 	if got := strings.Join(a.Warnings(), " "); strings.Contains(got, "Halt") {
 		t.Errorf("Halt is warned of with resources: %s", got)
@@ -439,10 +388,4 @@ func TestAnAPIServerThatSaysNothingOfKinds(t *testing.T) {
 	}
 	_, _, err := admit(t, late(mayGet), ask.Create("dev", ask.Application(ask.Placing(ownMap))))
 	ask.CheckRefusal(t, err, response.Unavailable, "select[0]: whether you may place it cannot be judged now: context deadline exceeded")
-	now := ask.Application(ask.Placing(ownMap), ask.PinnedTo("b"), ask.SelectedBy("dev"))
-	_, _, err = admit(t, late(mayGet), ask.Update(ask.Reconciler, now, ask.Application(ask.Placing(ownMap), ask.SelectedBy("dev"))))
-	var refusal *response.Refusal
-	if !errors.As(err, &refusal) || refusal.Decision != response.Unavailable {
-		t.Errorf("the pin got %v, want a refusal for now", err)
-	}
 }

@@ -43,7 +43,7 @@ func (w *Webhook) rollBack(a *response.Response, app, old *shipper.Application) 
 		a.Warn("spec.template was edited, too: that is not taken, the environment of Release %s is", goal.Name)
 	}
 	app.Spec.RollbackTo = nil
-	app.Spec.Template = *goal.Spec.Environment.DeepCopy()
+	app.Spec.Template = stamp.Template(*goal.Spec.Environment.DeepCopy())
 	if app.Spec.Template.Resources == nil {
 		write(app, app.Spec.Template.Chart, repository.Resolution{
 			Version: app.Spec.Template.Chart.Version, Digest: goal.Annotations[shipper.ReleaseChartDigestAnnotation],
@@ -51,7 +51,7 @@ func (w *Webhook) rollBack(a *response.Response, app, old *shipper.Application) 
 	}
 	newest := rels[len(rels)-1]
 	if stamp.SameEnvironment(&newest.Spec.Environment, &goal.Spec.Environment) {
-		if old != nil && !stamp.SameEnvironment(&old.Spec.Template, &newest.Spec.Environment) {
+		if old != nil && !stamp.SameTemplate(&old.Spec.Template, &newest.Spec.Environment) {
 			a.Warn("of the template there was no Release yet: none is made, and that of Release %s, the newest, is back", newest.Name)
 		} else {
 			a.Warn("Release %s, the newest, has this environment already: there is nothing to roll back", newest.Name)
@@ -77,7 +77,7 @@ func (w *Webhook) restored(app, old *shipper.Application) bool {
 		generation := rel.Annotations[shipper.ReleaseGenerationAnnotation]
 		return generation != "" && generation == app.Annotations[shipper.AppHighestObservedGenerationAnnotation] &&
 			rel.Annotations[shipper.ReleaseChartDigestAnnotation] == app.Annotations[shipper.AppChartDigestAnnotation] &&
-			stamp.SameEnvironment(&app.Spec.Template, &rel.Spec.Environment)
+			stamp.SameTemplate(&app.Spec.Template, &rel.Spec.Environment)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"shipper.dev/shipper/apis/rules/rights"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/values"
@@ -155,7 +156,7 @@ func (w *Webhook) permitSources(ctx context.Context, req *admission.Request, app
 		if !allowed {
 			errs = append(errs, field.Forbidden(refPath(i, source).Child("name"), fmt.Sprintf(
 				"%s may not get %s %s, and a chart is rendered only with what its requester may read; %s", req.UserInfo.Username, noun, key,
-				authz.Remedy(authz.Get(resource, key), req.UserInfo.Username))))
+				rights.Remedy(authz.Get(resource, key), req.UserInfo.Username))))
 		}
 	}
 	return response.Invalidate(kind, app.Name, errs)

@@ -27,7 +27,7 @@ import (
 func (w *Webhook) validateWrite(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
-	specChanged := old == nil || !sameSpec(&app.Spec, &old.Spec)
+	specChanged := old == nil || !sameSpec(&app.Spec, &old.Spec) || rollsBack(app, old)
 	if err := w.Guard.Check(ctx, req, protected.Observed, metaOf(old), &app.ObjectMeta); err != nil {
 		return err
 	}
@@ -38,8 +38,12 @@ func (w *Webhook) validateWrite(
 	if specChanged {
 		errs = append(errs, validateName(app.Name)...)
 		errs = append(errs, w.validateTemplate(&app.Spec.Template)...)
-		errs = append(errs, validateFailed(app, old, w.BlockCheck.Clock.Now())...)
-		more, err := w.validateChecks(ctx, a, app, old)
+		more, err := w.validateFailed(app, old, w.BlockCheck.Clock.Now())
+		if err != nil {
+			return err
+		}
+		errs = append(errs, more...)
+		more, err = w.validateChecks(ctx, a, app, old)
 		if err != nil {
 			return err
 		}
@@ -178,7 +182,11 @@ func (w *Webhook) announce(
 	if err != nil {
 		return err
 	}
-	next, isNew, err := stamp.Next(app, existing)
+	placing, err := w.withContent(app)
+	if err != nil {
+		return err
+	}
+	next, isNew, err := stamp.Next(placing, existing)
 	if err != nil {
 		return response.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), app.Name,
 			err.Error()+"; choose a shorter name")})
@@ -195,7 +203,7 @@ func (w *Webhook) announce(
 		return err
 	}
 	dryRun := req.DryRun != nil && *req.DryRun
-	announceRelease(a, app, next, dryRun)
+	announceRelease(a, next, dryRun)
 	if dryRun {
 		rels, _ := stamp.SortByGeneration(stamp.Own(app, existing))
 		p := plan{next: next, existing: rels, choice: choice, unplaced: unplaced}
@@ -213,9 +221,9 @@ func (w *Webhook) announce(
 }
 
 // announceRelease names the Release that is made. It has no name before the content of its resources is taken.
-func announceRelease(a *response.Response, app *shipper.Application, next *shipper.Release, dryRun bool) {
+func announceRelease(a *response.Response, next *shipper.Release, dryRun bool) {
 	switch {
-	case !awaitsContent(&app.Spec.Template):
+	case !awaitsContent(&next.Spec.Environment):
 		a.Audit(response.AuditReleaseStamped, next.Name)
 		a.Warn(shipper.MakesRelease+"%s", next.Name)
 	case dryRun:
@@ -223,6 +231,11 @@ func announceRelease(a *response.Response, app *shipper.Application, next *shipp
 	default:
 		a.Warn("Shipper takes the content of spec.template.resources now, and makes a Release of it")
 	}
+}
+
+// awaitsContent reports whether there is no Release of an environment yet because its content has not been taken.
+func awaitsContent(env *shipper.ReleaseEnvironment) bool {
+	return env.Resources != nil && env.ResourcesDigest == ""
 }
 
 // validateName refuses names that cannot be the value of the label shipper-app.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
+	"shipper.dev/shipper/apis/rules/rights"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -32,21 +33,15 @@ const (
 	Skip = "skip"
 	// Approve on releases permits giving Approvals of a Release's steps.
 	Approve = "approve"
-	// Place on any resource permits placing its objects on clusters. On namespaces it covers all content.
-	Place = "place"
+	// Place is rights.Place.
+	Place = rights.Place
 	// Promote on shipyards permits starting runs. Approve and Override on shipyards permit giving Approvals of runs, and starting runs of
 	// versions that lack what a stage requires.
 	Promote = "promote"
 )
 
-// Action is what a user wants to do to objects of any kind.
-type Action struct {
-	Verb string
-	// Group is empty for the core group. Resource is the plural; `*` is all.
-	Group, Resource string
-	// Namespace is empty for objects without one, and for all namespaces. Name is empty for all objects.
-	Namespace, Name string
-}
+// Action is rights.Action.
+type Action = rights.Action
 
 // Get is the right to get the object of resource (a plural of the core group, such as secrets) and key.
 func Get(resource string, key types.NamespacedName) Action {
@@ -60,7 +55,7 @@ func SecretRefused(ctx context.Context, a Authorizer, who authenticationv1.UserI
 		return "", err
 	}
 	return fmt.Sprintf("user %q may not get secrets/%s in %s: the author must be allowed to get a Secret that the object names; %s",
-		who.Username, secret.Name, secret.Namespace, Remedy(Get("secrets", secret), who.Username)), nil
+		who.Username, secret.Name, secret.Namespace, rights.Remedy(Get("secrets", secret), who.Username)), nil
 }
 
 // OnStage reports whether a user has a verb on a stage of a Shipyard: on the subresource of the stage's name, or on the Shipyard, which

@@ -53,7 +53,7 @@ var (
 			shipper.AppChartNameAnnotation, shipper.AppChartRepoAnnotation, shipper.AppChartVersionResolvedAnnotation,
 			shipper.AppChartVersionRawAnnotation, shipper.AppChartDigestAnnotation, shipper.AppRequestedByAnnotation,
 			shipper.AppRolledBackToAnnotation, shipper.AppRollbackStrategyAnnotation, shipper.AppFailedAnnotation,
-			shipper.AppSelectedByAnnotation, shipper.AppResourcesTakenAnnotation, shipper.AppRunAnnotation,
+			shipper.AppSelectedByAnnotation, shipper.AppRunAnnotation,
 		},
 	}
 	Release = Metadata{
@@ -86,7 +86,6 @@ var (
 		Kind: Application.Kind, Resource: Application.Resource,
 		Annotations: []string{
 			shipper.AppHighestObservedGenerationAnnotation, shipper.AppObservedTemplateAnnotation, shipper.AppFailedAnnotation,
-			shipper.AppResourcesTakenAnnotation,
 		},
 	}
 )

@@ -21,6 +21,19 @@ func (w *Webhook) asked(ctx context.Context, req *admission.Request, c block.Cha
 	return c
 }
 
+// creation is the change made by a new Release. One whose content was taken again is judged as an edit of its Application: no user's write
+// was admitted for it.
+func (w *Webhook) creation(ctx context.Context, req *admission.Request, app block.App, rel *shipper.Release) block.Change {
+	newest := app.Newest()
+	if rel.Spec.Environment.Resources == nil || newest == nil ||
+		newest.Spec.Environment.ResourcesDigest == rel.Spec.Environment.ResourcesDigest {
+		return w.asked(ctx, req, app.Step(rel))
+	}
+	c := app.Edit(&newest.Spec.Environment, &rel.Spec.Environment)
+	c.Matches = w.BlockCheck.Requested(ctx, req)
+	return c
+}
+
 // step is the change made by a new targetStep. The reconciler moves a Release for a reason of its own, which matchConditions bear on, or
 // because it aborts a newer one.
 func (w *Webhook) step(

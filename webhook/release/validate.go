@@ -57,7 +57,7 @@ func (w *Webhook) validateCreate(
 	if err != nil {
 		return err
 	}
-	c := w.asked(ctx, req, around.Step(rel))
+	c := w.creation(ctx, req, around, rel)
 	maker := response.SubjectOf("app", &app.ObjectMeta)
 	return w.BlockCheck.Judge(a, resource, rel.Name, maker, block.Overrides(rel.Annotations), c)
 }
@@ -205,10 +205,10 @@ func warnWithoutEffect(a *response.Response, rel, newest *shipper.Release) {
 // validateContent requires the digest of the content of a Release with resources.
 func validateContent(rel *shipper.Release) field.ErrorList {
 	env := &rel.Spec.Environment
-	if env.Resources == nil || env.Pins != nil && env.Pins.Resources != "" {
+	if env.Resources == nil || env.ResourcesDigest != "" {
 		return nil
 	}
-	return field.ErrorList{field.Required(specPath.Child("environment", "pins", "resources"), "a Release has the digest of its content")}
+	return field.ErrorList{field.Required(specPath.Child("environment", "resourcesDigest"), "a Release has the digest of its content")}
 }
 
 // validateTargetStep requires targetStep to be a step of the strategy.

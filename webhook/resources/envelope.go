@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"shipper.dev/shipper/apis/rules/rights"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/webhook/authz"
@@ -66,10 +67,10 @@ func (j *Judge) JudgeEnvelope(ctx context.Context, who authenticationv1.UserInfo
 				authz.Action{Verb: authz.Place, Group: k.Group, Resource: k.Resource, Name: key.Name}, path,
 			})
 		case key.Namespace != "" && key.Namespace != now.Namespace:
-			needs = append(needs, need{placeNamespace(key.Namespace), path})
+			needs = append(needs, need{rights.PlaceNamespace(key.Namespace), path})
 		case key.Group == rbacv1.GroupName:
 			// Shipper's account may be able to grant more than the author has, in the own namespace, too.
-			needs = append(needs, need{placeNamespace(now.Namespace), path})
+			needs = append(needs, need{rights.PlaceNamespace(now.Namespace), path})
 		}
 	}
 	if err := response.Invalidate("Envelope", now.Name, errs); err != nil {
@@ -79,7 +80,7 @@ func (j *Judge) JudgeEnvelope(ctx context.Context, who authenticationv1.UserInfo
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return forbid("envelopes", now.Name, "you", who.Username, "", missing)
+	return forbid("envelopes", now.Name, who.Username, missing)
 }
 
 // wasThere reports whether an Envelope has a manifest.

@@ -6,14 +6,12 @@ package resources
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -241,24 +239,4 @@ func ValidateReady(ctx context.Context, now, old *shipper.Resources) (field.Erro
 		}
 	}
 	return errs, nil
-}
-
-// FormatSelector is the annotation that records the user of a request.
-func FormatSelector(who authenticationv1.UserInfo) (string, error) {
-	var out strings.Builder
-	encoder := json.NewEncoder(&out)
-	encoder.SetEscapeHTML(false) // the policy control.shipper.booking.com writes the same text
-	if err := encoder.Encode(shipper.Selector{Username: who.Username, UID: who.UID, Groups: who.Groups}); err != nil {
-		return "", fmt.Errorf("encoding the user: %w", err)
-	}
-	return strings.TrimSuffix(out.String(), "\n"), nil
-}
-
-// ParseSelector is the user that an annotation records; false if it records none.
-func ParseSelector(annotation string) (authenticationv1.UserInfo, bool) {
-	var s shipper.Selector
-	if err := json.Unmarshal([]byte(annotation), &s); err != nil || s.Username == "" {
-		return authenticationv1.UserInfo{}, false
-	}
-	return authenticationv1.UserInfo{Username: s.Username, UID: s.UID, Groups: s.Groups}, true
 }

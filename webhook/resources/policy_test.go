@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apiserver/pkg/cel/environment"
 
+	"shipper.dev/shipper/apis/rules/rights"
 	"shipper.dev/shipper/manifests"
-	"shipper.dev/shipper/webhook/resources"
 )
 
 // The policy compares the annotation with a text that it builds itself: another escape, and it would refuse what the webhook wrote.
@@ -52,7 +52,7 @@ func TestThePolicyWritesUsersAsTheWebhookDoes(t *testing.T) {
 		"characters of JSON":     {Username: `a"b\c<d>&é`, Groups: []string{`"`, `\`, "<"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			want, err := resources.FormatSelector(who)
+			want, err := rights.FormatSelector(who)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,12 +70,12 @@ func TestThePolicyWritesUsersAsTheWebhookDoes(t *testing.T) {
 			if diff := cmp.Diff(want, got.Value()); diff != "" {
 				t.Errorf("text (-webhook +policy):\n%s", diff)
 			}
-			if back, ok := resources.ParseSelector(want); !ok || !cmp.Equal(who, back) {
+			if back, ok := rights.ParseSelector(want); !ok || !cmp.Equal(who, back) {
 				t.Errorf("it is read as %+v", back)
 			}
 		})
 	}
-	if _, ok := resources.ParseSelector("{}"); ok {
+	if _, ok := rights.ParseSelector("{}"); ok {
 		t.Error("an annotation without a name is of a user")
 	}
 }

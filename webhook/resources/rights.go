@@ -15,13 +15,11 @@ import (
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/apiserver/pkg/authentication/user"
 
+	"shipper.dev/shipper/apis/rules/rights"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/response"
 )
-
-// maxListed bounds the rights that a refusal lists.
-const maxListed = 5
 
 // all is every group or resource in RBAC.
 const all = "*"
@@ -32,34 +30,28 @@ type need struct {
 	path *field.Path
 }
 
-// authorNeeds is what a user needs to select the items: to read what is in the Application's own namespace, and to place all else.
+// authorNeeds is what a user needs to select the items.
 func (s *Selection) authorNeeds() []need {
-	var out []need
+	selected := make([]rights.Selected, len(s.items))
 	for i := range s.items {
-		one := &s.items[i]
-		action := authz.Action{Verb: authz.Place, Group: one.kind.Group, Resource: one.kind.Resource, Name: one.Name}
-		switch {
-		case !one.kind.Namespaced: // of kind Namespace, too: the right covers the content
-		case one.namespace != s.namespace:
-			action = placeNamespace(one.namespace)
-		case one.Name != "":
-			action.Verb, action.Namespace = "get", one.namespace
-		default:
-			action.Verb, action.Namespace = "list", one.namespace
-		}
-		out = append(out, need{action, one.path()})
+		selected[i] = s.items[i].selected()
+	}
+	var out []need
+	for _, n := range rights.ToPlace(s.namespace, selected) {
+		out = append(out, need{n.Action, Path.Index(n.Index)})
 	}
 	return out
 }
 
-// placeNamespace is the right to place the content of a namespace.
-func placeNamespace(name string) authz.Action {
-	return authz.Action{Verb: authz.Place, Resource: "namespaces", Name: name}
+// selected is the item as rights judge it.
+func (i *item) selected() rights.Selected {
+	return rights.Selected{
+		Index: i.index, Group: i.kind.Group, Resource: i.kind.Resource, Namespaced: i.kind.Namespaced, Namespace: i.namespace, Name: i.Name,
+	}
 }
 
-// Permit refuses, with 403, a user who may not place what is selected. stored is true for the user in the annotation app.selected-by, whose
-// rights are judged again when Shipper takes the content.
-func (j *Judge) Permit(ctx context.Context, who authenticationv1.UserInfo, s *Selection, stored bool) error {
+// Permit refuses, with 403, a user who may not place what is selected.
+func (j *Judge) Permit(ctx context.Context, who authenticationv1.UserInfo, s *Selection) error {
 	if len(s.Late) > 0 { // an unknown kind may be one that the user may not place
 		return response.Later(strings.Join(s.Late, "; "), authz.RetryAfter)
 	}
@@ -67,22 +59,7 @@ func (j *Judge) Permit(ctx context.Context, who authenticationv1.UserInfo, s *Se
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	subject, remedy := "you", ""
-	if stored {
-		remedy = fmt.Sprintf("; or set annotation %s to a new value as a user who has the right", shipper.AppResourcesRefreshAnnotation)
-		subject = fmt.Sprintf("user %q, who chose the resources of Application %s/%s,", who.Username, s.namespace, s.app)
-	}
-	return forbid("applications", s.app, subject, who.Username, remedy, missing)
-}
-
-// PermitStored is Permit for the reconciler, which takes the content with the rights of the user who selected it.
-func (j *Judge) PermitStored(ctx context.Context, annotation string, s *Selection) error {
-	who, ok := ParseSelector(annotation)
-	if !ok {
-		return forbidden("applications", s.app, fmt.Sprintf("annotation %s names no user whose rights the content could be taken with: "+
-			"set annotation %s to a new value", shipper.AppSelectedByAnnotation, shipper.AppResourcesRefreshAnnotation), nil)
-	}
-	return j.Permit(ctx, who, s, true)
+	return forbid("applications", s.app, who.Username, missing)
 }
 
 // missing are the needs that a user has no right for.
@@ -127,51 +104,19 @@ func each(n int, f func(i int)) {
 	wait.Wait()
 }
 
-// forbid refuses for the rights that a user lacks. remedy ends the message.
-func forbid(resource, name, subject, username, remedy string, missing []need) error {
-	var texts []string
-	var causes []metav1.StatusCause
+// forbid refuses for the rights that a user lacks.
+func forbid(resource, name, username string, missing []need) error {
+	texts, causes := make([]string, len(missing)), make([]metav1.StatusCause, len(missing))
 	for i, n := range missing {
-		text := lacks(n.Action, subject, username)
-		causes = append(causes, metav1.StatusCause{
-			Type: metav1.CauseType(shipper.SelectionNotAllowed), Field: n.path.String(), Message: text,
-		})
-		if i < maxListed {
-			texts = append(texts, n.path.String()+": "+text)
-		}
+		text := rights.Lacks(n.Action, "you", username)
+		texts[i] = n.path.String() + ": " + text
+		causes[i] = metav1.StatusCause{Type: metav1.CauseType(shipper.SelectionNotAllowed), Field: n.path.String(), Message: text}
 	}
-	if more := len(missing) - maxListed; more > 0 {
-		texts = append(texts, fmt.Sprintf("and %d more", more))
-	}
-	return forbidden(resource, name, strings.Join(texts, "; ")+remedy, causes)
-}
-
-// Allowed refuses a pin that only asks whether the content may be taken: it may.
-func Allowed(app string) error {
-	const why = "this pin only asks, and is not stored: the content may be taken"
-	return forbidden("applications", app, why, []metav1.StatusCause{{Type: shipper.SelectionAllowed, Message: why}})
-}
-
-// forbidden is a 403 whose cause the reconciler finds by its type.
-func forbidden(resource, name, why string, causes []metav1.StatusCause) error {
-	err := response.Forbid(resource, name, why)
+	err := response.Forbid(resource, name, rights.List(texts))
 	if refusal, ok := err.(*response.Refusal); ok { //nolint:errorlint // it was made here
-		if len(causes) == 0 {
-			causes = []metav1.StatusCause{{Type: metav1.CauseType(shipper.SelectionNotAllowed), Message: refusal.Status.Message}}
-		}
 		refusal.Status.Details.Causes = causes
 	}
 	return err
-}
-
-// lacks says which right a user lacks, and which commands grant it.
-func lacks(what authz.Action, subject, username string) string {
-	if what.Verb == authz.Place {
-		return fmt.Sprintf("%s may not place %s on clusters: that needs the verb %q on it; %s", subject, what.Object(), what.Verb,
-			authz.Commands(what, username))
-	}
-	return fmt.Sprintf("%s may not %s %s in namespace %s, and only what its author may read is placed; %s", subject, what.Verb,
-		what.Object(), what.Namespace, authz.Commands(what, username))
 }
 
 // shipperNeeds is what Shipper needs to read the items.

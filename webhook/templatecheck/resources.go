@@ -39,7 +39,6 @@ func validateContent(env *shipper.ReleaseEnvironment, path *field.Path) (errs fi
 	errs = validateNoValues(env, path)
 	errs = append(errs, validateResources(env.Resources, path.Child("resources"))...)
 	errs = append(errs, validateApply(env.Apply, path.Child("apply"))...)
-	errs = append(errs, validatePins(env.Pins, path.Child("pins"))...)
 	errs = append(errs, validateRequirements(env.ClusterRequirements, path.Child("clusterRequirements"))...)
 	return append(errs, validateRollout(env.Strategy, path.Child("strategy"))...), true
 }
@@ -50,8 +49,8 @@ func validateNoResources(env *shipper.ReleaseEnvironment, path *field.Path) fiel
 	if env.Apply != nil {
 		errs = append(errs, field.Forbidden(path.Child("apply", "type"), "only for resources"))
 	}
-	if env.Pins != nil {
-		errs = append(errs, field.Forbidden(path.Child("pins"), "only for resources"))
+	if env.ResourcesDigest != "" {
+		errs = append(errs, field.Forbidden(path.Child("resourcesDigest"), "only for resources"))
 	}
 	if s := env.Strategy; s != nil {
 		at := path.Child("strategy")
@@ -179,17 +178,6 @@ func validateApply(a *shipper.Apply, path *field.Path) field.ErrorList {
 			fmt.Sprintf("only with type ServerSide: %s has no conflicts of field managers", a.Type)))
 	}
 	return errs
-}
-
-// digestForm is that of a sha256.
-var digestForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
-
-func validatePins(p *shipper.Pins, path *field.Path) field.ErrorList {
-	if p == nil || p.Resources == "" || digestForm.MatchString(p.Resources) {
-		return nil
-	}
-	return field.ErrorList{field.Invalid(path.Child("resources"), p.Resources,
-		"must be a sha256 in hexadecimal; Shipper writes this: leave it out")}
 }
 
 // oneOf validates an enumeration that may be absent.

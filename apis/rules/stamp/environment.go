@@ -21,7 +21,7 @@ func SameEnvironment(a, b *shipper.ReleaseEnvironment) bool {
 		equality.Semantic.DeepEqual(a.Strategy, b.Strategy) &&
 		sameMap(mapOf(a.Values), mapOf(b.Values)) &&
 		equality.Semantic.DeepEqual(a.Resources, b.Resources) && equality.Semantic.DeepEqual(a.Apply, b.Apply) &&
-		equality.Semantic.DeepEqual(a.Pins, b.Pins) &&
+		a.ResourcesDigest == b.ResourcesDigest &&
 		slices.EqualFunc(a.ValuesPerRegion, b.ValuesPerRegion, sameFor) &&
 		slices.EqualFunc(a.ValuesPerCluster, b.ValuesPerCluster, sameFor) &&
 		SameSources(a, b)

@@ -99,7 +99,7 @@ func Complete(rel *shipper.Release) bool {
 // completed, other than the newest Release if that has the template's environment; nil when there is none. After an abort, and
 // before the template's Release is created, it may be the newest Release.
 func Previous(rels []*shipper.Release, template *shipper.ReleaseEnvironment) *shipper.Release {
-	if n := len(rels); n > 0 && stamp.SameEnvironment(&rels[n-1].Spec.Environment, template) {
+	if n := len(rels); n > 0 && stamp.SameTemplate(&rels[n-1].Spec.Environment, template) {
 		rels = rels[:n-1]
 	}
 	return LastComplete(rels)

@@ -34,8 +34,9 @@ func Retreats(app *shipper.Application, rels []*shipper.Release) bool {
 		lowered(newest) {
 		return true
 	}
+	_, rollback := stamp.NextContent(app, rels)
 	if app.Annotations[shipper.AppRollbackStrategyAnnotation] == string(shipper.RollbackImmediate) &&
-		!stamp.SameEnvironment(&newest.Spec.Environment, &app.Spec.Template) {
+		(rollback || !stamp.SameTemplate(&newest.Spec.Environment, &app.Spec.Template)) {
 		return true
 	}
 	executed := shipper.FindCondition(newest.Status.Conditions, shipper.ReleaseStrategyExecuted)

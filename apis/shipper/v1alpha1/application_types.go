@@ -59,6 +59,7 @@ type ApplicationSpec struct {
 	DriftPolicy DriftPolicy `json:"driftPolicy,omitempty"`
 
 	// template is the environment of the next Release.
+	// +kubebuilder:validation:XValidation:rule="!has(self.resourcesDigest)",message="Shipper writes it in Releases: leave it out",fieldPath=".resourcesDigest",reason=FieldValueForbidden
 	Template ReleaseEnvironment `json:"template"`
 }
 
@@ -125,6 +126,11 @@ type ApplicationStatus struct {
 	// +optional
 	// +listType=atomic
 	History []string `json:"history,omitempty"`
+
+	// resources is the content of template.resources that was taken last. Absent: none was taken yet, or a chart is installed. The original
+	// had no such field.
+	// +optional
+	Resources *TakenResources `json:"resources,omitempty"`
 
 	// summary is the progress of the newest Release, for the columns of kubectl. Absent: there is no Release.
 	// +optional

@@ -38,7 +38,7 @@ const (
 	ApplicationReleaseSynced = "ReleaseSynced"
 	// ApplicationResourcesSelected is True when the content of template.resources was taken as it is now; the message says what it is.
 	// False: SelectionNotAllowed, SelectionTooLarge, SelectionNotReadable, SelectionInvalid, SelectionEmpty, RolloutsBlocked; the last Release
-	// stays. Absent without resources. Only reconciler/selection writes it.
+	// stays. Absent without resources.
 	ApplicationResourcesSelected = "ResourcesSelected"
 	// ApplicationRollingOut is True until the newest Release has achieved its last step. False also where no Release could be made, with
 	// the reason of ReleaseSynced: SelectionPending and others. Unknown while there is no Release.

@@ -74,9 +74,11 @@ type ReleaseEnvironment struct {
 	// +optional
 	Apply *Apply `json:"apply,omitempty"`
 
-	// pins has the digest of the content of resources. Written by Shipper: leave it out.
+	// resourcesDigest is the sha256 (hex) of the content of resources. Releases have it, and Applications do not: Shipper writes it when it
+	// creates the Release. The original had no such field.
 	// +optional
-	Pins *Pins `json:"pins,omitempty"`
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
+	ResourcesDigest string `json:"resourcesDigest,omitempty"`
 }
 
 // Chart names a version of a Helm chart in a repository, or contains a chart's archive.

@@ -85,14 +85,12 @@ const (
 	AppValuesRefreshAnnotation = "shipper.booking.com/app.values.refresh"
 	// AppResourcesRefreshAnnotation is set by users. A new value makes the reconciler take the content of resources again.
 	AppResourcesRefreshAnnotation = "shipper.booking.com/app.resources.refresh"
-	// AppResourcesTakenAnnotation is the TakenResources, as JSON, that pins.resources was last set for. After a rollback or an abort it has
-	// another digest than the pin: that content is not taken again. Written by the reconciler.
-	AppResourcesTakenAnnotation = "shipper.booking.com/app.resources.taken"
 	// AppSelectedByAnnotation is the Selector, as JSON, whose rights the content of resources is taken with: the user that last edited the
 	// selectors. Written by the webhook.
 	AppSelectedByAnnotation = "shipper.booking.com/app.selected-by"
 	// AppRolledBackToAnnotation names the Release whose environment spec.rollbackTo put into the template. While it is there, the same
-	// rollback is not done again. The next edit of the template removes it. Written by the webhook.
+	// rollback is not done again. The next edit of the template removes it, and so does the reconciler when the content of resources is
+	// taken again. Written by the webhook.
 	AppRolledBackToAnnotation = "shipper.booking.com/app.rolled-back-to"
 	// AppRollbackStrategyAnnotation is the strategy of that rollback. Absent: Steps. Written by the webhook.
 	AppRollbackStrategyAnnotation = "shipper.booking.com/app.rollback-strategy"

@@ -206,40 +206,22 @@ type Selector struct {
 	Groups   []string `json:"groups,omitempty"`
 }
 
-// TakenResources are what decides whether content is taken again, as the annotation shipper.booking.com/app.resources.taken has it.
-// +kubebuilder:object:generate=false
+// TakenResources is the content of template.resources that was taken last.
 type TakenResources struct {
-	// Digest is that of the content.
+	// digest is the sha256 (hex) of the content. After a rollback or an abort the newest Release has another one.
 	Digest string `json:"digest"`
-	// Refresh is the value of the annotation app.resources.refresh at that time.
-	Refresh string `json:"refresh,omitempty"`
-	// Template is a hash of the template without pins. Empty with follow Always.
-	Template string `json:"template,omitempty"`
-}
-
-// Pins are digests of the content that was taken for a template.
-type Pins struct {
-	// resources is the sha256 (hex) of the selected objects.
+	// objects is the number of objects in the content.
 	// +optional
-	// +kubebuilder:validation:Pattern=`^[0-9a-f]{64}$`
-	Resources string `json:"resources,omitempty"`
+	Objects int32 `json:"objects,omitempty"`
+	// takenAt is when the content was taken.
+	TakenAt metav1.Time `json:"takenAt"`
+	// refresh is the value of the annotation shipper.booking.com/app.resources.refresh at that time.
+	// +optional
+	Refresh string `json:"refresh,omitempty"`
+	// selectedBy is the name of the user with whose rights the content was taken.
+	// +optional
+	SelectedBy string `json:"selectedBy,omitempty"`
 }
-
-// Digest is the digest of the content; empty if there are no pins.
-func (p *Pins) Digest() string {
-	if p == nil {
-		return ""
-	}
-	return p.Resources
-}
-
-// AskingPin is the digest by which the reconciler asks, in a dry run, whether the content of an Application may be taken, before it reads
-// any. The webhook always refuses it: with the cause SelectionAllowed, or with what is missing. An answer without a refusal means that no
-// webhook was asked.
-const AskingPin = "0000000000000000000000000000000000000000000000000000000000000000"
-
-// SelectionAllowed is the type of the cause that answers AskingPin.
-const SelectionAllowed metav1.CauseType = "SelectionAllowed"
 
 // ResourceSnapshot keeps the content of Releases with resources, named by its digest, in parts. Those of a namespace and digest are
 // owned by the Releases that have the digest, are immutable, and go with the last of them. Secrets are apart, in a Secret of type

@@ -13,12 +13,12 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// resourceEntries are the complete ResourceSnapshots that the Applications and Releases of b are pinned to, with notes on what is left out.
+// resourceEntries are the complete ResourceSnapshots of the Releases of b, with notes on what is left out.
 func (f contents) resourceEntries(b Backup) (out Backup, notes []string) {
 	there := byName(f.snapshots)
 	done := map[types.NamespacedName]bool{}
-	for _, o := range pinnedOf(b) {
-		digest := pinOf(o)
+	for _, o := range allReleases(b) {
+		digest := stringAt(o, "spec", "environment", "resourcesDigest")
 		name := types.NamespacedName{Namespace: o.GetNamespace(), Name: shipper.ResourceSnapshotName(digest, 1)}
 		if digest == "" || done[name] {
 			continue
@@ -65,24 +65,15 @@ func (f contents) resourceEntry(head *object, digest string, there map[types.Nam
 	return e, true
 }
 
-// pinnedOf are the Applications and Releases of a backup.
-func pinnedOf(b Backup) []*object {
+// allReleases are the Releases of a backup.
+func allReleases(b Backup) []*object {
 	var out []*object
 	for _, e := range b {
 		if e.Application != nil {
-			out = append(append(out, e.Application), releasesOf(e)...)
+			out = append(out, releasesOf(e)...)
 		}
 	}
 	return out
-}
-
-// pinOf is the digest of the content of an Application or a Release, empty when there is none.
-func pinOf(o *object) string {
-	environment := "template"
-	if o.GetKind() == releaseKind.Kind {
-		environment = "environment"
-	}
-	return stringAt(o, "spec", environment, "pins", "resources")
 }
 
 // contentName is the name of a part, and of the Secret with that number, of the content with a head.

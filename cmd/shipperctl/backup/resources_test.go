@@ -48,17 +48,16 @@ func contentSecret(t *testing.T, letter, secretType string) *object {
 	return o
 }
 
-// pinnedContents has an Application pinned to content b, with a Release of content c and one of content d, which is lost.
-func pinnedContents(t *testing.T) contents {
+// resourceContents has an Application with Releases of content b, c, and d, which is lost, and e, which is not whole.
+func resourceContents(t *testing.T) contents {
 	t.Helper()
 	release := func(name, letter string) object {
 		return *parse(t, "apiVersion: shipper.booking.com/v1alpha1\nkind: Release\nmetadata: {namespace: a, name: %s, uid: %s-uid, "+
-			"labels: {shipper-app: net}}\nspec: {environment: {pins: {resources: %s}}}", name, name, digest(letter))
+			"labels: {shipper-app: net}}\nspec: {environment: {resourcesDigest: %s}}", name, name, digest(letter))
 	}
 	return contents{
-		applications: []object{*parse(t, "apiVersion: shipper.booking.com/v1alpha1\nkind: Application\nmetadata: {namespace: a, name: net}\n"+
-			"spec: {template: {pins: {resources: %s}}}", digest("b"))},
-		releases: []object{release("net-0", "c"), release("net-1", "c"), release("net-2", "d"), release("net-3", "e")},
+		applications: []object{*parse(t, "apiVersion: shipper.booking.com/v1alpha1\nkind: Application\nmetadata: {namespace: a, name: net}")},
+		releases:     []object{release("net-0", "b"), release("net-1", "c"), release("net-2", "d"), release("net-3", "e"), release("net-4", "c")},
 		snapshots: []object{
 			content(t, "b", 2, 1, 1), content(t, "b", 2, 2, 1), content(t, "c", 1, 1, 0), content(t, "e", 2, 1, 0),
 			content(t, "f", 1, 1, 0), // of no Application in the backup
@@ -104,7 +103,7 @@ func TestContentOfReleasesIsSaved(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := pinnedContents(t)
+			f := resourceContents(t)
 			f.contentSecrets = tc.secrets
 			b, notes := collect(f)
 			if diff := cmp.Diff(append([]string{`application "a/net"`, `envelope "a/network"`}, tc.want...), described(b)); diff != "" {
@@ -154,7 +153,7 @@ func (s served) List(ctx context.Context, l client.ObjectList, options ...client
 
 // TestContentIsRestored with the head before what it owns, and without the owners that are lost.
 func TestContentIsRestored(t *testing.T) {
-	f := pinnedContents(t)
+	f := resourceContents(t)
 	f.snapshots[0].SetOwnerReferences(f.snapshots[1].GetOwnerReferences()) // any: Releases of the lost management cluster
 	secret := contentSecret(t, "b", shipper.ResourcesSecretType)
 	f.contentSecrets = map[types.NamespacedName]*object{key(secret): secret}

@@ -81,7 +81,8 @@ func (r *renderer) next(ctx context.Context, app *shipper.Application) (*shipper
 	for i := range list.Items {
 		existing[i] = &list.Items[i]
 	}
-	rel, _, err := stamp.Next(app, existing)
+	digest, _ := stamp.NextContent(app, existing)
+	rel, _, err := stamp.Next(stamp.WithContent(app, existing, digest), existing)
 	return rel, err
 }
 

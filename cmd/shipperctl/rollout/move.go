@@ -203,7 +203,7 @@ func newRollback(o *options) *cobra.Command {
 			if err := c.Patch(cmd.Context(), app, patch); err != nil {
 				return fmt.Errorf("rolling application %s back: %w", client.ObjectKeyFromObject(app), explainConflict(err))
 			}
-			said, err := rolledBack(app, rels[len(rels)-1])
+			said, err := rolledBack(app, rels)
 			if err == nil {
 				fmt.Fprintln(cmd.OutOrStdout(), said)
 			}
@@ -244,14 +244,15 @@ func (w wanted) goal(app *shipper.Application, rels []*shipper.Release) (shipper
 	return to, nil
 }
 
-// rolledBack describes the result of a rollback: app is as stored, newest was its newest Release before.
-func rolledBack(app *shipper.Application, newest *shipper.Release) (string, error) {
-	key, env := client.ObjectKeyFromObject(app), &app.Spec.Template
+// rolledBack describes the result of a rollback: app is as stored, rels were its Releases before, oldest first.
+func rolledBack(app *shipper.Application, rels []*shipper.Release) (string, error) {
+	key, env, newest := client.ObjectKeyFromObject(app), &app.Spec.Template, rels[len(rels)-1]
+	_, content := stamp.NextContent(app, rels)
 	switch {
 	case app.Spec.RollbackTo != nil:
 		return "", fmt.Errorf("application %s is asked to roll back, and does not: the webhook did not see it; "+
 			"`shipperctl doctor` says why, then take spec.rollbackTo out and run this again", key)
-	case stamp.SameEnvironment(env, &newest.Spec.Environment):
+	case !content && stamp.SameTemplate(env, &newest.Spec.Environment):
 		return fmt.Sprintf("application %s has that environment already, in release %s: nothing is rolled out", key, newest.Name), nil
 	}
 	return fmt.Sprintf("application %s rolls out the environment of release %s, %s %s", key,

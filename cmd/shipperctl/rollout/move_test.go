@@ -150,7 +150,7 @@ func TestWhatCameOfARollback(t *testing.T) {
 			"the webhook did not see it; `shipperctl doctor` says why, then take spec.rollbackTo out and run this again"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, outcome(rolledBack(tc.app, newest))); diff != "" {
+			if diff := cmp.Diff(tc.want, outcome(rolledBack(tc.app, []*shipper.Release{newest}))); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

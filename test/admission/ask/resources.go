@@ -25,11 +25,10 @@ func Placing(selectors ...shipper.ResourceSelector) func(*shipper.Application) {
 	}
 }
 
-// PinnedTo sets the digest of the content of resources, of which all characters are c.
-func PinnedTo(c string) func(*shipper.Application) {
-	return func(app *shipper.Application) {
-		app.Spec.Template.Pins = &shipper.Pins{Resources: strings.Repeat(c, 64)}
-	}
+// Content sets the digest of the content of resources, of which all characters are c. Releases are made of such Applications; stored
+// ones have no digest.
+func Content(c string) func(*shipper.Application) {
+	return func(app *shipper.Application) { app.Spec.Template.ResourcesDigest = strings.Repeat(c, 64) }
 }
 
 // SelectedBy records the user who chose the resources.

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package authz_test
+package rights_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"shipper.dev/shipper/webhook/authz"
+	"shipper.dev/shipper/apis/rules/rights"
 )
 
 // Issuers choose the names of users, and users those of objects: an administrator who copies the commands must not run what a name says.
 // A Secret and a ConfigMap of one name need two roles.
 func TestCommandsQuoteNamesAndNameOneRoleForEachRight(t *testing.T) {
-	get := func(resource, name string) authz.Action {
-		return authz.Action{Verb: "get", Resource: resource, Namespace: "work", Name: name}
+	get := func(resource, name string) rights.Action {
+		return rights.Action{Verb: "get", Resource: resource, Namespace: "work", Name: name}
 	}
 	for _, tc := range []struct {
-		what       authz.Action
+		what       rights.Action
 		user, want string
 	}{
 		{
@@ -38,17 +38,17 @@ func TestCommandsQuoteNamesAndNameOneRoleForEachRight(t *testing.T) {
 				`--role=get-secrets-a-reboot- --user='https://id.example.com/#ann; reboot '\''now'\'''`,
 		},
 		{
-			authz.Action{Verb: "list", Resource: "configmaps", Namespace: "work"}, "ann",
+			rights.Action{Verb: "list", Resource: "configmaps", Namespace: "work"}, "ann",
 			"kubectl -n work create role list-configmaps --verb=list --resource=configmaps; " +
 				"kubectl -n work create rolebinding list-configmaps-ann --role=list-configmaps --user=ann",
 		},
 		{
-			authz.Action{Verb: authz.Place, Group: "apps", Resource: "deployments", Name: "web"}, "ann",
+			rights.Action{Verb: rights.Place, Group: "apps", Resource: "deployments", Name: "web"}, "ann",
 			"kubectl create clusterrole place-deployments-web --verb=place --resource=deployments.apps --resource-name=web; " +
 				"kubectl create clusterrolebinding place-deployments-web-ann --clusterrole=place-deployments-web --user=ann",
 		},
 	} {
-		if diff := cmp.Diff(tc.want, authz.Commands(tc.what, tc.user)); diff != "" {
+		if diff := cmp.Diff(tc.want, rights.Commands(tc.what, tc.user)); diff != "" {
 			t.Errorf("%+v, %s: -want +got:\n%s", tc.what, tc.user, diff)
 		}
 	}
