@@ -65,6 +65,14 @@ func (c *changes) wait(app types.NamespacedName) time.Duration {
 	return s.wait(c.clock.Now())
 }
 
+// has reports whether the content of an Application has changed since it was taken.
+func (c *changes) has(app types.NamespacedName) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, ok := c.pending[app]
+	return ok
+}
+
 // take removes the changes of an Application and returns the time of the first. A pass calls it before it reads.
 func (c *changes) take(app types.NamespacedName) (first time.Time, ok bool) {
 	c.mu.Lock()

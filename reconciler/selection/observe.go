@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,14 +32,11 @@ const (
 	// maxPasses bounds the passes of the process that read at the same time: for memory, and so that servers that do not answer for a kind
 	// leave workers for the rollouts of others.
 	maxPasses = 2
-	// slotTimeout is how long a pass waits for one of these slots, and busyDelay how long after that it is repeated.
-	slotTimeout, busyDelay = 100 * time.Millisecond, time.Second
+	// busyDelay is when an Application that waits for one of these slots tries again, should it not be woken.
+	busyDelay = 10 * time.Second
 	// readTimeout bounds how long a pass reads.
 	readTimeout = 30 * time.Second
 )
-
-// errBusy means that as many passes read as may.
-var errBusy = errors.New("other content is being read")
 
 // preferred lists what is served, in the versions that the API server prefers.
 type preferred interface {
@@ -53,25 +49,10 @@ type reader struct {
 	mapper    meta.RESTMapper
 	discovery preferred
 	policy    objects.Policy
-	// slots are those of passes that hold decoded objects.
-	slots *semaphore.Weighted
 }
 
 func newReader(c client.Reader, mapper meta.RESTMapper, discovery preferred, policy objects.Policy) *reader {
-	return &reader{client: c, mapper: mapper, discovery: discovery, policy: policy, slots: semaphore.NewWeighted(maxPasses)}
-}
-
-// slot returns errBusy if no slot is free within a moment. The pass calls release when it holds no decoded objects any more.
-func (r *reader) slot(ctx context.Context) (release func(), err error) {
-	waiting, cancel := context.WithTimeout(ctx, slotTimeout)
-	defer cancel()
-	switch err := r.slots.Acquire(waiting, 1); {
-	case err == nil:
-		return func() { r.slots.Release(1) }, nil
-	case ctx.Err() != nil:
-		return nil, fmt.Errorf("acquiring a slot to read objects: %w", err)
-	}
-	return nil, errBusy
+	return &reader{client: c, mapper: mapper, discovery: discovery, policy: policy}
 }
 
 // query is one selector, resolved: objects of a kind in a namespace.

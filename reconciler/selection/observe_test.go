@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -165,25 +164,5 @@ func TestNothingIsTakenWhileASelectedNamespaceIsBeingDeleted(t *testing.T) {
 		if ok != tc.stops || ok && p.Reason != shipper.SelectionNotReadable || !ok && err != nil {
 			t.Errorf("%s: reading ends with %v", sentence, err)
 		}
-	}
-}
-
-func TestFewPassesHoldObjectsAtTheSameTime(t *testing.T) {
-	r := newReader(nil, nil, nil, objects.Policy{})
-	var release func()
-	for range maxPasses {
-		var err error
-		if release, err = r.slot(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	if _, err := r.slot(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("one more pass ends with %v", err)
-	}
-	release()
-	if _, err := r.slot(t.Context()); err != nil {
-		t.Error(err)
 	}
 }

@@ -4,7 +4,6 @@ package selection
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -36,6 +35,7 @@ type Options struct {
 // concurrent use.
 type Source struct {
 	reader  *reader
+	slots   *slots
 	rights  *asker
 	clock   clock.PassiveClock
 	changes *changes
@@ -79,9 +79,11 @@ func New(mgr ctrl.Manager, o Options) (*Source, error) {
 		return nil, fmt.Errorf("making a client for reviews: %w", err)
 	}
 	changed := newChanges(o.Clock)
+	watches := newWatches(watched, reviews, changed)
 	return &Source{
+		slots:  &slots{free: maxPasses, wake: watches.request},
 		reader: newReader(mgr.GetAPIReader(), mgr.GetRESTMapper(), kinds, o.Policy), rights: &asker{reviews}, clock: o.Clock, lag: lag,
-		changes: changed, watches: newWatches(watched, reviews, changed), known: map[types.NamespacedName]known{},
+		changes: changed, watches: watches, known: map[types.NamespacedName]known{},
 	}, nil
 }
 
@@ -96,28 +98,29 @@ func (s *Source) Start(ctx context.Context, queue workqueue.TypedRateLimitingInt
 func (s *Source) Observe(ctx context.Context, app *shipper.Application, urgent bool) (out *Content, again time.Duration, err error) {
 	key := client.ObjectKeyFromObject(app)
 	if wait := s.changes.wait(key); wait > 0 && !urgent {
+		s.slots.leave(key)
 		return nil, wait, nil
 	}
 	print, err := fingerprint(app)
 	if err != nil {
 		return nil, 0, err
 	}
-	first, changed := s.changes.take(key)
-	if !changed {
+	if !s.changes.has(key) {
 		if k, ok := s.remembered(key, print); ok {
+			s.slots.leave(key)
 			return k.result(s.clock.Now())
 		}
 	}
+	release, ok := s.slots.acquire(key)
+	if !ok {
+		return nil, busyDelay, nil
+	}
+	defer release()
+	first, changed := s.changes.take(key)
 	s.forget(key) // a pass that fails leaves nothing to compare with
 	read, err := s.take(ctx, app)
 	if read != nil {
 		read.first = first
-	}
-	if errors.Is(err, errBusy) {
-		if changed {
-			s.changes.add(key)
-		}
-		return nil, busyDelay, nil
 	}
 	k := known{fingerprint: print, content: read.withoutParts(), problem: ProblemOf(app, err)}
 	switch {
@@ -196,11 +199,13 @@ func (s *Source) Released(c *Content) {
 // Rest ends the watches of an Application that does not follow changes.
 func (s *Source) Rest(ctx context.Context, app types.NamespacedName) {
 	s.watches.set(ctx, app, nil, nil)
+	s.slots.leave(app)
 }
 
 // Forget ends the watches of an Application, and what is in memory of it.
 func (s *Source) Forget(ctx context.Context, app types.NamespacedName) {
 	s.watches.set(ctx, app, nil, nil)
+	s.slots.leave(app)
 	s.changes.take(app)
 	s.forget(app)
 }
@@ -211,11 +216,6 @@ func (s *Source) Changed(app types.NamespacedName) { s.changes.add(app) }
 // take reads what an Application selects, if its user may place it. It starts the watches before it reads, so that no change is lost
 // between. With follow OnRefresh there are none.
 func (s *Source) take(ctx context.Context, app *shipper.Application) (*Content, error) {
-	release, err := s.reader.slot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	key, asked := client.ObjectKeyFromObject(app), answers{}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,6 +42,8 @@ type cluster struct {
 	denied []string
 	asked  []string
 	lists  int
+	// woken are the Applications for which the Source has requested passes since they waited.
+	woken []types.NamespacedName
 	// down is the error of all reviews and lists.
 	down error
 }
@@ -89,6 +92,7 @@ func newCluster(t *testing.T, there ...client.Object) *cluster {
 	}
 	changed := newChanges(c.clock)
 	c.source = &Source{
+		slots:  &slots{free: maxPasses, wake: func(apps []types.NamespacedName) { c.woken = append(c.woken, apps...) }},
 		reader: newReader(c, mapper, nil, objects.Policy{}), rights: &asker{c}, clock: c.clock, lag: lag, changes: changed,
 		watches: newWatches(fake.NewSimpleMetadataClient(small), c, changed), known: map[types.NamespacedName]known{},
 	}
@@ -258,19 +262,54 @@ func TestPartsThatAreNotInMemoryAreReadAgain(t *testing.T) {
 // A server that does not answer for a kind must not take all workers of rollouts.
 func TestPassesThatReadDoNotKeepOthersWaiting(t *testing.T) {
 	c, app := newCluster(t, configMap("a", "1")), web()
+	next := types.NamespacedName{Namespace: "work", Name: "next"}
 	var ends []func()
-	for range maxPasses {
-		end, err := c.source.reader.slot(t.Context())
-		if err != nil {
-			t.Fatal(err)
+	for i := range maxPasses {
+		end, ok := c.source.slots.acquire(types.NamespacedName{Name: strconv.Itoa(i)})
+		if !ok {
+			t.Fatal("there is no slot")
 		}
 		ends = append(ends, end)
 	}
-	if out, again, err := c.source.Observe(t.Context(), app, true); out != nil || again != busyDelay || err != nil || len(c.asked) > 0 {
-		t.Fatalf("while others read there is %+v, %s, %v", out, again, err)
+	key := client.ObjectKeyFromObject(app)
+	c.source.changes.add(key) // a change is not lost meanwhile
+	for range 2 {             // another pass does not change the order
+		if out, again, err := c.source.Observe(t.Context(), app, true); out != nil || again != busyDelay || err != nil || len(c.asked) > 0 {
+			t.Fatalf("while others read there is %+v, %s, %v", out, again, err)
+		}
+		if _, ok := c.source.slots.acquire(next); ok {
+			t.Fatal("there is a slot")
+		}
 	}
 	ends[0]()
-	if out, _, err := c.source.Observe(t.Context(), app, true); err != nil || !out.IsNew() {
+	if diff := cmp.Diff([]types.NamespacedName{key}, c.woken); diff != "" {
+		t.Errorf("woken (-want +got):\n%s", diff)
+	}
+	c.woken = nil
+	if out, _, err := c.source.Observe(t.Context(), app, true); err != nil || !out.IsNew() || out.first.IsZero() {
 		t.Errorf("then there is %+v, %v", out, err)
+	}
+	ends[1]()
+	if diff := cmp.Diff([]types.NamespacedName{next, next}, c.woken); diff != "" {
+		t.Errorf("woken when both have read (-want +got):\n%s", diff)
+	}
+	c.woken = nil
+	if c.source.Forget(t.Context(), next); len(c.woken) > 0 || c.source.slots.free != maxPasses {
+		t.Errorf("%v are woken when none waits; %d slots are free", c.woken, c.source.slots.free)
+	}
+}
+
+// An Application that is deleted while it waits must not keep those behind it waiting.
+func TestAnApplicationThatLeavesWakesTheNext(t *testing.T) {
+	var woken []types.NamespacedName
+	s := &slots{free: 1, wake: func(apps []types.NamespacedName) { woken = append(woken, apps...) }}
+	name := func(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
+	end, _ := s.acquire(name("reads"))
+	s.acquire(name("leaves"))
+	s.acquire(name("waits"))
+	end()
+	s.leave(name("leaves"))
+	if diff := cmp.Diff([]types.NamespacedName{name("leaves"), name("waits")}, woken); diff != "" {
+		t.Errorf("woken (-want +got):\n%s", diff)
 	}
 }

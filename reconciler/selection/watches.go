@@ -269,6 +269,16 @@ func (w *watches) enqueue(apps []types.NamespacedName, delay time.Duration) {
 	}
 }
 
+// request makes requests for Applications at once, which need not read more than they would have read before.
+func (w *watches) request(apps []types.NamespacedName) {
+	w.mu.Lock()
+	queue := w.queue
+	w.mu.Unlock()
+	for _, app := range apps {
+		queue.Add(ctrl.Request{NamespacedName: app})
+	}
+}
+
 // stopUnused stops the watches that no Application needs, of those that one has needed before.
 func (w *watches) stopUnused(before []interest) {
 	w.mu.Lock()
