@@ -78,20 +78,12 @@ func Render(ctx context.Context, c *chart.Chart, scope chartutil.Values) (map[st
 // collect appends the files of c and its subcharts, each with its scope: a subchart sees the values under its name, and
 // every chart sees the scopes of its own subcharts.
 func collect(c *chart.Chart, outer chartutil.Values, sources []source) []source {
-	_, sources = collectScoped(c, outer, sources)
+	values, _ := outer["Values"].(chartutil.Values)
+	_, sources = collectScoped(c, outer, Values(values), sources)
 	return sources
 }
 
-func collectScoped(c *chart.Chart, outer chartutil.Values, sources []source) (map[string]any, []source) {
-	values := any(map[string]any{})
-	if c.IsRoot() {
-		values = outer["Values"]
-	} else if own, err := outer.Table("Values." + c.Name()); err == nil {
-		values = own
-	}
-	if typed, ok := values.(chartutil.Values); ok {
-		values = map[string]any(typed) // without the methods, which are not bounded
-	}
+func collectScoped(c *chart.Chart, outer chartutil.Values, values Values, sources []source) (map[string]any, []source) {
 	subcharts := map[string]any{}
 	scope := map[string]any{
 		"Chart": struct {
@@ -102,7 +94,11 @@ func collectScoped(c *chart.Chart, outer chartutil.Values, sources []source) (ma
 		"Values": values, "Subcharts": subcharts,
 	}
 	for _, child := range c.Dependencies() {
-		subcharts[child.Name()], sources = collectScoped(child, scope, sources)
+		own, err := values.Table(child.Name())
+		if err != nil {
+			own = Values{}
+		}
+		subcharts[child.Name()], sources = collectScoped(child, scope, own, sources)
 	}
 	folder := c.ChartFullPath()
 	isLibrary := strings.EqualFold(c.Metadata.Type, "library")

@@ -27,6 +27,8 @@ const (
 	decodeFuel = 16
 	// maxText bounds a value that is printed, encoded or otherwise processed as a whole.
 	maxText = 8 << 20
+	// largeText is the size from which a value is processed only after a look at ctx.
+	largeText = 64 << 10
 	// maxFiles bounds the files that are encoded together; no ConfigMap or Secret holds half as much.
 	maxFiles = 2 << 20
 	// maxSource bounds the length of one template, and maxActions its actions.
