@@ -103,3 +103,14 @@ func AsError(err error) *Error {
 	}
 	return FetchFailure(err, "%s", err)
 }
+
+// Final reports whether a chart cannot be resolved until a user changes something: asking again does not help.
+func Final(err error) bool {
+	for _, one := range []error{ErrNoMatch, ErrBadConstraint, ErrNotRepository, ErrNotAllowed, ErrCredentials} {
+		if errors.Is(err, one) {
+			return true
+		}
+	}
+	known, is := errors.AsType[*Error](err)
+	return is && !known.Retry
+}

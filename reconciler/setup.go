@@ -154,7 +154,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			Namespace: o.Namespace, Clock: o.Clock, Registry: o.Registry,
 		}),
 		run.SetupWithManager(ctx, mgr, run.Options{
-			Config: mgr.GetConfig(), Histories: histories, SharedChecksNamespace: o.SharedChecksNamespace,
+			Config: mgr.GetConfig(), Histories: histories, Charts: o.Charts, SharedChecksNamespace: o.SharedChecksNamespace,
 			Clock: o.Clock, Workers: o.Workers, Queue: queue.Objects(o.Workers, nil),
 		}),
 		notify.SetupWithManager(mgr, notify.Options{

@@ -3,9 +3,15 @@
 package run
 
 import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -19,6 +25,8 @@ import (
 
 	"shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/reconciler/retry"
 )
 
@@ -35,16 +43,38 @@ func newReconciler(t *testing.T, funcs interceptor.Funcs, objects ...client.Obje
 	if err := shipper.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
+	if err := errors.Join(appsv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&shipper.SequenceRun{}).WithObjects(objects...).
 		WithIndex(&shipper.Approval{}, approvalsOf, runOfApproval).WithInterceptorFuncs(funcs)
 	for field, keys := range shipyardIndexes() {
 		builder.WithIndex(&shipper.SequenceRun{}, field, keys)
 	}
 	c := builder.Build()
+	kept := newRevisions(c)
+	snapshots.Range(func(digest, of any) bool {
+		kept.kept.Add(revisionKey{client.ObjectKey{Namespace: "shop", Name: revision}, digest.(string)}, of)
+		return true
+	})
 	return &Reconciler{
-		client: c, live: c, clock: testclock.NewFakePassiveClock(noon), recorder: events.NewFakeRecorder(100),
+		client: c, live: c, direct: c, charts: charts{}, revisions: kept, clock: testclock.NewFakePassiveClock(noon),
+		recorder: events.NewFakeRecorder(100),
 		retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()), deciding: keymutex.NewHashed(1),
 	}
+}
+
+// charts resolves constraints to 1.2.3. It has no 9.9.9, and of 6.6.6 it does not know the repository.
+type charts struct{}
+
+func (charts) Resolve(_ context.Context, _ string, want shipper.Chart) (repository.Resolution, error) {
+	switch {
+	case want.Version == "9.9.9":
+		return repository.Resolution{}, chart.ErrNoMatch
+	case strings.HasSuffix(want.Version, "6.6.6"):
+		return repository.Resolution{}, chart.ErrUnreachable
+	}
+	return repository.Resolution{Version: "1.2.3", Digest: "d"}, nil
 }
 
 // theShipyard has the stages staging and production; the end of delivery in staging triggers delivery in production.
@@ -69,19 +99,67 @@ func theShipyard() *shipper.Shipyard {
 	}
 }
 
-// runOf is a run that ann requested, as the webhook writes it.
+// revision is the name of all revisions of the Shipyard.
+const revision = "yard-1"
+
+// snapshots are the revisions of the Shipyard, by digest.
+var snapshots sync.Map
+
+// snapshotOf is the revision that a run is of.
+func snapshotOf(run *shipper.SequenceRun) *shipper.ShipyardSnapshot {
+	of, _ := snapshots.Load(run.Status.Resolved.Revision.Digest)
+	snapshot, _ := of.(*shipper.ShipyardSnapshot)
+	return snapshot
+}
+
+// resolves lets a run be of a revision.
+func resolves(run *shipper.SequenceRun, of *shipper.ShipyardSnapshot) {
+	digest := shipyard.Digest(of)
+	snapshots.Store(digest, of)
+	is := shipyard.Resolved(of, run.Spec.Stage, run.Spec.Sequence)
+	is.Revision = shipper.ShipyardRevision{UID: "yard-uid", Generation: 2, Name: revision, Digest: digest}
+	is.Context, is.Version = "context", shipper.RunVersion{Name: "web", Version: "1.2.3", Digest: "d"}
+	if was := run.Status.Resolved; was != nil {
+		is.Context, is.Version, is.TriggeredBy = was.Context, was.Version, was.TriggeredBy
+		is.EarlierRequesters, is.RetryOfUID, is.Data = was.EarlierRequesters, was.RetryOfUID, was.Data
+	}
+	run.Status.Resolved = is
+}
+
+// with lets a run be of another revision.
+func with(edit func(*shipper.ShipyardSnapshot)) func(*shipper.SequenceRun) {
+	return func(run *shipper.SequenceRun) {
+		of := snapshotOf(run).DeepCopy()
+		edit(of)
+		resolves(run, of)
+	}
+}
+
+// in lets a run be of a stage.
+func in(stage string) func(*shipper.SequenceRun) {
+	return func(run *shipper.SequenceRun) {
+		run.Spec.Stage = stage
+		resolves(run, snapshotOf(run))
+	}
+}
+
+// of lets a run be of another delivery.
+func of(context string) func(*shipper.SequenceRun) {
+	return func(run *shipper.SequenceRun) { run.Status.Resolved.Context = context }
+}
+
+// runOf is a run that ann requested, as it is resolved.
 func runOf(name string, edits ...func(*shipper.SequenceRun)) *shipper.SequenceRun {
 	run := &shipper.SequenceRun{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: name, UID: types.UID(name + "-uid"), Generation: 1, CreationTimestamp: after(-3600),
 		},
 		Spec: shipper.SequenceRunSpec{
-			Shipyard: "yard", Stage: "staging", Sequence: "delivery", Service: "web", Context: "context",
-			Data:        shipper.FreeForm{"weight": int64(5)},
-			RequestedBy: shipper.ApprovalUser{Username: "ann"}, Version: shipper.RunVersion{Name: "web", Version: "1.2.3", Digest: "d"},
-			Snapshot: shipyard.Snapshot(theShipyard()),
+			Shipyard: "yard", Stage: "staging", Sequence: "delivery", Service: "web", Data: shipper.FreeForm{"weight": int64(5)},
+			RequestedBy: shipper.ApprovalUser{Username: "ann"},
 		},
 	}
+	resolves(run, shipyard.Snapshot(theShipyard()))
 	for _, edit := range edits {
 		edit(run)
 	}
@@ -102,8 +180,21 @@ func ended(result shipper.Result) func(*shipper.SequenceRun) {
 		run.Status.Result, run.Status.Completion, run.Status.FinishTime = result, shipper.CompletionSucceeded, &at
 		run.Status.Data = shipper.FreeForm{"weight": int64(6)}
 		run.Status.Conditions = []shipper.Condition{{Type: shipper.RunFinished, Status: "True", LastTransitionTime: at}}
-		run.Status.Triggered = shipyard.FollowUps(run)
+		run.Status.Triggered = shipyard.FollowUps(run, snapshotOf(run))
 	}
+}
+
+// followUp is what the reconciler creates at the end of the run first, as it is read again and resolved.
+func followUp(edits ...func(*shipper.SequenceRun)) *shipper.SequenceRun {
+	before := runOf("first", ended(shipper.ResultPass))
+	run := shipyard.FollowUp(before, &before.Status.Triggered[0])
+	run.UID, run.CreationTimestamp = "next-uid", after(0)
+	run.Spec.Data = shipper.FreeForm{"weight": float64(6)} // as another decoder reads it
+	run.Status.Resolved, _ = shipyard.Inherit(run, before, snapshotOf(before))
+	for _, edit := range edits {
+		edit(run)
+	}
+	return run
 }
 
 // message is that of an error; empty for nil.

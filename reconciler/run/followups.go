@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -52,6 +53,10 @@ func (r *Reconciler) finish(ctx context.Context, run *shipper.SequenceRun, isWho
 // createFollowUps creates what was triggered and is due, and notes it.
 func (r *Reconciler) createFollowUps(ctx context.Context, run *shipper.SequenceRun, known []*shipper.SequenceRun) (time.Duration, error) {
 	d := shipyard.Decision{Status: *run.Status.DeepCopy()}
+	of, err := r.revisions.of(ctx, run)
+	if err != nil {
+		return 0, err
+	}
 	var again time.Duration
 	created := 0
 	for i := range d.Status.Triggered {
@@ -63,12 +68,16 @@ func (r *Reconciler) createFollowUps(ctx context.Context, run *shipper.SequenceR
 			again = nextPass
 			break
 		}
-		why, later := shipyard.Awaits(run, t, known, r.clock.Now())
+		if of == nil {
+			t.Refused, t.Message = true, "ControllerRevision "+run.Status.Resolved.Revision.Name+" is gone: start this one by hand"
+			continue
+		}
+		why, later := shipyard.Awaits(run, of, t, known, r.clock.Now())
 		if t.Message = why; why != "" {
 			again = report.Sooner(again, later)
 			continue
 		}
-		if t.Message = shipyard.Unneeded(run, t, known); t.Message != "" {
+		if t.Message = shipyard.Unneeded(run, of, t, known); t.Message != "" {
 			t.Refused = true
 			continue
 		}
@@ -103,11 +112,11 @@ func (r *Reconciler) another(ctx context.Context, run *shipper.SequenceRun, t *s
 	if err := r.live.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: t.Name}, there); err != nil {
 		return "", fmt.Errorf("reading SequenceRun %s/%s, which follows from %s: %w", run.Namespace, t.Name, run.Name, err)
 	}
-	by := there.Spec.TriggeredBy
-	switch same := by != nil && there.Spec.Context == run.Spec.Context && there.Spec.Stage == t.Stage; {
+	by, is := there.Labels[shipper.TriggeredByLabel], there.Status.Resolved
+	switch same := by != "" && there.Spec.Stage == t.Stage && (is == nil || is.Context == run.Status.Resolved.Context); {
 	case !same:
 		return "another run has its name: delete it, or start this one by hand", nil
-	case by.Run != run.Name && shipyard.IsFinished(there):
+	case by != run.Name && shipyard.IsFinished(there):
 		return "it has run already in this delivery: retry it", nil
 	}
 	return "", nil
@@ -132,5 +141,15 @@ func (r *Reconciler) prune(ctx context.Context, run *shipper.SequenceRun, known 
 			return 0, fmt.Errorf("deleting SequenceRun %s/%s: %w", one.Namespace, one.Name, err)
 		}
 	}
-	return again, nil
+	if len(surplus) == 0 {
+		return again, nil
+	}
+	others, err := r.list(ctx, run.Namespace, client.MatchingFields{runsOf: run.Spec.Shipyard})
+	if err != nil {
+		return 0, err
+	}
+	others = slices.DeleteFunc(others, func(other *shipper.SequenceRun) bool {
+		return slices.ContainsFunc(surplus, func(one *shipper.SequenceRun) bool { return one.UID == other.UID })
+	})
+	return again, r.revisions.remove(ctx, yard, surplus, others)
 }

@@ -25,9 +25,9 @@ var runs = schema.GroupResource{Group: shipper.GroupVersion.Group, Resource: "se
 
 // requires lets stage production require that the version has passed in staging, for a time.
 func requires(soak shipper.Duration) func(*shipper.SequenceRun) {
-	return func(run *shipper.SequenceRun) {
-		run.Spec.Snapshot.Stages[1].Requires = []shipper.StageRequirement{{Stage: "staging", Soak: soak}}
-	}
+	return with(func(of *shipper.ShipyardSnapshot) {
+		of.Stages[1].Requires = []shipper.StageRequirement{{Stage: "staging", Soak: soak}}
+	})
 }
 
 // creation is what came of the follow-ups of a run.
@@ -88,7 +88,7 @@ func (tc followUpCase) creates(t *testing.T, times int) creation {
 // check compares what came of it with what is wanted: that the only follow-up was sent and not created, but for want.
 func (tc followUpCase) check(t *testing.T) {
 	t.Helper()
-	triggered := shipyard.FollowUps(tc.run)
+	triggered := shipyard.FollowUps(tc.run, snapshotOf(tc.run))
 	want := creation{Sent: []string{triggered[0].Name}, Triggered: triggered}
 	tc.want(&want)
 	if diff := cmp.Diff(want, tc.creates(t, 1)); diff != "" {
@@ -108,7 +108,7 @@ func TestAFollowUpIsCreatedOrRefusedOnce(t *testing.T) {
 		"one that was refused": {refusal: apierrors.NewBadRequest("no JSON"), want: refused("no JSON")},
 	} {
 		tc.run = runOf("first", ended(shipper.ResultPass))
-		want := creation{Triggered: shipyard.FollowUps(tc.run)}
+		want := creation{Triggered: shipyard.FollowUps(tc.run, snapshotOf(tc.run))}
 		want.Sent = []string{want.Triggered[0].Name}
 		tc.want(&want)
 		if diff := cmp.Diff(want, tc.creates(t, 2)); diff != "" {
@@ -117,7 +117,7 @@ func TestAFollowUpIsCreatedOrRefusedOnce(t *testing.T) {
 	}
 }
 
-// The cache has finished runs without data, and of their snapshot what other runs are judged by.
+// The cache has finished runs without data, and with the names of their tasks alone.
 func TestAFollowUpIsMadeOfTheWholeRun(t *testing.T) {
 	first := runOf("first", ended(shipper.ResultPass))
 	r := newReconciler(t, interceptor.Funcs{}, theShipyard(), first)
@@ -154,7 +154,7 @@ func TestAFollowUpWhoseNameIsTakenIsTheRunOfTheSameDelivery(t *testing.T) {
 	const other = "another run has its name: delete it, or start this one by hand"
 	there := func(edits ...func(*shipper.SequenceRun)) []client.Object { return []client.Object{followUp(edits...)} }
 	by := func(name string) func(*shipper.SequenceRun) {
-		return func(run *shipper.SequenceRun) { run.Spec.TriggeredBy.Run = name }
+		return func(run *shipper.SequenceRun) { run.Labels[shipper.TriggeredByLabel] = name }
 	}
 	for sentence, tc := range map[string]followUpCase{
 		"this run has created it, and its status was not written": {run: first, objects: there(), want: created},
@@ -168,10 +168,10 @@ func TestAFollowUpWhoseNameIsTakenIsTheRunOfTheSameDelivery(t *testing.T) {
 			run: first, objects: there(by("second"), ended(shipper.ResultPass)), want: refused("it has run already in this delivery: retry it"),
 		},
 		"a user has created it": {
-			run: first, objects: there(func(run *shipper.SequenceRun) { run.Spec.TriggeredBy = nil }), want: refused(other),
+			run: first, objects: there(func(run *shipper.SequenceRun) { run.Labels = nil }), want: refused(other),
 		},
 		"it is of another delivery": {
-			run: first, objects: there(func(run *shipper.SequenceRun) { run.Spec.Context = "other" }), want: refused(other),
+			run: first, objects: there(of("other")), want: refused(other),
 		},
 		"it is of another stage": {
 			run: first, objects: there(func(run *shipper.SequenceRun) { run.Spec.Stage = "staging" }), want: refused(other),
@@ -210,9 +210,9 @@ func TestAFollowUpWaitsForWhatItsStageRequires(t *testing.T) {
 	unsent := func(c *creation, why string, again time.Duration) {
 		c.Sent, c.Again, c.Triggered[0].Message = nil, again, why
 	}
-	warned := func(run *shipper.SequenceRun) { // it triggers all the same
-		run.Spec.Snapshot.Stages[1].Sequences[0].TriggeredOn[0].Selector = &shipper.TriggerSelector{Match: map[string]string{"result": "warning"}}
-	}
+	warned := with(func(of *shipper.ShipyardSnapshot) { // it triggers all the same
+		of.Stages[1].Sequences[0].TriggeredOn[0].Selector = &shipper.TriggerSelector{Match: map[string]string{"result": "warning"}}
+	})
 	for sentence, tc := range map[string]followUpCase{
 		"a version that has passed follows": {run: runOf("first", requires(""), ended(shipper.ResultPass)), want: created},
 		"a version that has not passed waits for an event": {
@@ -234,8 +234,8 @@ func TestAFollowUpWaitsForWhatItsStageRequires(t *testing.T) {
 }
 
 // withRollback lets two runs follow from the end of delivery in staging: delivery, which soaks, and rollback of production.
-func withRollback(run *shipper.SequenceRun) {
-	production := &run.Spec.Snapshot.Stages[1]
+func withRollback(of *shipper.ShipyardSnapshot) {
+	production := &of.Stages[1]
 	production.Sequences = append(production.Sequences, shipper.Sequence{
 		Name: "rollback", Tasks: []shipper.Task{{Name: "rollback"}}, TriggeredOn: production.Sequences[0].TriggeredOn,
 	})
@@ -254,8 +254,8 @@ func TestAFollowUpThatWaitsStopsNoOther(t *testing.T) {
 			},
 		},
 	} {
-		tc.run = runOf("first", requires("1h"), withRollback, ended(shipper.ResultPass))
-		want := creation{Triggered: shipyard.FollowUps(tc.run)}
+		tc.run = runOf("first", requires("1h"), with(withRollback), ended(shipper.ResultPass))
+		want := creation{Triggered: shipyard.FollowUps(tc.run, snapshotOf(tc.run))}
 		want.Sent = []string{want.Triggered[1].Name}
 		want.Triggered[0].Message =
 			"version 1.2.3 passed in stage staging at 2026-03-01T12:00:00Z and has to soak for 1h: until 2026-03-01T13:00:00Z"
@@ -329,6 +329,9 @@ func TestRunsThatHistoryDoesNotKeepAreDeletedByUID(t *testing.T) {
 				return c.Get(ctx, key, obj, opts...)
 			},
 			Delete: func(_ context.Context, _ client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+				if _, is := obj.(*shipper.SequenceRun); !is {
+					return nil // a revision
+				}
 				options := (&client.DeleteOptions{}).ApplyOptions(opts)
 				got.Deleted = append(got.Deleted, deletion{obj.GetName(), *options.Preconditions.UID})
 				return tc.refusal

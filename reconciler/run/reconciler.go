@@ -32,11 +32,14 @@ import (
 	"shipper.dev/shipper/reconciler/run/native"
 )
 
-// Users create runs and Shipyards; this one writes the status of runs, creates those that follow and deletes those that history does not
-// keep. Everything else that a run writes is written as the ServiceAccount that its namespace lends.
+// Users create runs and Shipyards; this one writes the status of runs, keeps what they do as revisions of the Shipyard, creates those that
+// follow and deletes those that history does not keep. It asks whether the ServiceAccount of a run may write. A run's tasks write as that
+// ServiceAccount, which its namespace lends.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=shipyards,verbs=get;list;watch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=sequenceruns,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=sequenceruns/status,verbs=patch
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;create;delete
+// +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=approvals;checks;rolloutblocks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=applications;releases;installationtargets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=checktargets,verbs=get;list;watch;create
@@ -53,6 +56,8 @@ type Options struct {
 	Config *rest.Config
 	// Histories finds the Releases of an Application.
 	Histories *history.Reader
+	// Charts resolves versions of charts.
+	Charts Resolver
 	// SharedChecksNamespace is the one with the Checks that all namespaces share.
 	SharedChecksNamespace string
 	// Clock is the time.
@@ -65,12 +70,15 @@ type Options struct {
 
 // Reconciler takes runs through their tasks.
 type Reconciler struct {
-	client   client.Client
-	live     client.Reader
-	tasks    *native.Tasks
-	clock    clock.PassiveClock
-	recorder events.EventRecorder
-	retrier  *retry.Retrier[ctrl.Request]
+	client    client.Client
+	live      client.Reader
+	direct    client.Client // its writes make no informer
+	tasks     *native.Tasks
+	charts    Resolver
+	revisions *revisions
+	clock     clock.PassiveClock
+	recorder  events.EventRecorder
+	retrier   *retry.Retrier[ctrl.Request]
 	// deciding locks each Shipyard by its key: two runs of a stage must not begin without knowing of each other.
 	deciding keymutex.KeyMutex
 	// begun has the start of each unfinished run, by its key, that this process has written.
@@ -113,19 +121,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // goOn decides and acts until nothing changes any more. It returns when the time alone may change something; 0 for never.
 func (r *Reconciler) goOn(ctx context.Context, run *shipper.SequenceRun) (time.Duration, error) {
+	j, err := r.resolve(ctx, run)
+	if err != nil || j.waits {
+		return 0, err
+	}
 	for {
-		d, err := r.step(ctx, run, nil)
+		d, err := r.step(ctx, run, j, nil)
 		if err != nil {
 			return 0, err
 		}
-		again := d.Recheck
+		again := report.Sooner(d.Recheck, j.again)
 		if d.Do != nil && isStored(run, d.Do) {
 			out, err := r.do(ctx, run, d.Do)
 			if err != nil {
 				return 0, err
 			}
 			doing := d.Do.EventID
-			if d, err = r.step(ctx, run, &out); err != nil {
+			if d, err = r.step(ctx, run, j, &out); err != nil {
 				return 0, err
 			}
 			if again = d.Recheck; out.Blocked != "" {
@@ -147,11 +159,13 @@ func (r *Reconciler) goOn(ctx context.Context, run *shipper.SequenceRun) (time.D
 
 // step decides and writes the decision, unless a task is to be done first that is stored already. Runs of a Shipyard are decided about one
 // after another, so that each knows which others have begun.
-func (r *Reconciler) step(ctx context.Context, run *shipper.SequenceRun, out *shipyard.Outcome) (shipyard.Decision, error) {
+func (r *Reconciler) step(
+	ctx context.Context, run *shipper.SequenceRun, j judgement, out *shipyard.Outcome,
+) (shipyard.Decision, error) {
 	key := run.Namespace + "/" + run.Spec.Shipyard
 	r.deciding.LockKey(key)
 	defer func() { _ = r.deciding.UnlockKey(key) }() // a hashed mutex returns no error
-	d, err := r.decide(ctx, run, out)
+	d, err := r.decide(ctx, run, j, out)
 	if err != nil || out == nil && d.Do != nil && isStored(run, d.Do) {
 		return d, err
 	}
@@ -167,7 +181,7 @@ func isStored(run *shipper.SequenceRun, task *shipper.TaskStatus) bool {
 // do goes on with a task. A run that follows from another one is given that one.
 func (r *Reconciler) do(ctx context.Context, run *shipper.SequenceRun, task *shipper.TaskStatus) (shipyard.Outcome, error) {
 	var before *shipper.SequenceRun
-	if by := run.Spec.TriggeredBy; by != nil && by.Run != "" {
+	if by := run.Status.Resolved.TriggeredBy; by != nil {
 		var err error
 		if before, err = r.named(ctx, run.Namespace, by.Run); err != nil {
 			return shipyard.Outcome{}, err
@@ -176,41 +190,54 @@ func (r *Reconciler) do(ctx context.Context, run *shipper.SequenceRun, task *shi
 	return r.tasks.Do(ctx, run, before, task)
 }
 
-// decide computes the next status.
-func (r *Reconciler) decide(ctx context.Context, run *shipper.SequenceRun, out *shipyard.Outcome) (shipyard.Decision, error) {
-	o := shipyard.Observed{Run: run, Outcome: out, Now: r.clock.Now()}
-	var err error
-	if o.Others, err = r.others(ctx, run); err != nil {
-		return shipyard.Decision{}, err
+// decide computes the next status. j is the judgement of a new run.
+func (r *Reconciler) decide(ctx context.Context, run *shipper.SequenceRun, j judgement, out *shipyard.Outcome) (shipyard.Decision, error) {
+	if run.Status.Resolved == nil && j.resolved != nil {
+		resolved := *run
+		resolved.Status.Resolved = j.resolved
+		return r.plan(ctx, &resolved, shipyard.Observed{})
 	}
-	if o.Approvals, err = r.approvals(ctx, run); err != nil {
-		return shipyard.Decision{}, err
+	if run.Status.Resolved == nil {
+		return r.plan(ctx, run, shipyard.Observed{Refused: j.refused, Unresolved: j.unresolved})
 	}
 	if run.Status.StartTime != nil {
-		return shipyard.Plan(o), nil
+		return r.plan(ctx, run, shipyard.Observed{Outcome: out})
 	}
-	if len(run.Status.Conditions) > 0 {
-		if d := shipyard.Plan(o); shipyard.StillWaits(&d.Status) {
-			return d, nil
-		}
+	if d, err := r.planned(ctx, run, shipyard.Observed{}); err != nil || shipyard.StillWaits(&d.Status) {
+		return d, err
 	}
 	if err := r.readLive(ctx, run); err != nil {
 		return shipyard.Decision{}, err
 	}
-	if !shipyard.StillWaits(&run.Status) { // the cache was behind
-		return shipyard.Plan(o), nil
-	}
-	if of := run.Spec.RetryOf; of != nil {
-		if o.RetryOf, err = r.namedNow(ctx, run.Namespace, of.Run); err != nil {
+	return r.plan(ctx, run, shipyard.Observed{})
+}
+
+// plan completes what was observed of a run that is whole, and decides. A retry that has not begun is judged again: meanwhile another run
+// may have the name of the one that it repeats, or have done what was approved once.
+func (r *Reconciler) plan(ctx context.Context, run *shipper.SequenceRun, o shipyard.Observed) (shipyard.Decision, error) {
+	var err error
+	if run.Status.Resolved != nil {
+		if o.Snapshot, err = r.revisions.of(ctx, run); err != nil {
 			return shipyard.Decision{}, err
 		}
 	}
-	if len(run.Status.Conditions) == 0 || run.Spec.RetryOf != nil { // another run may have got the name of the repeated one meanwhile
-		if o.Forged, err = r.forged(ctx, run, o.RetryOf); err != nil {
+	if run.Status.Resolved != nil && run.Spec.RetryOf != nil && shipyard.StillWaits(&run.Status) {
+		if o.RetryOf, o.Refused, err = r.repeated(ctx, run); err != nil {
 			return shipyard.Decision{}, err
 		}
 	}
-	return shipyard.Plan(o), nil
+	return r.planned(ctx, run, o)
+}
+
+// planned decides by what was observed, and by the runs and the Approvals that the cache has.
+func (r *Reconciler) planned(ctx context.Context, run *shipper.SequenceRun, o shipyard.Observed) (shipyard.Decision, error) {
+	o.Run, o.Now = run, r.clock.Now()
+	var err error
+	if o.Others, err = r.others(ctx, run); err != nil {
+		return shipyard.Decision{}, err
+	}
+	o.Approvals, err = r.approvals(ctx, run)
+	return shipyard.Plan(o), err
 }
 
 // readLive reads a run from the API server: the cache has those that are not under way as Strip leaves them.
@@ -277,9 +304,7 @@ func (r *Reconciler) list(ctx context.Context, namespace string, matching client
 	}
 	out := make([]*shipper.SequenceRun, 0, len(all.Items))
 	for i := range all.Items {
-		if all.Items[i].Spec.Snapshot != nil {
-			out = append(out, &all.Items[i])
-		}
+		out = append(out, &all.Items[i])
 	}
 	return out, nil
 }
@@ -313,7 +338,7 @@ func authentic(a *shipper.Approval, run *shipper.SequenceRun) bool {
 	owned := slices.ContainsFunc(a.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == run.UID })
 	return a.Spec.By.Username != "" && a.Spec.Time != nil && a.DeletionTimestamp.IsZero() && owned &&
 		a.Labels[shipper.ShipyardLabel] == run.Spec.Shipyard && a.Labels[shipper.StageLabel] == run.Spec.Stage &&
-		a.Spec.By.Username != native.RunnerOf(run)
+		a.Spec.By.Username != shipyard.Runner(run)
 }
 
 // Strip completes a transform of the cache, which may have failed. It keeps of runs that are not under way what others are decided by.

@@ -83,7 +83,9 @@ func TestTheStartOfARunIsForgottenWhenTheRunFinishedOrIsGone(t *testing.T) {
 // A cache that lags has a run without its start for a while: the next one in line must not begin then. A run that has the name of one that
 // was deleted under way has not begun.
 func TestARunIsBehindOneWhoseStartOnlyThisProcessHasUnlessThatHasAnotherUID(t *testing.T) {
-	old := func(run *shipper.SequenceRun) { run.CreationTimestamp, run.Spec.Context = after(-7200), "older" }
+	old := func(run *shipper.SequenceRun) {
+		run.CreationTimestamp, run.Status.Resolved.Context = after(-7200), "older"
+	}
 	second := runOf("second", old)
 	lagging := interceptor.Funcs{List: func(
 		ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption,

@@ -51,8 +51,15 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if err := indexes(ctx, mgr); err != nil {
 		return fmt.Errorf("setting up runs: %w", err)
 	}
+	direct, err := client.New(mgr.GetConfig(), client.Options{
+		HTTPClient: mgr.GetHTTPClient(), Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(),
+	})
+	if err != nil {
+		return fmt.Errorf("setting up runs: %w", err)
+	}
 	r := &Reconciler{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), clock: o.Clock,
+		client: mgr.GetClient(), direct: direct, live: mgr.GetAPIReader(), clock: o.Clock,
+		charts: o.Charts, revisions: newRevisions(direct),
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()),
 		deciding: keymutex.NewHashed(deciders),
 		tasks: native.New(native.Options{
@@ -60,7 +67,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 			SharedChecks: o.SharedChecksNamespace, Clock: o.Clock,
 		}),
 	}
-	err := ctrl.NewControllerManagedBy(mgr).
+	err = ctrl.NewControllerManagedBy(mgr).
 		Named("run").
 		For(&shipper.SequenceRun{}).
 		Watches(&shipper.SequenceRun{}, handler.EnqueueRequestsFromMapFunc(r.beside), otherRunsConcerned()).
@@ -87,8 +94,7 @@ func indexes(ctx context.Context, mgr ctrl.Manager) error {
 		}
 	}
 	app := func(run *shipper.SequenceRun) []string {
-		sequence := shipyard.SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
-		if !shipyard.IsUnderWay(run) || !shipyard.IsAboutApplication(sequence) {
+		if !shipyard.IsUnderWay(run) || !shipyard.IsAboutApplication(shipyard.OwnSequence(run)) {
 			return nil // no event of an Application lets it go on
 		}
 		return []string{shipyard.ApplicationOfRun(run).String()}
@@ -141,13 +147,13 @@ func ofService(run *shipper.SequenceRun) string { return run.Spec.Shipyard + "/"
 
 // isBounded reports whether the stage of a run bounds how many are under way.
 func isBounded(run *shipper.SequenceRun) bool {
-	return shipyard.StageOf(&run.Spec).MaxConcurrency != nil
+	return shipyard.StageOf(run).MaxConcurrency != nil
 }
 
-// indexed indexes runs that have a snapshot.
+// indexed indexes runs.
 func indexed(keys func(*shipper.SequenceRun) []string) client.IndexerFunc {
 	return func(o client.Object) []string {
-		if run, ok := o.(*shipper.SequenceRun); ok && run.Spec.Snapshot != nil {
+		if run, ok := o.(*shipper.SequenceRun); ok {
 			return keys(run)
 		}
 		return nil
@@ -207,10 +213,11 @@ func otherRunsConcerned() builder.Predicates {
 	}})
 }
 
-// bearsOnOthers reports whether anything changed that Plan and Awaits read of other runs: hold, whether a run began or finished, and its
-// result. Of the spec, only hold and abort can change. The UID does if events of a deletion and a creation were missed.
+// bearsOnOthers reports whether anything changed that a decision about another run reads: hold, whether a run was resolved, began or
+// finished, and its result. Of the spec, only hold and abort can change. The UID does if events of a deletion and a creation were missed.
 func bearsOnOthers(was, is *shipper.SequenceRun) bool {
 	return was.UID != is.UID || was.Generation != is.Generation ||
+		(was.Status.Resolved == nil) != (is.Status.Resolved == nil) ||
 		(was.Status.StartTime == nil) != (is.Status.StartTime == nil) ||
 		shipyard.IsFinished(was) != shipyard.IsFinished(is) ||
 		was.Status.Result != is.Status.Result || !was.Status.FinishTime.Equal(is.Status.FinishTime)
@@ -220,7 +227,7 @@ func bearsOnOthers(was, is *shipper.SequenceRun) bool {
 // may preempt, and finished ones whose follow-ups wait for what it has passed.
 func (r *Reconciler) beside(ctx context.Context, o client.Object) []reconcile.Request {
 	run, ok := o.(*shipper.SequenceRun)
-	if !ok || run.Spec.Snapshot == nil {
+	if !ok {
 		return nil
 	}
 	found := map[client.ObjectKey]bool{}
@@ -242,7 +249,7 @@ func (r *Reconciler) beside(ctx context.Context, o client.Object) []reconcile.Re
 	add(client.MatchingFields{boundedIn: inStage(run)}, every)
 	if shipyard.IsFinished(run) && run.Status.Result == shipper.ResultPass {
 		add(client.MatchingFields{awaiting: ofService(run)}, func(other *shipper.SequenceRun) bool {
-			return other.Spec.Version == run.Spec.Version
+			return shipyard.VersionOf(other) == shipyard.VersionOf(run)
 		})
 	}
 	out := make([]reconcile.Request, 0, len(found))

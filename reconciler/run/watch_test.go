@@ -19,6 +19,8 @@ import (
 
 type edit = func(*shipper.SequenceRun)
 
+func unresolved(run *shipper.SequenceRun) { run.Status.Resolved = nil }
+
 func hold(run *shipper.SequenceRun)  { run.Spec.Hold, run.Generation = "lunch", run.Generation+1 }
 func abort(run *shipper.SequenceRun) { run.Spec.Abort, run.Generation = "wrong", run.Generation+2 }
 
@@ -37,6 +39,7 @@ func TestOnlyWhatOtherRunsReadOfARunBearsOnThem(t *testing.T) {
 		want   bool
 	}{
 		"nothing changes: the cache is listed again": {nil, func(*shipper.SequenceRun) {}, false},
+		"it is resolved":                         {[]edit{unresolved}, func(run *shipper.SequenceRun) { *run = *runOf("first") }, true},
 		"it is held":                             {nil, hold, true},
 		"it is held under way":                   {begins, hold, true},
 		"it is aborted":                          {begins, abort, true},
@@ -81,7 +84,8 @@ func others(t *testing.T, run *shipper.SequenceRun) string {
 		unfinished = append(unfinished, run)
 	}
 	snapshot := func(other *shipper.SequenceRun) {
-		other.Spec.Snapshot, other.Spec.Sequence = run.Spec.Snapshot, run.Spec.Sequence
+		other.Spec.Sequence = run.Spec.Sequence
+		resolves(other, snapshotOf(run))
 	}
 	created := func(seconds int) edit {
 		return func(other *shipper.SequenceRun) { other.CreationTimestamp = after(seconds) }
@@ -94,7 +98,7 @@ func others(t *testing.T, run *shipper.SequenceRun) string {
 		out = append(out, shipyard.Plan(shipyard.Observed{Run: other, Others: unfinished, Now: noon}))
 	}
 	waits := runOf("waits", requires("1h"), ended(shipper.ResultPass))
-	why, again := shipyard.Awaits(waits, &waits.Status.Triggered[0], []*shipper.SequenceRun{run}, noon)
+	why, again := shipyard.Awaits(waits, snapshotOf(waits), &waits.Status.Triggered[0], []*shipper.SequenceRun{run}, noon)
 	raw, err := json.Marshal(append(out, why, again))
 	if err != nil {
 		t.Fatal(err)
@@ -105,12 +109,14 @@ func others(t *testing.T, run *shipper.SequenceRun) string {
 // sequence lets a run be of a sequence that does something if the stage is busy. One run of the stage goes at a time.
 func sequence(tasks string, busy shipper.WhenBusy) edit {
 	return func(run *shipper.SequenceRun) {
-		stage := &run.Spec.Snapshot.Stages[0]
+		of := snapshotOf(run).DeepCopy()
+		stage := &of.Stages[0]
 		stage.MaxConcurrency = ptr.To(int32(1))
 		stage.Sequences = append(stage.Sequences, shipper.Sequence{
 			Name: "special", WhenBusy: busy, Tasks: []shipper.Task{{Name: tasks}, {Name: "deployment"}},
 		})
 		run.Spec.Sequence = "special"
+		resolves(run, of)
 	}
 }
 
@@ -159,7 +165,7 @@ func TestAChangeThatBearsOnNoOtherRunChangesNoDecisionAboutOthers(t *testing.T) 
 }
 
 func TestARunWakesTheRunsThatItBearsOn(t *testing.T) {
-	bounded := func(run *shipper.SequenceRun) { run.Spec.Snapshot.Stages[0].MaxConcurrency = ptr.To(int32(1)) }
+	bounded := with(func(of *shipper.ShipyardSnapshot) { of.Stages[0].MaxConcurrency = ptr.To(int32(1)) })
 	service := func(name string) edit { return func(run *shipper.SequenceRun) { run.Spec.Service = name } }
 	production := func(run *shipper.SequenceRun) { run.Spec.Stage = "production" }
 	elsewhere := func(run *shipper.SequenceRun) { run.Namespace = "other" }
@@ -179,13 +185,13 @@ func TestARunWakesTheRunsThatItBearsOn(t *testing.T) {
 		"one that begins":    {runOf("first", started), []string{"bounded", "queued"}},
 		"one that fails":     {runOf("first", ended(shipper.ResultFail)), []string{"bounded", "queued"}},
 		"one of another version that passes": {
-			runOf("first", func(run *shipper.SequenceRun) { run.Spec.Version.Version = "2.0.0" }, ended(shipper.ResultPass)),
+			runOf("first", func(run *shipper.SequenceRun) { run.Status.Resolved.Version.Version = "2.0.0" }, ended(shipper.ResultPass)),
 			[]string{"bounded", "queued"},
 		},
 		"one that passes":       {runOf("first", ended(shipper.ResultPass)), []string{"bounded", "queued", "waits"}},
 		"one without a service": {runOf("first", service("")), []string{"bounded"}},
-		"one that was created while no webhook was called": {
-			runOf("first", func(run *shipper.SequenceRun) { run.Spec.Snapshot = nil }), nil,
+		"one that is not resolved": {
+			runOf("first", func(run *shipper.SequenceRun) { run.Status.Resolved = nil }), []string{"begun", "bounded", "queued"},
 		},
 	} {
 		var got []string

@@ -27,6 +27,8 @@ type delivery struct {
 	yard               *shipper.Shipyard
 	app                *shipper.Application
 	waiting, deploying *shipper.SequenceRun
+	// aborted was aborted before it was resolved.
+	aborted *shipper.SequenceRun
 }
 
 // deliver starts the runs. ann may start them, bob and ann may approve, and eve may do both, in another stage alone.
@@ -61,11 +63,12 @@ func deliver(t *testing.T) delivery {
 		return nil
 	})
 	d.waiting, d.deploying = d.run("waiting"), d.run("deploying")
-	create(t, as(t, "ann"), d.waiting, d.deploying)
+	d.aborted = d.run("aborted", func(r *shipper.SequenceRun) { r.Spec.Abort = "wrong" })
+	create(t, as(t, "ann"), d.waiting, d.deploying, d.aborted)
 	d.report(t, d.waiting, shipper.TaskStatus{Name: "approval", Ordinal: 1, State: shipper.TaskWaiting, EventID: "e1"})
 	d.report(t, d.deploying, shipper.TaskStatus{Name: "approval", Ordinal: 1, State: shipper.TaskFinished},
 		shipper.TaskStatus{Name: "deployment", Ordinal: 1, State: shipper.TaskTriggered})
-	for _, run := range []*shipper.SequenceRun{d.waiting, d.deploying} {
+	for _, run := range []*shipper.SequenceRun{d.waiting, d.deploying, d.aborted} {
 		t.Cleanup(func() { // else it could not be deleted
 			run.Status.Conditions = []shipper.Condition{{Type: shipper.RunFinished, Status: "True"}}
 			if err := reconcilerReports(context.Background(), t, run); err != nil {
@@ -113,6 +116,9 @@ func (d delivery) report(t *testing.T, run *shipper.SequenceRun, tasks ...shippe
 		tasks[i].TriggerTime = &now
 	}
 	run.Status.Tasks = tasks
+	run.Status.Resolved = shipyard.Resolved(shipyard.Snapshot(d.yard), run.Spec.Stage, run.Spec.Sequence)
+	run.Status.Resolved.Revision = shipyard.RevisionOf(d.yard)
+	run.Status.Resolved.Version = shipper.RunVersion{Name: d.app.Spec.Template.Chart.Name, Version: "0.0.2"}
 	if err := reconcilerReports(t.Context(), t, run); err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +131,11 @@ func reconcilerReports(ctx context.Context, t *testing.T, run *shipper.SequenceR
 		return err
 	}
 	return as(t, reconcilerUser).Status().Patch(ctx, run.DeepCopy(), client.RawPatch(types.MergePatchType, text))
+}
+
+// follows makes a run one that follows from another.
+func follows(r *shipper.SequenceRun) {
+	r.Labels = map[string]string{shipper.TriggeredByLabel: "deploying"}
 }
 
 // account is the user name of the account with which runs of a namespace write.
@@ -169,6 +180,7 @@ func TestRunsAndApprovalsAreNotForged(t *testing.T) {
 	}
 	forged := func(edit func(*shipper.SequenceRun)) func(*user) error { return creates(d.run("another", edit)) }
 	byShipper := refused{422, "Forbidden: is written by Shipper; leave it out"}
+	const triggeredBy = "the label shipper.booking.com/triggered-by is of runs that follow from another, and is written by Shipper alone"
 	for sentence, tc := range map[string]struct {
 		user string
 		try  func(*user) error
@@ -181,14 +193,22 @@ func TestRunsAndApprovalsAreNotForged(t *testing.T) {
 		"a run in the name of another": {
 			"ann", forged(func(r *shipper.SequenceRun) { r.Spec.RequestedBy.Username = "bob" }), byShipper,
 		},
-		"a run that nothing triggered": {
-			"ann", forged(func(r *shipper.SequenceRun) { r.Spec.TriggeredBy = &shipper.RunTrigger{Event: "x", Time: metav1.Now()} }), byShipper,
+		"a run that nothing triggered":                 {"ann", forged(follows), refused{403, triggeredBy}},
+		"a run of Shipper's that follows from none":    {reconcilerUser, creates(d.run("another")), refused{403, triggeredBy}},
+		"a run of Shipper's that follows from another": {reconcilerUser, forged(follows), refused{}},
+		"a run that is made to follow": {
+			"dev", patches(d.waiting, `{"metadata":{"labels":{"shipper.booking.com/triggered-by":"deploying"}}}`), byShipper,
 		},
-		"a run of another snapshot": {
-			"ann", forged(func(r *shipper.SequenceRun) { r.Spec.Snapshot = d.waiting.Spec.Snapshot }), byShipper,
+		"what a run does": {"dev", func(u *user) error {
+			text := []byte(`{"status":{"resolved":{"serviceAccountName":"root"}}}`)
+			return u.Status().Patch(t.Context(), copyOf(d.waiting), client.RawPatch(types.MergePatchType, text), client.DryRunAll)
+		}, refused{403, "the status of runs is written by Shipper alone"}},
+		"an aborted run that goes on": {
+			"dev", patches(d.aborted, `{"spec":{"abort":null}}`), refused{422, "a run that was aborted stays aborted"},
 		},
-		"a run of Shipper's that follows from none": {
-			reconcilerUser, creates(d.run("another")), refused{422, "spec.triggeredBy.run: Required value: name the run that this one follows from"},
+		"an approval of a run that is not resolved": {
+			"bob", creates(d.approval(func(a *shipper.Approval) { a.Spec.Run = "aborted" })),
+			refused{422, "run aborted waits for no approval: it is not resolved yet: try again"},
 		},
 		"the result of a run": {"dev", reports(d.waiting), refused{403, "the status of runs is written by Shipper alone"}},
 		"a Shipyard of the runner": {
@@ -196,7 +216,7 @@ func TestRunsAndApprovalsAreNotForged(t *testing.T) {
 		},
 		"another Shipyard while a run is under way": {"dev", func(u *user) error {
 			return u.Delete(t.Context(), copyOf(d.yard), client.DryRunAll)
-		}, refused{403, "runs deploying, waiting are under way: abort them first"}},
+		}, refused{403, "runs aborted, deploying, waiting are under way: abort them first"}},
 		"no run, while it is under way": {"dev", func(u *user) error {
 			return u.Delete(t.Context(), copyOf(d.waiting), client.DryRunAll)
 		}, refused{403, "run waiting is under way: abort it first"}},
@@ -269,9 +289,9 @@ func TestThePolicyAloneHoldsRuns(t *testing.T) {
 			return u.Patch(t.Context(), copyOf(o), patch, client.DryRunAll)
 		}
 	}
-	const mayNot = "may not start runs, or let held ones go on, in stage staging of shipyard shop"
+	const mayNot = "may not start runs in stage staging of shipyard shop"
+	const mayNotResume = "may not let held runs go on in stage staging of shipyard shop"
 	skips := func(r *shipper.SequenceRun) { r.Spec.SkipRequires = &shipper.SkipRequires{Reason: "x"} }
-	triggered := func(r *shipper.SequenceRun) { r.Spec.TriggeredBy = &shipper.RunTrigger{Event: "x", Time: metav1.Now()} }
 	for sentence, tc := range map[string]struct {
 		user *user
 		try  func(*user) error
@@ -286,9 +306,18 @@ func TestThePolicyAloneHoldsRuns(t *testing.T) {
 		"a run in no name": {
 			as(t, "ann"), creates(stamped("")), refused{403, "spec.requestedBy must be the user who creates the run, ann"},
 		},
-		"a run that nothing triggered": {as(t, "ann"), creates(stamped("ann", triggered)), refused{403, "and spec.triggeredBy absent"}},
+		"a run that nothing triggered": {as(t, "ann"), creates(stamped("ann", follows)), refused{403, "written by Shipper alone"}},
+		"a run that is made to follow": {
+			as(t, "dev"), updates(`{"metadata":{"labels":{"shipper.booking.com/triggered-by":"x"}}}`, "", d.waiting),
+			refused{403, "written by Shipper alone"},
+		},
+		"what a run does": {
+			as(t, "dev"), updates(`{"status":{"resolved":{"serviceAccountName":"root"}}}`, "status", d.waiting),
+			refused{403, "written by Shipper alone"},
+		},
 		"a run that skips what is required": {
-			as(t, "ann"), creates(stamped("ann", skips)), refused{403, "the verb override on shipyards/STAGE"},
+			as(t, "ann"), creates(stamped("ann", skips)),
+			refused{403, `user "ann" may not skip what is required in stage staging of shipyard shop: the verb override on shipyards/staging`},
 		},
 		"the result of a run": {
 			as(t, "dev"), updates(`{"status":{"result":"pass"}}`, "status", d.waiting), refused{403, "written by Shipper alone"},
@@ -298,7 +327,7 @@ func TestThePolicyAloneHoldsRuns(t *testing.T) {
 			as(t, "dev"), updates(`{"spec":{"serviceAccountName":"root"}}`, "", d.yard), refused{403, "may not impersonate serviceaccounts/root"},
 		},
 		"a label of a Shipyard":              {as(t, "dev"), updates(`{"metadata":{"labels":{"a":"b"}}}`, "", d.yard), refused{}},
-		"a run that goes on":                 {as(t, "dev"), updates(`{"spec":{"hold":null}}`, "", d.waiting), refused{403, mayNot}},
+		"a run that goes on":                 {as(t, "dev"), updates(`{"spec":{"hold":null}}`, "", d.waiting), refused{403, mayNotResume}},
 		"a run that goes on, by one who may": {as(t, "ann"), updates(`{"spec":{"hold":null}}`, "", d.waiting), refused{}},
 		"a run that is aborted by any user":  {as(t, "dev"), updates(`{"spec":{"abort":"x"}}`, "", d.waiting), refused{}},
 		"an approval":                        {as(t, "bob"), creates(approves("bob", "staging")), refused{}},

@@ -185,7 +185,7 @@ func (s *fixture) starts(ctx context.Context, version string, more ...string) (s
 		return "", fmt.Errorf("listing the runs: %w", err)
 	}
 	for i := range runs.Items {
-		if run := &runs.Items[i]; run.Spec.TriggeredBy == nil && strings.Contains(out, run.Name) {
+		if run := &runs.Items[i]; run.Labels[shipper.TriggeredByLabel] == "" && strings.Contains(out, run.Name) {
 			return run.Name, nil
 		}
 	}

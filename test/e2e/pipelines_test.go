@@ -243,9 +243,9 @@ func TestADeliveryGoesThroughItsStages(t *testing.T) {
 	done := p.becomes(next, "Passed approval:Finished/pass deployment:Finished/pass release:Finished/pass")
 	p.production.Completes(p.production.Release(1))
 	p.production.readyPods(p.production.Release(1), 2)
-	if done.Spec.Context != run.Spec.Context || done.Spec.Snapshot.Generation != run.Spec.Snapshot.Generation {
-		p.Errorf("context %s of generation %d, and %s of %d", run.Spec.Context, run.Spec.Snapshot.Generation, done.Spec.Context,
-			done.Spec.Snapshot.Generation)
+	was, is := run.Status.Resolved, done.Status.Resolved
+	if is.Context != was.Context || is.Revision != was.Revision {
+		p.Errorf("context %s of revision %v, and %s of %v", was.Context, was.Revision, is.Context, is.Revision)
 	}
 	if done.Spec.RequestedBy.Username != "dev" {
 		p.Errorf("it was requested by %q", done.Spec.RequestedBy.Username)

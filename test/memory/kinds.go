@@ -81,7 +81,8 @@ var ours = sync.OnceValues(func() ([]Kind, error) {
 // Management returns the kinds of a management cluster, with those that Shipper installs.
 func Management() ([]Kind, error) {
 	custom, err := ours()
-	return slices.Concat(core(), custom), err
+	revision := Kind{Group: "apps", Version: "v1", Kind: "ControllerRevision", Resource: "controllerrevisions"}
+	return slices.Concat(core(), custom, []Kind{revision}), err
 }
 
 const (

@@ -41,9 +41,9 @@ func (w *Webhook) claimant(ctx context.Context, req *admission.Request, app *shi
 	}
 	why := ""
 	switch name := claim.Namespace + "/" + claim.Run; {
-	case run == nil || string(run.UID) != claim.UID || run.Spec.Snapshot == nil:
+	case run == nil || string(run.UID) != claim.UID || run.Status.Resolved == nil:
 		why = fmt.Sprintf("there is no run %s with uid %s", name, claim.UID)
-	case run.Spec.Snapshot.ServiceAccountName != account:
+	case run.Status.Resolved.ServiceAccountName != account:
 		return nil, nil
 	case shipyard.IsFinished(run):
 		why = fmt.Sprintf("run %s has finished", name)
@@ -116,7 +116,7 @@ func (w *Webhook) validateClaim(
 	refuse := func(path *field.Path, value any, why string) error {
 		return response.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(path, value, why)})
 	}
-	has, version, name := app.Spec.Template.Chart, run.Spec.Version, run.Namespace+"/"+run.Name
+	has, version, name := app.Spec.Template.Chart, shipyard.VersionOf(run), run.Namespace+"/"+run.Name
 	digest := app.Annotations[shipper.AppChartDigestAnnotation]
 	if has.Name != version.Name || has.Version != version.Version || version.Digest != "" && digest != version.Digest {
 		return refuse(chartPath, strings.TrimSpace(has.Name+" "+has.Version+" "+digest),

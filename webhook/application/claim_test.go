@@ -28,15 +28,13 @@ func deploying(edits ...func(*shipper.SequenceRun)) *shipper.SequenceRun {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-1", UID: "r"},
 		Spec: shipper.SequenceRunSpec{
 			Shipyard: "shop", Stage: "production", Sequence: "delivery", Service: "super-server",
-			Version: shipper.RunVersion{Name: "nginx", Version: "0.0.2", Digest: "d"},
-			Snapshot: &shipper.ShipyardSnapshot{ServiceAccountName: "shipper-runner", Stages: []shipper.Stage{
-				{Name: "production", Namespace: "default", Sequences: []shipper.Sequence{
-					{Name: "delivery", Tasks: []shipper.Task{{Name: "deployment"}}},
-				}},
-			}},
-			RequestedBy: shipper.ApprovalUser{Username: "ann"}, EarlierRequesters: []string{"bob"},
+			RequestedBy: shipper.ApprovalUser{Username: "ann"},
 		},
-		Status: shipper.SequenceRunStatus{Tasks: []shipper.TaskStatus{
+		Status: shipper.SequenceRunStatus{Resolved: &shipper.ResolvedRun{
+			ServiceAccountName: "shipper-runner", Version: shipper.RunVersion{Name: "nginx", Version: "0.0.2", Digest: "d"},
+			EarlierRequesters: []string{"bob"}, Stage: shipper.Stage{Name: "production", Namespace: "default"},
+			Sequence: shipper.Sequence{Name: "delivery", Tasks: []shipper.Task{{Name: "deployment"}}},
+		}, Tasks: []shipper.TaskStatus{
 			{Name: "deployment", Ordinal: 1, EventID: "e", State: shipper.TaskTriggered},
 		}},
 	}
@@ -52,7 +50,7 @@ func claiming(text string) func(*shipper.Application) {
 
 // releasing gives a run a task release, which comes later.
 func releasing(run *shipper.SequenceRun) {
-	tasks := &run.Spec.Snapshot.Stages[0].Sequences[0].Tasks
+	tasks := &run.Status.Resolved.Sequence.Tasks
 	*tasks = append(*tasks, shipper.Task{Name: "release"})
 }
 
@@ -117,7 +115,7 @@ func TestRunsClaimWhatTheyWrite(t *testing.T) {
 			message: refuses + "the claim of run shop/web-1 is " + held,
 		},
 		"without who asked for the run": {
-			user: runner, run: deploying(func(run *shipper.SequenceRun) { run.Spec.EarlierRequesters = append(run.Spec.EarlierRequesters, "cay") }),
+			user: runner, run: deploying(func(run *shipper.SequenceRun) { run.Status.Resolved.EarlierRequesters = []string{"bob", "cay"} }),
 			now:     ask.Application(ask.Pinned("0.0.1"), next, claiming(claim)),
 			message: refuses + "the claim of run shop/web-1 is " + strings.Replace(claim, `"bob"`, `"bob","cay"`, 1),
 		},
@@ -168,12 +166,12 @@ func TestRunsClaimWhatTheyWrite(t *testing.T) {
 			message: refuses + "run shop/web-1 deploys to Application default/api",
 		},
 		"with another version than was approved": {
-			user: runner, run: deploying(func(run *shipper.SequenceRun) { run.Spec.Version.Version = "0.0.3" }),
+			user: runner, run: deploying(func(run *shipper.SequenceRun) { run.Status.Resolved.Version.Version = "0.0.3" }),
 			now:     ask.Application(ask.Pinned("0.0.1"), next, claiming(claim)),
 			message: invalid + `spec.template.chart: Invalid value: "nginx 0.0.2 d": run shop/web-1 delivers nginx 0.0.3 d`,
 		},
 		"with another archive than was approved": {
-			user: runner, run: deploying(func(run *shipper.SequenceRun) { run.Spec.Version.Digest = "e" }),
+			user: runner, run: deploying(func(run *shipper.SequenceRun) { run.Status.Resolved.Version.Digest = "e" }),
 			now:     ask.Application(ask.Pinned("0.0.1"), next, claiming(claim)),
 			message: invalid + `spec.template.chart: Invalid value: "nginx 0.0.2 d": run shop/web-1 delivers nginx 0.0.2 e`,
 		},

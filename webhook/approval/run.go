@@ -90,7 +90,7 @@ func (w *Webhook) run(ctx context.Context, namespace string, is *shipper.Approva
 	if err != nil {
 		return nil, response.Later(err.Error(), authz.RetryAfter)
 	}
-	if run == nil || run.Spec.Snapshot == nil {
+	if run == nil {
 		return nil, response.Invalidate(kind, is.Name, field.ErrorList{field.NotFound(specPath.Child("run"), is.Spec.Run)})
 	}
 	return run, nil
@@ -100,9 +100,8 @@ func (w *Webhook) run(ctx context.Context, namespace string, is *shipper.Approva
 func (w *Webhook) judgeRun(ctx context.Context, req *admission.Request, is *shipper.Approval, run *shipper.SequenceRun) error {
 	user, rejects := req.UserInfo.Username, is.Spec.Decision == shipper.DecisionReject
 	of := types.NamespacedName{Namespace: req.Namespace, Name: run.Spec.Shipyard}
-	runner := "system:serviceaccount:" + req.Namespace + ":" + run.Spec.Snapshot.ServiceAccountName
 	task, asks, why := shipyard.Awaited(run, w.Clock.Now())
-	requested := slices.Contains(shipyard.Requesters(&run.Spec), user)
+	requested := slices.Contains(shipyard.Requesters(run), user)
 	allowed, err := authz.OnStage(ctx, w.Authz, req.UserInfo, authz.Approve, of, run.Spec.Stage)
 	switch {
 	case err != nil:
@@ -110,7 +109,7 @@ func (w *Webhook) judgeRun(ctx context.Context, req *admission.Request, is *ship
 	case !allowed:
 		return response.Forbid(resource, is.Name, fmt.Sprintf("user %q may not approve runs in stage %s of shipyard %s: %s", user, run.Spec.Stage,
 			of.Name, authz.StageRemedy(authz.Approve, of, run.Spec.Stage)))
-	case user == runner || user == w.Reconciler:
+	case user == w.Reconciler, run.Status.Resolved != nil && user == shipyard.Runner(run):
 		return response.Forbid(resource, is.Name, fmt.Sprintf("user %q writes what run %s does: another user has to approve it", user, run.Name))
 	case why == "" && !rejects && requested && !asks.AllowRequester:
 		return response.Forbid(resource, is.Name, fmt.Sprintf("user %q has asked for run %s: another user has to approve it", user, run.Name))

@@ -41,15 +41,15 @@ func delivery(edits ...func(*shipper.SequenceRun)) *shipper.SequenceRun {
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-1", UID: "r"},
 		Spec: shipper.SequenceRunSpec{
 			Shipyard: "shop", Stage: "production", Sequence: "delivery", Service: "web",
-			RequestedBy: shipper.ApprovalUser{Username: "cay"}, EarlierRequesters: []string{"eve"},
-			Version: shipper.RunVersion{Name: "nginx", Version: "1.4.2"},
-			Snapshot: &shipper.ShipyardSnapshot{ServiceAccountName: "shipper-runner", Stages: []shipper.Stage{
-				{Name: "production", Sequences: []shipper.Sequence{{Name: "delivery", Tasks: []shipper.Task{
-					{Name: "approval"}, {Name: "approval", Properties: shipper.FreeForm{"approvals": int64(2)}}, {Name: "deployment"},
-				}}}},
-			}},
+			RequestedBy: shipper.ApprovalUser{Username: "cay"},
 		},
-		Status: shipper.SequenceRunStatus{Tasks: []shipper.TaskStatus{
+		Status: shipper.SequenceRunStatus{Resolved: &shipper.ResolvedRun{
+			ServiceAccountName: "shipper-runner", Version: shipper.RunVersion{Name: "nginx", Version: "1.4.2"},
+			EarlierRequesters: []string{"eve"}, Stage: shipper.Stage{Name: "production"},
+			Sequence: shipper.Sequence{Name: "delivery", Tasks: []shipper.Task{
+				{Name: "approval"}, {Name: "approval", Properties: shipper.FreeForm{"approvals": int64(2)}}, {Name: "deployment"},
+			}},
+		}, Tasks: []shipper.TaskStatus{
 			{Name: "approval", Ordinal: 1, State: shipper.TaskFinished, EventID: "e1"},
 			{
 				Name: "approval", Ordinal: 2, State: shipper.TaskWaiting, EventID: "e2", TriggerTime: &hourAgo,
@@ -85,7 +85,7 @@ func ofRun(run, task string, edits ...func(*shipper.Approval)) *shipper.Approval
 // asks sets a property of the approval that waits.
 func asks(name string, value any) func(*shipper.SequenceRun) {
 	return func(run *shipper.SequenceRun) {
-		run.Spec.Snapshot.Stages[0].Sequences[0].Tasks[1].Properties[name] = value
+		run.Status.Resolved.Sequence.Tasks[1].Properties[name] = value
 	}
 }
 

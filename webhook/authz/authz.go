@@ -19,6 +19,7 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
 	"shipper.dev/shipper/apis/rules/rights"
+	rules "shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -75,8 +76,7 @@ const shipyards = "shipyards"
 
 // StageRemedy says which right a user lacks on a stage of a Shipyard.
 func StageRemedy(verb string, shipyard types.NamespacedName, stage string) string {
-	return fmt.Sprintf("the verb %s on %s/%s or %s of %s, name %s, in namespace %s is needed", verb, shipyards, stage, shipyards,
-		shipper.GroupName, shipyard.Name, shipyard.Namespace)
+	return rules.StageRight(verb, shipyard.Namespace, shipyard.Name, stage)
 }
 
 // ServiceAccount is a ServiceAccount as the API server knows it.

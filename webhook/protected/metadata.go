@@ -71,7 +71,7 @@ var (
 	// SequenceRun is what runs are found by. Their spec has the same, and decides.
 	SequenceRun = Metadata{
 		Kind: "SequenceRun", Resource: "sequenceruns",
-		Labels: []string{shipper.ShipyardLabel, shipper.StageLabel, shipper.SequenceLabel, shipper.ServiceLabel, shipper.ContextLabel},
+		Labels: []string{shipper.ShipyardLabel, shipper.StageLabel, shipper.SequenceLabel, shipper.ServiceLabel, shipper.TriggeredByLabel},
 	}
 	// Stamped is Release without what the mutating webhook writes: validation compares that with the request.
 	Stamped = Metadata{

@@ -4,12 +4,10 @@ package sequencerun
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
@@ -21,7 +19,7 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-// validateUpdate refuses changes but of hold and abort, and of the labels and the owner that Shipper wrote.
+// validateUpdate refuses changes of the labels and the owner that Shipper wrote.
 func (w *Webhook) validateUpdate(ctx context.Context, req *admission.Request, a *response.Response, run, old *shipper.SequenceRun) error {
 	if err := w.Guard.Check(ctx, req, protected.SequenceRun, &old.ObjectMeta, &run.ObjectMeta); err != nil {
 		return err
@@ -35,35 +33,6 @@ func (w *Webhook) validateUpdate(ctx context.Context, req *admission.Request, a 
 	}
 	if shipyard.IsFinished(old) && (run.Spec.Hold != old.Spec.Hold || run.Spec.Abort != old.Spec.Abort) {
 		a.Warn("run %s has finished: hold and abort change nothing; to repeat it, create a run with retryOf", run.Name)
-	}
-	return w.permitUpdate(ctx, req, run, old)
-}
-
-// permitUpdate refuses changes of spec that the schema refuses, and users who let a run go on without the right to start it.
-func (w *Webhook) permitUpdate(ctx context.Context, req *admission.Request, run, old *shipper.SequenceRun) error {
-	was := old.DeepCopy()
-	was.Spec.Hold, was.Spec.Abort = run.Spec.Hold, run.Spec.Abort
-	var errs field.ErrorList
-	if !shipyard.Same(run.Spec, was.Spec) {
-		errs = append(errs, field.Forbidden(specPath, "only hold and abort can be changed: create another run, with retryOf to repeat this one"))
-	}
-	if old.Spec.Abort != "" && run.Spec.Abort != old.Spec.Abort {
-		errs = append(errs, field.Forbidden(specPath.Child("abort"), "a run that was aborted stays aborted: create another with retryOf"))
-	}
-	if err := response.Invalidate(kind, run.Name, errs); err != nil {
-		return err
-	}
-	if old.Spec.Hold == "" || run.Spec.Hold != "" {
-		return nil // stopping needs no more than the right to write
-	}
-	key, stage := shipyardKey(old), old.Spec.Stage
-	allowed, err := authz.OnStage(ctx, w.Authz, req.UserInfo, authz.Promote, key, stage)
-	switch {
-	case err != nil:
-		return response.Later(err.Error(), authz.RetryAfter)
-	case !allowed:
-		return response.Forbid(resource, run.Name, fmt.Sprintf("user %q may not let held runs go on in stage %s of shipyard %s: %s",
-			req.UserInfo.Username, stage, key.Name, authz.StageRemedy(authz.Promote, key, stage)))
 	}
 	return nil
 }
@@ -104,7 +73,7 @@ func listed(names []string) string {
 
 // warnOfBlocks names the RolloutBlocks that stop the deployment of a run now. It waits for their end.
 func (w *Webhook) warnOfBlocks(ctx context.Context, a *response.Response, run *shipper.SequenceRun) error {
-	if !shipyard.Deploys(&run.Spec) {
+	if !shipyard.Deploys(run) {
 		return nil
 	}
 	key := shipyard.ApplicationOfRun(run)
@@ -113,7 +82,7 @@ func (w *Webhook) warnOfBlocks(ctx context.Context, a *response.Response, run *s
 	}
 	app, err := w.State.WholeApplicationNow(ctx, key)
 	if err != nil || app == nil {
-		return nil // Default has read it; a warning is not worth a refusal
+		return nil // it was there; a warning is not worth a refusal
 	}
 	rels, err := w.State.Releases(key)
 	if err != nil {
@@ -123,7 +92,7 @@ func (w *Webhook) warnOfBlocks(ctx context.Context, a *response.Response, run *s
 	around := w.State.Around(app.Name, ordered)
 	around.Labels = []map[string]string{app.Labels}
 	next := app.Spec.Template.DeepCopy()
-	next.Chart.Version = run.Spec.Version.Version
+	next.Chart.Version = shipyard.VersionOf(run).Version
 	verdict, err := w.BlockCheck.Verdict(key.Namespace, block.Overrides(app.Annotations), around.Edit(&app.Spec.Template, next))
 	if err != nil || len(verdict.Effective) == 0 {
 		return err

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sequencerun validates runs of Shipyards: it writes into a run who started it, what it delivers and the Shipyard as it is then,
-// and refuses users without the right, versions that lack what a stage requires, and changes but hold and abort.
+// Package sequencerun validates runs of Shipyards: it writes into a run who started it, and refuses what its Shipyard cannot run, versions
+// that lack what a stage requires, and more runs than a stage may have. The reconciler judges a run again, by the same rules, when it
+// resolves it. Users' rights, and changes but of hold and abort, are refused by the policy and the schema.
 package sequencerun
 
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -34,6 +36,8 @@ const (
 
 var specPath = field.NewPath("spec")
 
+const byShipper = "is written by Shipper; leave it out"
+
 // State has the objects related to a run. Those whose method ends in Now are read from the API server.
 type State interface {
 	ShipyardNow(ctx context.Context, key types.NamespacedName) (*shipper.Shipyard, error)
@@ -41,7 +45,7 @@ type State interface {
 	WholeApplicationNow(ctx context.Context, key types.NamespacedName) (*shipper.Application, error)
 	// RunsNow are the runs of a Shipyard in a stage for a service.
 	RunsNow(ctx context.Context, of types.NamespacedName, stage, service string) ([]*shipper.SequenceRun, error)
-	// Runs are those of a Shipyard, without data, and with their own tasks in place of the snapshot.
+	// Runs are those of a Shipyard, without data, and with the names of their tasks alone.
 	Runs(of types.NamespacedName) ([]*shipper.SequenceRun, error)
 	Shipyards() []*shipper.Shipyard
 	Releases(app types.NamespacedName) ([]*shipper.Release, error)
@@ -84,46 +88,35 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *respon
 		if err := w.ownerOf(old).Restore(ctx, &old.ObjectMeta, &run.ObjectMeta); err != nil {
 			return response.Later(err.Error(), authz.RetryAfter)
 		}
-		return w.permitUpdate(ctx, req, run, old) // before the policy, whose message says less
+		return nil
 	}
-	return w.create(ctx, req, a, run)
+	return w.create(ctx, req, run)
 }
 
-// create completes a new run and judges it.
-func (w *Webhook) create(ctx context.Context, req *admission.Request, a *response.Response, run *shipper.SequenceRun) error {
-	yard, err := w.shipyard(ctx, run)
-	if err != nil {
-		return err
-	}
+// create completes a new run: who created it, what it leaves out, and by what it is found.
+func (w *Webhook) create(ctx context.Context, req *admission.Request, run *shipper.SequenceRun) error {
 	if w.isFollowUp(req) {
-		label(run, yard)
-		return w.judgeFollowUp(ctx, run, yard)
+		return nil
 	}
-	if err := response.Invalidate(kind, run.Name, written(run)); err != nil {
-		return err
-	}
-	before, err := w.retried(ctx, run, yard, req.UserInfo.Username)
+	r, err := w.request(ctx, run)
 	if err != nil {
 		return err
 	}
-	if before != nil {
-		repeat(run, before, req.UserInfo.Username)
-	} else {
-		shipyard.Default(&run.Spec, &yard.Spec)
-		run.Spec.Snapshot, run.Spec.Context = shipyard.Snapshot(yard), string(req.UID)
+	if r.Yard == nil || run.Spec.RetryOf != nil && r.RetryOf == nil { // before the policy, which asks for a stage
+		_, refusal := shipyard.Resolve(r)
+		return refused(run, refusal)
 	}
-	run.Spec.RequestedBy = shipper.ApprovalUser{Username: req.UserInfo.Username, UID: req.UserInfo.UID}
-	label(run, yard)
-	if err := w.permit(ctx, req, run, yard); err != nil {
-		return err
+	by := shipper.ApprovalUser{Username: req.UserInfo.Username, UID: req.UserInfo.UID}
+	if sent := run.Spec.RequestedBy; sent != (shipper.ApprovalUser{}) && sent != by {
+		return response.Invalidate(kind, run.Name, field.ErrorList{field.Forbidden(specPath.Child("requestedBy"), byShipper)})
 	}
-	if before == nil && shipyard.Deploys(&run.Spec) {
-		if err := w.resolve(ctx, a, run); err != nil {
-			return err
-		}
+	run.Spec.RequestedBy = by
+	shipyard.Default(r)
+	for key, value := range shipyard.LabelsOf(run) {
+		response.Label(&run.ObjectMeta, key, value)
 	}
-	_, err = w.judge(ctx, run, yard, nil)
-	return err
+	run.OwnerReferences = shipyard.Owners(r.Yard.Name, r.Yard.UID)
+	return nil
 }
 
 // Validate validates a run before it is stored or deleted.
@@ -136,67 +129,42 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 		return w.validateDelete(ctx, old)
 	case old != nil:
 		return w.validateUpdate(ctx, req, a, run, old)
+	case w.isFollowUp(req):
+		return nil // it is judged when it is resolved
 	}
 	if run.Namespace == "" {
 		run.Namespace = req.Namespace
 	}
-	yard, err := w.shipyard(ctx, run)
+	skipped, err := w.judge(ctx, a, run)
 	if err != nil {
 		return err
 	}
-	if err := response.Invalidate(kind, run.Name, labelled(run, yard)); err != nil {
+	if err := response.Invalidate(kind, run.Name, labelled(run)); err != nil {
 		return err
 	}
-	if w.isFollowUp(req) {
-		return w.judgeFollowUp(ctx, run, yard)
-	}
-	if err := w.stamped(ctx, req, run, yard); err != nil {
-		return err
-	}
-	if err := w.permit(ctx, req, run, yard); err != nil {
-		return err
-	}
-	skipped, err := w.judge(ctx, run, yard, nil)
-	if err != nil {
-		return err
-	}
-	a.Audit(response.AuditRunStarted, strings.TrimSpace(fmt.Sprintf("%s/%s of %s for %s %s", run.Spec.Stage, run.Spec.Sequence, yard.Name,
-		run.Spec.Service, run.Spec.Version.Version)))
-	if run.Spec.SkipRequires != nil {
-		a.Audit(response.AuditRunOverridden, strings.Join(append([]string{run.Spec.SkipRequires.Reason}, skipped...), "; "))
-	}
+	audit(a, run, skipped)
 	return w.warn(ctx, a, run)
+}
+
+// labelled has an error where labels or owner of a new run are not those that create writes.
+func labelled(run *shipper.SequenceRun) field.ErrorList {
+	var errs field.ErrorList
+	of := shipyard.LabelsOf(run)
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		if run.Labels[key] != of[key] {
+			errs = append(errs, field.Forbidden(field.NewPath("metadata", "labels").Key(key), byShipper))
+		}
+	}
+	owners := shipyard.Owners(run.Spec.Shipyard, types.UID(run.Status.Resolved.Revision.UID))
+	if !equality.Semantic.DeepEqual(run.OwnerReferences, owners) {
+		errs = append(errs, field.Forbidden(field.NewPath("metadata", "ownerReferences"), byShipper))
+	}
+	return errs
 }
 
 // isFollowUp reports whether the reconciler creates a run.
 func (w *Webhook) isFollowUp(req *admission.Request) bool {
 	return req.UserInfo.Username == w.Guard.Reconciler
-}
-
-// shipyard is the Shipyard of a new run. One that is not there is refused, with those that are.
-func (w *Webhook) shipyard(ctx context.Context, run *shipper.SequenceRun) (*shipper.Shipyard, error) {
-	yard, err := w.State.ShipyardNow(ctx, shipyardKey(run))
-	switch {
-	case err != nil:
-		return nil, response.Later(err.Error(), authz.RetryAfter)
-	case yard == nil:
-		var names []string
-		for _, other := range w.State.Shipyards() {
-			if other.Namespace == run.Namespace {
-				names = append(names, other.Name)
-			}
-		}
-		slices.Sort(names)
-		problem := field.NotFound(specPath.Child("shipyard"), run.Spec.Shipyard)
-		problem.Detail = "there is no Shipyard in namespace " + run.Namespace
-		if len(names) > 0 {
-			problem.Detail = "there are: " + strings.Join(names, ", ")
-		}
-		return nil, response.Invalidate(kind, run.Name, field.ErrorList{problem})
-	case yard.DeletionTimestamp != nil:
-		return nil, response.Forbid(resource, run.Name, fmt.Sprintf("Shipyard %s is being deleted: no run of it starts", yard.Name))
-	}
-	return yard, nil
 }
 
 func shipyardKey(run *shipper.SequenceRun) types.NamespacedName {
@@ -223,7 +191,7 @@ func (w *Webhook) validateDelete(ctx context.Context, old *shipper.SequenceRun) 
 	switch {
 	case err != nil:
 		return response.Later(err.Error(), authz.RetryAfter)
-	case yard == nil || yard.DeletionTimestamp != nil || old.Spec.Snapshot != nil && old.Spec.Snapshot.UID != string(yard.UID):
+	case yard == nil || yard.DeletionTimestamp != nil, old.Status.Resolved != nil && old.Status.Resolved.Revision.UID != string(yard.UID):
 		return nil
 	}
 	return response.Forbid(resource, old.Name, fmt.Sprintf(

@@ -98,7 +98,7 @@ func shipyardOf(o any) ([]string, error) {
 func stripRun(run *shipper.SequenceRun) {
 	shipyard.Strip(run)
 	was := run.Status
-	run.Status = shipper.SequenceRunStatus{Result: was.Result, StartTime: was.StartTime, FinishTime: was.FinishTime}
+	run.Status = shipper.SequenceRunStatus{Resolved: was.Resolved, Result: was.Result, StartTime: was.StartTime, FinishTime: was.FinishTime}
 	if c := shipper.FindCondition(was.Conditions, shipper.RunFinished); c != nil {
 		run.Status.Conditions = []shipper.Condition{{Type: c.Type, Status: c.Status, Reason: c.Reason}}
 	}

@@ -82,26 +82,25 @@ func TestRunsAreKeptSmall(t *testing.T) {
 	run := runOf("shop", "web-1")
 	run.Spec.Data = shipper.FreeForm{"a": large}
 	task := shipper.Task{Name: "deployment", Properties: shipper.FreeForm{"b": large}}
-	run.Spec.Snapshot = &shipper.ShipyardSnapshot{UID: "y", ServiceAccountName: "runner", Stages: []shipper.Stage{
-		{Name: "dev", Sequences: []shipper.Sequence{{Name: "delivery", Tasks: []shipper.Task{task}}}},
-		{Name: "staging", Sequences: []shipper.Sequence{
-			{Name: "delivery", WhenBusy: shipper.WhenBusySupersede, Tasks: []shipper.Task{task, {Name: "test"}}}, {Name: "other"},
-		}},
-	}}
+	resolved := &shipper.ResolvedRun{
+		ServiceAccountName: "runner", Context: "c", Stage: shipper.Stage{Name: "staging", Application: "x"}, Data: run.Spec.Data,
+		Sequence: shipper.Sequence{Name: "delivery", WhenBusy: shipper.WhenBusySupersede, Tasks: []shipper.Task{task, {Name: "test"}}},
+	}
 	now := metav1.NewTime(ask.Now)
 	run.Status = shipper.SequenceRunStatus{
-		Result: shipper.ResultPass, FinishTime: &now, StartTime: &now, Message: large, Data: run.Spec.Data,
+		Resolved: resolved, Result: shipper.ResultPass, FinishTime: &now, StartTime: &now, Message: large, Data: run.Spec.Data,
 		Tasks: []shipper.TaskStatus{{Name: "deployment", Message: large}}, Conditions: []shipper.Condition{
 			{Type: shipper.RunFinished, Status: "True", Reason: shipper.RunPassed, Message: large}, {Type: shipper.RunHasFailed, Status: "False"},
 		},
 	}
 	want := runOf("shop", "web-1")
-	want.Spec.Snapshot = &shipper.ShipyardSnapshot{UID: "y", ServiceAccountName: "runner", Stages: []shipper.Stage{
-		{Name: "staging", Sequences: []shipper.Sequence{
-			{Name: "delivery", WhenBusy: shipper.WhenBusySupersede, Tasks: []shipper.Task{{Name: "deployment"}, {Name: "test"}}},
-		}},
-	}}
 	want.Status = shipper.SequenceRunStatus{
+		Resolved: &shipper.ResolvedRun{
+			ServiceAccountName: "runner", Context: "c", Stage: shipper.Stage{Name: "staging"},
+			Sequence: shipper.Sequence{
+				Name: "delivery", WhenBusy: shipper.WhenBusySupersede, Tasks: []shipper.Task{{Name: "deployment"}, {Name: "test"}},
+			},
+		},
 		Result: shipper.ResultPass, FinishTime: &now, StartTime: &now,
 		Conditions: []shipper.Condition{{Type: shipper.RunFinished, Status: "True", Reason: shipper.RunPassed}},
 	}

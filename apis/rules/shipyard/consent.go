@@ -32,14 +32,16 @@ func Awaited(run *shipper.SequenceRun, now time.Time) (task *shipper.TaskStatus,
 	switch {
 	case IsFinished(run):
 		return nil, asks, "it has finished"
+	case run.Status.Resolved == nil:
+		return nil, asks, "it is not resolved yet: try again"
 	case task == nil:
 		return nil, asks, "no task of it is under way"
 	case task.State != shipper.TaskWaiting:
 		return nil, asks, fmt.Sprintf("task %s is under way", NameOf(task))
 	}
-	sequence := SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
-	if sequence == nil || len(run.Status.Tasks) > len(sequence.Tasks) {
-		return nil, asks, "its snapshot has no such task"
+	sequence := OwnSequence(run)
+	if len(run.Status.Tasks) > len(sequence.Tasks) {
+		return nil, asks, "its sequence has no such task"
 	}
 	asks, err := ConsentOf(sequence.Tasks[len(run.Status.Tasks)-1].Properties)
 	switch {

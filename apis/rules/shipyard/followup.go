@@ -12,50 +12,107 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// FollowUp is the run that a finished run triggers. All of its spec comes from that run.
+// FollowUp is the run that a finished run triggers.
 func FollowUp(run *shipper.SequenceRun, t *shipper.TriggeredRun) *shipper.SequenceRun {
-	spec, at := run.DeepCopy().Spec, metav1.Time{}
-	if run.Status.FinishTime != nil {
-		at = *run.Status.FinishTime
-	}
-	data := run.Status.Data.DeepCopy()
-	if data == nil {
-		data = spec.Data
-	}
+	data := shipper.FreeForm(DataOf(run)).DeepCopy()
 	for key := range data {
 		if Reserved(key) && key != earlierKey {
 			delete(data, key)
 		}
 	}
-	return &shipper.SequenceRun{
+	out := &shipper.SequenceRun{
 		ObjectMeta: metav1.ObjectMeta{Namespace: run.Namespace, Name: t.Name},
 		Spec: shipper.SequenceRunSpec{
-			Shipyard: spec.Shipyard, Stage: t.Stage, Sequence: t.Sequence, Service: spec.Service,
-			Data: data, RequestedBy: spec.RequestedBy, EarlierRequesters: spec.EarlierRequesters,
-			TriggeredBy: &shipper.RunTrigger{Event: t.Event, Run: run.Name, Depth: NextDepth(&spec), Time: at},
-			Context:     spec.Context, Version: spec.Version, Snapshot: spec.Snapshot,
+			Shipyard: run.Spec.Shipyard, Stage: t.Stage, Sequence: t.Sequence, Service: run.Spec.Service, Data: data,
+			RequestedBy: run.Spec.RequestedBy,
 		},
+	}
+	out.Labels = LabelsOf(out)
+	out.Labels[shipper.TriggeredByLabel] = run.Name
+	out.OwnerReferences = append(Owners(run.Spec.Shipyard, types.UID(run.Status.Resolved.Revision.UID)), metav1.OwnerReference{
+		APIVersion: shipper.GroupVersion.String(), Kind: "SequenceRun", Name: run.Name, UID: run.UID,
+	})
+	return out
+}
+
+// LabelsOf are the labels by which runs are found.
+func LabelsOf(run *shipper.SequenceRun) map[string]string {
+	return map[string]string{
+		shipper.ShipyardLabel: run.Spec.Shipyard, shipper.StageLabel: run.Spec.Stage, shipper.SequenceLabel: run.Spec.Sequence,
+		shipper.ServiceLabel: run.Spec.Service,
 	}
 }
 
+// Owners are those of a run that a user creates: it goes with its Shipyard.
+func Owners(shipyard string, uid types.UID) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: shipper.GroupVersion.String(), Kind: "Shipyard", Name: shipyard, UID: uid}}
+}
+
+// Inherit is what a run does that follows from a finished one, of whose Shipyard of is the revision.
+func Inherit(run, before *shipper.SequenceRun, of *shipper.ShipyardSnapshot) (*shipper.ResolvedRun, *Refusal) {
+	gone := forbidden("run " + run.Labels[shipper.TriggeredByLabel] + ", which it follows from, is gone")
+	if before == nil || before.Status.Resolved == nil || of == nil {
+		return nil, gone
+	}
+	var from *shipper.TriggeredRun
+	for i := range before.Status.Triggered {
+		if t := &before.Status.Triggered[i]; t.Name == run.Name && t.Stage == run.Spec.Stage && t.Sequence == run.Spec.Sequence {
+			from = t
+		}
+	}
+	if from == nil {
+		return nil, forbidden("it does not follow from run " + before.Name)
+	}
+	out := inherited(before, of, from)
+	if out == nil {
+		return nil, gone
+	}
+	if sequenceDeploys(&out.Sequence) && out.Version.Version == "" {
+		return nil, forbidden("the first run of the delivery deploys nothing, and so has no version")
+	}
+	return out, nil
+}
+
+// inherited is what a run that t triggers does; nil if of has no such sequence.
+func inherited(run *shipper.SequenceRun, of *shipper.ShipyardSnapshot, t *shipper.TriggeredRun) *shipper.ResolvedRun {
+	at := metav1.Time{}
+	if run.Status.FinishTime != nil {
+		at = *run.Status.FinishTime
+	}
+	was := run.Status.Resolved
+	out := Resolved(of, t.Stage, t.Sequence)
+	if out == nil {
+		return nil
+	}
+	out.Revision, out.Context, out.Version = was.Revision, was.Context, was.Version
+	out.EarlierRequesters = was.EarlierRequesters
+	out.TriggeredBy = &shipper.RunTrigger{Event: t.Event, Run: run.Name, Depth: depth(was) + 1, Time: at}
+	return out
+}
+
+// following is a run that is to follow, as it will be once it is resolved.
+func following(run *shipper.SequenceRun, of *shipper.ShipyardSnapshot, t *shipper.TriggeredRun) *shipper.SequenceRun {
+	out := FollowUp(run, t)
+	if out.Status.Resolved = inherited(run, of, t); out.Status.Resolved == nil {
+		out.Status.Resolved = &shipper.ResolvedRun{}
+	}
+	return out
+}
+
 // depth is how many triggers lead to a run from the one that a user created.
-func depth(run *shipper.SequenceRunSpec) int32 {
-	if run.TriggeredBy == nil {
+func depth(run *shipper.ResolvedRun) int32 {
+	if run == nil || run.TriggeredBy == nil {
 		return 0
 	}
 	return run.TriggeredBy.Depth
 }
 
-// NextDepth is the depth of the runs that follow from one.
-func NextDepth(run *shipper.SequenceRunSpec) int32 { return depth(run) + 1 }
-
-// Awaits says why a run that was triggered cannot be created yet: what its stage requires. It is empty when it can. Known are the runs of
-// the service, and again is when the time alone may change that; 0 for never.
+// Awaits says why a run that was triggered cannot be created yet: what its stage requires. It is empty when it can. of is the revision of
+// the Shipyard, known are the runs of the service, and again is when the time alone may change that; 0 for never.
 func Awaits(
-	run *shipper.SequenceRun, t *shipper.TriggeredRun, known []*shipper.SequenceRun, now time.Time,
+	run *shipper.SequenceRun, of *shipper.ShipyardSnapshot, t *shipper.TriggeredRun, known []*shipper.SequenceRun, now time.Time,
 ) (why string, again time.Duration) {
-	next := FollowUp(run, t)
-	unmet, ready := Unmet(&next.Spec, known, now)
+	unmet, ready := Unmet(following(run, of, t), known, now)
 	if !ready.IsZero() {
 		again = ready.Sub(now)
 	}
@@ -65,11 +122,13 @@ func Awaits(
 // Unneeded says why a run that was triggered, and is due, is not to be created at all; empty if it is. Known are the runs of the service.
 // Where a stage requires several, another run that waited until this retry had passed creates what follows from both; of two retries, that
 // of the lower name. Circles of triggers end.
-func Unneeded(run *shipper.SequenceRun, t *shipper.TriggeredRun, known []*shipper.SequenceRun) string {
-	next := FollowUp(run, t)
-	joins := run.Spec.RetryOf != nil && len(StageOf(&next.Spec).Requires) > 0 && Deploys(&next.Spec)
+func Unneeded(
+	run *shipper.SequenceRun, of *shipper.ShipyardSnapshot, t *shipper.TriggeredRun, known []*shipper.SequenceRun,
+) string {
+	next := following(run, of, t)
+	joins := run.Spec.RetryOf != nil && len(StageOf(next).Requires) > 0 && Deploys(next)
 	for _, other := range known {
-		if !joins || other.UID == run.UID || other.Spec.Context != run.Spec.Context {
+		if !joins || other.UID == run.UID || ContextOf(other) != ContextOf(run) {
 			continue
 		}
 		first := other.Spec.RetryOf == nil || other.Name < run.Name // of two that wait
@@ -81,20 +140,7 @@ func Unneeded(run *shipper.SequenceRun, t *shipper.TriggeredRun, known []*shippe
 			}
 		}
 	}
-	return TooMany(&next.Spec, known)
-}
-
-// StageOf is the stage of a run in its snapshot; an empty one if it has none.
-func StageOf(run *shipper.SequenceRunSpec) *shipper.Stage {
-	if stage := OfStage(run.Snapshot, run.Stage); stage != nil {
-		return stage
-	}
-	return &shipper.Stage{}
-}
-
-// ApplicationOfRun names the Application of a run.
-func ApplicationOfRun(run *shipper.SequenceRun) types.NamespacedName {
-	return ApplicationKey(run.Namespace, StageOf(&run.Spec), run.Spec.Shipyard, run.Spec.Service)
+	return TooMany(next, of, known)
 }
 
 // HasUncreated reports whether a run that follows from a finished one was not created yet, and was not refused.

@@ -14,27 +14,38 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
+// promoting is a Shipyard whose stage production follows from staging, and requires it.
+func promoting() *shipper.ShipyardSnapshot {
+	return &shipper.ShipyardSnapshot{Stages: []shipper.Stage{
+		{Name: "staging", Sequences: []shipper.Sequence{{Name: "delivery", Tasks: tasks("deployment")}}},
+		{
+			Name: "production", Requires: []shipper.StageRequirement{{Stage: "staging", Soak: "1h"}},
+			Sequences: []shipper.Sequence{{
+				Name: "delivery", Tasks: tasks("deployment"), TriggeredOn: []shipper.Trigger{{Event: "staging.delivery.finished"}},
+			}},
+		},
+	}}
+}
+
+// resolvedBy is what a run of delivery does that ann repeats after bob.
+func resolvedBy(of *shipper.ShipyardSnapshot, stage string) *shipper.ResolvedRun {
+	out := Resolved(of, stage, "delivery")
+	out.Revision, out.Context = shipper.ShipyardRevision{UID: "u", Name: "shop-1", Digest: Digest(of)}, "c"
+	out.EarlierRequesters, out.Version = []string{"bob"}, shipper.RunVersion{Name: "web", Version: "1.2.3"}
+	return out
+}
+
 // endedRun is a finished run of stage staging.
 func endedRun(name string, result shipper.Result, at time.Time) *shipper.SequenceRun {
 	return &shipper.SequenceRun{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
 		Spec: shipper.SequenceRunSpec{
-			Shipyard: "shop", Stage: "staging", Sequence: "delivery", Service: "web", Context: "c",
-			RequestedBy: shipper.ApprovalUser{Username: "ann"}, EarlierRequesters: []string{"bob"},
-			Version: shipper.RunVersion{Name: "web", Version: "1.2.3"}, Data: shipper.FreeForm{"old": "x"},
-			Hold: "h", RetryOf: &shipper.RetryOf{Run: "x"},
-			Snapshot: &shipper.ShipyardSnapshot{UID: "u", Stages: []shipper.Stage{
-				{Name: "staging", Sequences: []shipper.Sequence{{Name: "delivery", Tasks: tasks("deployment")}}},
-				{
-					Name: "production", Requires: []shipper.StageRequirement{{Stage: "staging", Soak: "1h"}},
-					Sequences: []shipper.Sequence{{
-						Name: "delivery", Tasks: tasks("deployment"), TriggeredOn: []shipper.Trigger{{Event: "staging.delivery.finished"}},
-					}},
-				},
-			}},
+			Shipyard: "shop", Stage: "staging", Sequence: "delivery", Service: "web", RequestedBy: shipper.ApprovalUser{Username: "ann"},
+			Data: shipper.FreeForm{"old": "x"}, Hold: "h", RetryOf: &shipper.RetryOf{Run: "x"},
 		},
 		Status: shipper.SequenceRunStatus{
-			Result: result, FinishTime: &metav1.Time{Time: at}, Data: shipper.FreeForm{"new": "y", "earlier": map[string]any{}, "result": "pass"},
+			Resolved: resolvedBy(promoting(), "staging"),
+			Result:   result, FinishTime: &metav1.Time{Time: at}, Data: shipper.FreeForm{"new": "y", "earlier": map[string]any{}, "result": "pass"},
 			Conditions: []shipper.Condition{{Type: shipper.RunFinished, Status: "True"}},
 		},
 	}
@@ -44,22 +55,37 @@ func TestAFollowUpIsMadeOfTheRunBefore(t *testing.T) {
 	run := endedRun("a", shipper.ResultPass, start)
 	got := FollowUp(run, &shipper.TriggeredRun{Name: "web-production", Stage: "production", Sequence: "delivery", Event: "e"})
 	want := &shipper.SequenceRun{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-production"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "web-production",
+			Labels: map[string]string{
+				shipper.ShipyardLabel: "shop", shipper.StageLabel: "production", shipper.SequenceLabel: "delivery", shipper.ServiceLabel: "web",
+				shipper.TriggeredByLabel: "a",
+			},
+			OwnerReferences: []metav1.OwnerReference{
+				{APIVersion: "shipper.booking.com/v1alpha1", Kind: "Shipyard", Name: "shop", UID: "u"},
+				{APIVersion: "shipper.booking.com/v1alpha1", Kind: "SequenceRun", Name: "a", UID: "a"},
+			},
+		},
 		Spec: shipper.SequenceRunSpec{
-			Shipyard: "shop", Stage: "production", Sequence: "delivery", Service: "web", Context: "c",
-			RequestedBy: shipper.ApprovalUser{Username: "ann"}, EarlierRequesters: []string{"bob"},
-			Version: shipper.RunVersion{Name: "web", Version: "1.2.3"}, Data: shipper.FreeForm{"new": "y", "earlier": map[string]any{}},
-			TriggeredBy: &shipper.RunTrigger{Event: "e", Run: "a", Depth: 1, Time: metav1.NewTime(start)}, Snapshot: run.Spec.Snapshot,
+			Shipyard: "shop", Stage: "production", Sequence: "delivery", Service: "web", RequestedBy: shipper.ApprovalUser{Username: "ann"},
+			Data: shipper.FreeForm{"new": "y", "earlier": map[string]any{}},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
+	run.Status.Triggered = []shipper.TriggeredRun{{Name: got.Name, Stage: "production", Sequence: "delivery", Event: "e"}}
+	does, refusal := Inherit(got, run, promoting())
+	inherits := resolvedBy(promoting(), "production")
+	inherits.TriggeredBy = &shipper.RunTrigger{Event: "e", Run: "a", Depth: 1, Time: metav1.NewTime(start)}
+	if diff := cmp.Diff(inherits, does); diff != "" || refusal != nil {
+		t.Errorf("%v; what it does (-want +got):\n%s", refusal, diff)
+	}
 }
 
 func TestAFollowUpAwaitsWhatItsStageRequires(t *testing.T) {
 	run := endedRun("a", shipper.ResultPass, start)
-	triggered := FollowUps(run)
+	triggered := FollowUps(run, promoting())
 	if len(triggered) != 1 {
 		t.Fatalf("it triggers %v", triggered)
 	}
@@ -68,7 +94,7 @@ func TestAFollowUpAwaitsWhatItsStageRequires(t *testing.T) {
 			"again in 1h0m0s",
 		time.Hour: "; again in 0s",
 	} {
-		why, again := Awaits(run, &triggered[0], []*shipper.SequenceRun{run}, start.Add(after))
+		why, again := Awaits(run, promoting(), &triggered[0], []*shipper.SequenceRun{run}, start.Add(after))
 		if got := fmt.Sprintf("%s; again in %s", why, again); got != want {
 			t.Errorf("after %s: %s\nwant: %s", after, got, want)
 		}
@@ -79,7 +105,7 @@ func TestAFollowUpAwaitsWhatItsStageRequires(t *testing.T) {
 func TestAFanInIsOneRun(t *testing.T) {
 	one, two := endedRun("a", shipper.ResultPass, start), endedRun("b", shipper.ResultPass, start)
 	one.Spec.RetryOf, two.Spec.RetryOf = nil, nil
-	a, b := FollowUps(one), FollowUps(two)
+	a, b := FollowUps(one, promoting()), FollowUps(two, promoting())
 	if a[0].Name != b[0].Name {
 		t.Errorf("%s and %s", a[0].Name, b[0].Name)
 	}
@@ -105,7 +131,7 @@ func TestHistoryKeepsWhatOtherRunsDependOn(t *testing.T) {
 	aborted := endedRun("aborted", shipper.ResultFail, start.Add(time.Minute)) // before it began
 	next := endedRun("next", "", start)
 	next.Status = shipper.SequenceRunStatus{}
-	next.Spec.RetryOf, next.Spec.TriggeredBy = nil, &shipper.RunTrigger{Run: "old"}
+	next.Spec.RetryOf, next.Labels = nil, map[string]string{shipper.TriggeredByLabel: "old"}
 	for sentence, tc := range map[string]struct {
 		known []*shipper.SequenceRun
 		want  int
@@ -171,7 +197,7 @@ func TestWhatFollowsFromARetryAndFromAnotherRunIsCreatedOnce(t *testing.T) {
 	known := func(edit func(*shipper.SequenceRun)) *shipper.SequenceRun {
 		other := endedRun("b", shipper.ResultPass, start)
 		other.Spec.RetryOf = nil
-		other.Status.Triggered = FollowUps(other)
+		other.Status.Triggered = FollowUps(other, promoting())
 		edit(other)
 		return other
 	}
@@ -190,7 +216,7 @@ func TestWhatFollowsFromARetryAndFromAnotherRunIsCreatedOnce(t *testing.T) {
 			run.Status.Triggered[0].CreateTime = &metav1.Time{Time: start.Add(-time.Second)}
 		}), false, ""},
 		"it is refused there":                  {known(func(run *shipper.SequenceRun) { run.Status.Triggered[0].Refused = true }), false, ""},
-		"it is another delivery":               {known(func(run *shipper.SequenceRun) { run.Spec.Context = "other" }), false, ""},
+		"it is another delivery":               {known(func(run *shipper.SequenceRun) { run.Status.Resolved.Context = "other" }), false, ""},
 		"it leads to another stage":            {known(func(run *shipper.SequenceRun) { run.Status.Triggered[0].Stage = "x" }), false, ""},
 		"it leads to another sequence":         {known(func(run *shipper.SequenceRun) { run.Status.Triggered[0].Sequence = "x" }), false, ""},
 		"it is a retry, too, of a higher name": {known(func(run *shipper.SequenceRun) { run.Spec.RetryOf = &shipper.RetryOf{} }), false, ""},
@@ -202,13 +228,13 @@ func TestWhatFollowsFromARetryAndFromAnotherRunIsCreatedOnce(t *testing.T) {
 		if tc.direct {
 			retry.Spec.RetryOf = nil
 		}
-		if got := Unneeded(retry, &FollowUps(retry)[0], []*shipper.SequenceRun{retry, tc.other}); got != tc.want {
+		if got := Unneeded(retry, promoting(), &FollowUps(retry, promoting())[0], []*shipper.SequenceRun{retry, tc.other}); got != tc.want {
 			t.Errorf("%s: %q, want %q", sentence, got, tc.want)
 		}
 	}
-	free := endedRun("a", shipper.ResultPass, start)
-	free.Spec.Snapshot.Stages[1].Requires = nil
-	if got := Unneeded(free, &FollowUps(free)[0], []*shipper.SequenceRun{known(waits)}); got != "" {
+	free, requiresNothing := endedRun("a", shipper.ResultPass, start), promoting()
+	requiresNothing.Stages[1].Requires = nil
+	if got := Unneeded(free, requiresNothing, &FollowUps(free, requiresNothing)[0], []*shipper.SequenceRun{known(waits)}); got != "" {
 		t.Errorf("to a stage that requires nothing: %q", got)
 	}
 }
@@ -218,8 +244,8 @@ func TestCirclesOfTriggersEndWhereHistoryKeepsNoRun(t *testing.T) {
 	for depth, want := range map[int32]string{
 		99: "", 100: "more than 100 runs lead here, each triggered by the one before: the triggers are a circle",
 	} {
-		run.Spec.TriggeredBy = &shipper.RunTrigger{Run: "x", Depth: depth}
-		if got := Unneeded(run, &FollowUps(run)[0], nil); got != want {
+		run.Status.Resolved.TriggeredBy = &shipper.RunTrigger{Run: "x", Depth: depth}
+		if got := Unneeded(run, promoting(), &FollowUps(run, promoting())[0], nil); got != want {
 			t.Errorf("after %d runs: %q, want %q", depth, got, want)
 		}
 	}
@@ -234,11 +260,11 @@ func TestARetryCarriesTheTasksBefore(t *testing.T) {
 	s.decides(first, broken)
 	s.lines = nil
 	again := s.creates("b", "delivery", func(run *shipper.SequenceRun) { run.Spec.RetryOf = &shipper.RetryOf{Run: "a", From: "test#2"} })
-	d := Plan(Observed{Run: again, RetryOf: first, Now: s.now})
+	d := Plan(Observed{Run: again, RetryOf: first, Snapshot: s.of(), Now: s.now})
 	again.Status = d.Status
 	s.lines = append(s.lines, told(again, d), again.Status.Tasks[0].Release)
 	lost := s.creates("c", "delivery", func(run *shipper.SequenceRun) { run.Spec.RetryOf = &shipper.RetryOf{Run: "a", From: "test#2"} })
-	d = Plan(Observed{Run: lost, Now: s.now})
+	d = Plan(Observed{Run: lost, Snapshot: s.of(), Now: s.now})
 	lost.Status = d.Status
 	s.lines = append(s.lines, told(lost, d))
 	s.tells(
@@ -249,8 +275,8 @@ func TestARetryCarriesTheTasksBefore(t *testing.T) {
 
 func TestASubjectIsWhatADeploymentWouldWrite(t *testing.T) {
 	run := endedRun("a", "", start)
-	run.Status = shipper.SequenceRunStatus{}
-	run.Spec.Snapshot.Stages[0].Sequences[0].Tasks[0].Properties = shipper.FreeForm{
+	run.Status = shipper.SequenceRunStatus{Resolved: run.Status.Resolved}
+	run.Status.Resolved.Sequence.Tasks[0].Properties = shipper.FreeForm{
 		"values": map[string]any{"a": "1", "b": map[string]any{"c": "2"}},
 	}
 	run.Spec.Data = shipper.FreeForm{"configurationChange": map[string]any{"values": map[string]any{"b": map[string]any{"d": "3"}}}}
@@ -264,7 +290,7 @@ func TestASubjectIsWhatADeploymentWouldWrite(t *testing.T) {
 		t.Error("it changes when the run begins")
 	}
 	other := run.DeepCopy()
-	other.Spec.Version.Digest = "ab"
+	other.Status.Resolved.Version.Digest = "ab"
 	if Subject(other) == before {
 		t.Error("it does not change with the digest of the archive")
 	}

@@ -6,21 +6,17 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// OwnTasks is the snapshot of a run, which has one, with its own sequence alone, of which the tasks have only names: what other runs are
-// judged by. It shares nothing with the run.
-func OwnTasks(run *shipper.SequenceRun) *shipper.ShipyardSnapshot {
-	was := run.Spec.Snapshot
-	out := &shipper.ShipyardSnapshot{UID: was.UID, Generation: was.Generation, ServiceAccountName: was.ServiceAccountName}
-	stage, sequence := OfStage(was, run.Spec.Stage), SequenceOf(was, run.Spec.Stage, run.Spec.Sequence)
-	if stage == nil || sequence == nil {
-		return out
+// ownTasks is what a run does by the names of its tasks alone, and where: what other runs are judged by. It shares nothing with was.
+func ownTasks(was *shipper.ResolvedRun) *shipper.ResolvedRun {
+	tasks := make([]shipper.Task, len(was.Sequence.Tasks))
+	for i := range was.Sequence.Tasks {
+		tasks[i].Name = was.Sequence.Tasks[i].Name
 	}
-	own := shipper.Sequence{Name: sequence.Name, WhenBusy: sequence.WhenBusy, Tasks: make([]shipper.Task, len(sequence.Tasks))}
-	for i := range sequence.Tasks {
-		own.Tasks[i].Name = sequence.Tasks[i].Name
+	return &shipper.ResolvedRun{
+		Revision: was.Revision, ServiceAccountName: was.ServiceAccountName, Version: was.Version, Context: was.Context,
+		Stage:    shipper.Stage{Name: was.Stage.Name, MaxConcurrency: was.Stage.MaxConcurrency},
+		Sequence: shipper.Sequence{Name: was.Sequence.Name, WhenBusy: was.Sequence.WhenBusy, Tasks: tasks},
 	}
-	out.Stages = []shipper.Stage{{Name: stage.Name, MaxConcurrency: stage.MaxConcurrency, Sequences: []shipper.Sequence{own}}}
-	return out
 }
 
 // IsUnderWay reports whether a run has begun and not finished.
@@ -28,8 +24,8 @@ func IsUnderWay(run *shipper.SequenceRun) bool {
 	return run.Status.StartTime != nil && !IsFinished(run)
 }
 
-// Strip removes from a run what no other run is judged by: data, messages, and all of the snapshot but the names of its own tasks. That may
-// be a megabyte. Code that starts, retries or follows a run reads it from the API server.
+// Strip removes from a run what no other run is judged by: data, messages, and all of its tasks but their names. That may be half a
+// megabyte. Code that starts, retries or follows a run reads it from the API server.
 func Strip(run *shipper.SequenceRun) {
 	run.Spec.Data, run.Status.Data = nil, nil
 	for i := range run.Status.Tasks {
@@ -38,7 +34,7 @@ func Strip(run *shipper.SequenceRun) {
 	for i := range run.Status.Triggered {
 		run.Status.Triggered[i].Message = ""
 	}
-	if run.Spec.Snapshot != nil {
-		run.Spec.Snapshot = OwnTasks(run)
+	if run.Status.Resolved != nil {
+		run.Status.Resolved = ownTasks(run.Status.Resolved)
 	}
 }

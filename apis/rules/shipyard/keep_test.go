@@ -12,19 +12,20 @@ import (
 
 func TestStrippedRunsAreSmall(t *testing.T) {
 	whole := endedRun("a", shipper.ResultPass, start)
-	whole.Status.Triggered = FollowUps(whole)
+	whole.Status.Triggered = FollowUps(whole, promoting())
+	whole.Status.Resolved.Sequence.Tasks[0].Properties = shipper.FreeForm{"values": map[string]any{}}
 	whole.Status.Tasks = []shipper.TaskStatus{{Name: "deployment"}}
 	got := whole.DeepCopy()
 	got.Status.Triggered[0].Message = "version 1.2.3 has not passed"
 	got.Status.Tasks[0].Message, got.Status.Tasks[0].Approvals = "rejected", []shipper.CountedApproval{{By: "ann"}}
 	Strip(got)
 	want := whole.DeepCopy()
-	want.Spec.Data, want.Status.Data, want.Spec.Snapshot = nil, nil, OwnTasks(whole)
+	want.Spec.Data, want.Status.Data, want.Status.Resolved = nil, nil, ownTasks(whole.Status.Resolved)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("run (-want +got):\n%s", diff)
 	}
-	if !Deploys(&got.Spec) || len(got.Spec.Snapshot.Stages) != 1 {
-		t.Errorf("its snapshot: %v", got.Spec.Snapshot)
+	if !Deploys(got) || got.Status.Resolved.Sequence.Tasks[0].Properties != nil {
+		t.Errorf("its tasks: %v", got.Status.Resolved.Sequence)
 	}
 	again := got.DeepCopy()
 	if Strip(again); !cmp.Equal(got, again) {

@@ -10,11 +10,11 @@ import (
 )
 
 // Line is the unfinished runs of one Shipyard, stage and service in the order in which they go: one under way that takes back, which
-// nothing ends, those that preempt, the one under way, those that take back (KS17), then by age and name. Runs that are held before they
-// started are left out.
+// nothing ends, those that preempt, the one under way, those that take back (KS17), then by age and name. Runs that are not resolved, or
+// held before they started, are left out.
 func Line(runs []*shipper.SequenceRun) []*shipper.SequenceRun {
 	out := slices.DeleteFunc(slices.Clone(runs), func(run *shipper.SequenceRun) bool {
-		return IsFinished(run) || run.Status.StartTime == nil && run.Spec.Hold != ""
+		return IsFinished(run) || run.Status.Resolved == nil || run.Status.StartTime == nil && run.Spec.Hold != ""
 	})
 	slices.SortStableFunc(out, func(a, b *shipper.SequenceRun) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
@@ -24,7 +24,7 @@ func Line(runs []*shipper.SequenceRun) []*shipper.SequenceRun {
 
 // rank is lower for runs that go first.
 func rank(run *shipper.SequenceRun) int {
-	sequence := SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
+	sequence := OwnSequence(run)
 	back, begun := sequence != nil && slices.ContainsFunc(sequence.Tasks, takesBack), run.Status.StartTime != nil
 	switch {
 	case back && begun:
@@ -41,7 +41,7 @@ func rank(run *shipper.SequenceRun) int {
 
 // breaksIn reports whether a run ends one under way that does not take back.
 func breaksIn(run *shipper.SequenceRun) bool {
-	sequence := SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
+	sequence := OwnSequence(run)
 	return sequence != nil && sequence.WhenBusy == shipper.WhenBusyPreempt
 }
 

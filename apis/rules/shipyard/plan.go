@@ -27,9 +27,11 @@ type Observed struct {
 	Approvals []Vote
 	// RetryOf is the run that this one repeats from a task on; nil if there is none, or not any more.
 	RetryOf *shipper.SequenceRun
-	// Forged is why the run is not as the webhooks would have written it; empty if it is.
-	Forged string
-	Now    time.Time
+	// Snapshot is the revision of the Shipyard, for a run that may end; nil if it is gone.
+	Snapshot *shipper.ShipyardSnapshot
+	// Unresolved is why it cannot be decided yet what the run does, and Refused why it is not to begin; both are empty otherwise.
+	Unresolved, Refused string
+	Now                 time.Time
 }
 
 // Outcome is what a task has come to.
@@ -70,7 +72,7 @@ type Decision struct {
 // Plan is the next decision about a run. A decision without a change of the status is final until something else changes.
 func Plan(o Observed) Decision {
 	p := &plan{Observed: o, status: *o.Run.Status.DeepCopy(), now: metav1.NewTime(o.Now.Truncate(time.Second))}
-	p.sequence = SequenceOf(o.Run.Spec.Snapshot, o.Run.Spec.Stage, o.Run.Spec.Sequence)
+	p.sequence = OwnSequence(o.Run)
 	p.status.ObservedGeneration = o.Run.Generation
 	if !IsFinished(o.Run) {
 		p.advance()
@@ -98,13 +100,14 @@ type plan struct {
 // advance moves the run as far as it goes without anything being done.
 func (p *plan) advance() {
 	switch {
-	case p.Forged != "":
-		p.finish(shipper.ResultFail, shipper.CompletionErrored, shipper.RunFailed, p.Forged)
-		p.status.Triggered = nil // its snapshot says nothing
-	case p.sequence == nil:
-		p.finish(shipper.ResultFail, shipper.CompletionErrored, shipper.RunFailed, "its snapshot has no such sequence")
+	case p.Refused != "":
+		p.finish(shipper.ResultFail, shipper.CompletionErrored, shipper.RunRefused, p.Refused)
+		p.status.Triggered = nil // it has done nothing that another run may follow from
 	case p.Run.Spec.Abort != "":
 		p.finish(shipper.ResultFail, shipper.CompletionAborted, shipper.RunAborted, p.Run.Spec.Abort)
+	case p.sequence == nil && p.Unresolved != "":
+		p.unfinished(shipper.RunUnresolved, p.Unresolved)
+	case p.sequence == nil: // it waits for those before
 	case p.status.StartTime == nil && !p.begin():
 	case p.preempted():
 	default:
@@ -135,7 +138,7 @@ func (p *plan) begin() bool {
 		p.unfinished(shipper.RunQueued, "behind run "+ahead.Name)
 		return false
 	}
-	if most := StageOf(&p.Run.Spec).MaxConcurrency; most != nil && p.active() >= int(*most) {
+	if most := StageOf(p.Run).MaxConcurrency; most != nil && p.active() >= int(*most) {
 		p.status.Behind = ""
 		p.unfinished(shipper.RunQueued, fmt.Sprintf("%d runs of stage %s are under way, and maxConcurrency is %d", p.active(), p.Run.Spec.Stage,
 			*most))
@@ -191,7 +194,7 @@ func (p *plan) superseding(line []*shipper.SequenceRun) string {
 		if run.Spec.Sequence != p.Run.Spec.Sequence || run.Status.StartTime != nil {
 			continue
 		}
-		of := SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
+		of := OwnSequence(run)
 		older := cmp.Or(p.Run.CreationTimestamp.Compare(run.CreationTimestamp.Time), cmp.Compare(p.Run.Name, run.Name)) < 0
 		if older && of != nil && of.WhenBusy == shipper.WhenBusySupersede {
 			return run.Name
@@ -372,12 +375,7 @@ func (p *plan) subject() string {
 }
 
 // requested reports whether a user asked for the run.
-func (p *plan) requested(user string) bool { return slices.Contains(Requesters(&p.Run.Spec), user) }
-
-// Requesters are the users who asked for a run, or for one that it repeats.
-func Requesters(run *shipper.SequenceRunSpec) []string {
-	return append([]string{run.RequestedBy.Username}, run.EarlierRequesters...)
-}
+func (p *plan) requested(user string) bool { return slices.Contains(Requesters(p.Run), user) }
 
 // TaskIndex is the index of a task that is named as test, or as test#2 for the second test; -1 if there is none.
 func TaskIndex(of *shipper.Sequence, name string) int {
@@ -392,17 +390,16 @@ func TaskIndex(of *shipper.Sequence, name string) int {
 	return -1
 }
 
-// WasRefused reports whether a run has failed before it began: it was not as the webhooks write runs, or could not be run. What it has is
-// not to be repeated.
+// WasRefused reports whether a run ended because what it requests was not possible. It is not to be repeated.
 func WasRefused(run *shipper.SequenceRun) bool {
 	end := shipper.FindCondition(run.Status.Conditions, shipper.RunFinished)
-	return run.Status.StartTime == nil && IsFinished(run) && end.Reason == shipper.RunFailed
+	return IsFinished(run) && end.Reason == shipper.RunRefused
 }
 
 // NotAgain says why a run cannot be repeated; empty if it can. from is the task to begin with, or empty, and known are the runs of the
 // Shipyard.
 func NotAgain(run *shipper.SequenceRun, from string, known []*shipper.SequenceRun) string {
-	sequence := SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
+	sequence := OwnSequence(run)
 	switch {
 	case WasRefused(run):
 		return "run " + run.Name + " was refused before it began: create a run without retryOf"
@@ -523,7 +520,7 @@ func (p *plan) data() shipper.FreeForm {
 	if p.status.Data != nil {
 		return p.status.Data
 	}
-	return p.Run.Spec.Data
+	return firstData(p.Run)
 }
 
 // isFor reports whether a task is done, by whether one before it failed (K21).
@@ -600,7 +597,7 @@ func (p *plan) finish(result shipper.Result, completion shipper.Completion, reas
 	}, p.now)
 	ended := p.Run.DeepCopy()
 	ended.Status = p.status
-	p.status.Triggered = FollowUps(ended)
+	p.status.Triggered = FollowUps(ended, p.Snapshot)
 }
 
 // isFinished reports whether this decision ends the run.

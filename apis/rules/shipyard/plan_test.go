@@ -38,14 +38,18 @@ func begin(t *testing.T, tasks ...shipper.Task) *story {
 	}}
 }
 
+// of is the revision of the Shipyard.
+func (s *story) of() *shipper.ShipyardSnapshot { return &shipper.ShipyardSnapshot{Stages: s.stages} }
+
 // creates a run.
 func (s *story) creates(name, sequence string, edits ...func(*shipper.SequenceRun)) *shipper.SequenceRun {
 	run := &shipper.SequenceRun{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(s.now)},
 		Spec: shipper.SequenceRunSpec{
-			Shipyard: "shop", Stage: "staging", Sequence: sequence, Service: "web", Snapshot: &shipper.ShipyardSnapshot{Stages: s.stages},
+			Shipyard: "shop", Stage: "staging", Sequence: sequence, Service: "web",
 		},
 	}
+	run.Status.Resolved = Resolved(s.of(), "staging", sequence)
 	for _, edit := range edits {
 		edit(run)
 	}
@@ -56,9 +60,9 @@ func (s *story) creates(name, sequence string, edits ...func(*shipper.SequenceRu
 // decides once, writes the status, and notes how the run is. It fails if the second decision differs from the first.
 func (s *story) decides(run *shipper.SequenceRun, outcome *Outcome) Decision {
 	s.t.Helper()
-	d := Plan(Observed{Run: run, Others: s.runs, Outcome: outcome, Approvals: s.votes, Now: s.now})
+	d := Plan(Observed{Run: run, Others: s.runs, Outcome: outcome, Approvals: s.votes, Snapshot: s.of(), Now: s.now})
 	run.Status = d.Status
-	again := Plan(Observed{Run: run, Others: s.runs, Approvals: s.votes, Now: s.now})
+	again := Plan(Observed{Run: run, Others: s.runs, Approvals: s.votes, Snapshot: s.of(), Now: s.now})
 	if diff := cmp.Diff(d.Status, again.Status); diff != "" && (outcome == nil || outcome.Blocked == "") {
 		s.t.Errorf("the next decision about %s differs (-first +second):\n%s", run.Name, diff)
 	}
@@ -331,7 +335,7 @@ func TestApprovals(t *testing.T) {
 		},
 		"by who asked for the run, and for the one that it repeats": {
 			func(run *shipper.SequenceRun) []Vote {
-				run.Spec.RequestedBy.Username, run.Spec.EarlierRequesters = "ann", []string{"bob"}
+				run.Spec.RequestedBy.Username, run.Status.Resolved.EarlierRequesters = "ann", []string{"bob"}
 				return []Vote{vote(run, "ann", approve), vote(run, "bob", approve)}
 			}, 0, "Running [approval Waiting]",
 		},

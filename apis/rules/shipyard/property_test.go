@@ -30,7 +30,7 @@ func TestRunsEndAndDoNoTaskTwice(t *testing.T) {
 			for _, run := range s.runs {
 				meddle(random, run, step)
 				before := run.DeepCopy()
-				d := Plan(Observed{Run: run, Others: s.runs, Outcome: randomOutcome(random, run), Now: s.now})
+				d := Plan(Observed{Run: run, Others: s.runs, Outcome: randomOutcome(random, run), Snapshot: s.of(), Now: s.now})
 				if IsFinished(before) && !cmp.Equal(before.Status, d.Status) {
 					t.Fatalf("seed %d: %s changed after its end", seed, run.Name)
 				}
@@ -79,7 +79,7 @@ func (s *story) ends(seed uint64) {
 			run.Spec.Hold = ""
 			if !IsFinished(run) {
 				left++
-				run.Status = Plan(Observed{Run: run, Others: s.runs, Now: s.now}).Status
+				run.Status = Plan(Observed{Run: run, Others: s.runs, Snapshot: s.of(), Now: s.now}).Status
 			}
 		}
 		if left == 0 {

@@ -26,8 +26,16 @@ const (
 	MaxUnfinished = 200
 )
 
-// Default fills in what a run leaves out: the first stage, the only sequence of a stage, and the only service.
-func Default(run *shipper.SequenceRunSpec, of *shipper.ShipyardSpec) {
+// Default fills in what a run leaves out: what the run has that it repeats, or else the first stage, the only sequence of a stage, and the
+// only service. The Shipyard, and that run, must be there.
+func Default(r *Request) {
+	run, of := &r.Run.Spec, &r.Yard.Spec
+	if r.RetryOf != nil {
+		was := &r.RetryOf.Spec
+		run.Stage, run.Sequence = cmp.Or(run.Stage, was.Stage), cmp.Or(run.Sequence, was.Sequence)
+		run.Service = cmp.Or(run.Service, was.Service)
+		return
+	}
 	if run.Stage == "" && len(of.Stages) > 0 {
 		run.Stage = of.Stages[0].Name
 	}
@@ -40,21 +48,12 @@ func Default(run *shipper.SequenceRunSpec, of *shipper.ShipyardSpec) {
 	}
 }
 
-// Snapshot is a Shipyard as a run sees it.
-func Snapshot(of *shipper.Shipyard) *shipper.ShipyardSnapshot {
-	return &shipper.ShipyardSnapshot{
-		UID: string(of.UID), Generation: of.Generation, ServiceAccountName: cmp.Or(of.Spec.ServiceAccountName, shipper.DefaultRunner),
-		Stages: of.DeepCopy().Spec.Stages,
-	}
-}
-
 // ValidateRun refuses a new run that its Shipyard cannot run. It says what the Shipyard has.
 func ValidateRun(run *shipper.SequenceRun, of *shipper.ShipyardSpec) field.ErrorList {
-	path, name := field.NewPath("spec"), field.NewPath("metadata", "name")
+	path := field.NewPath("spec")
 	errs := validateNames(run.Namespace, &run.Spec, of, path)
 	raw, err := json.Marshal(run.Spec.Data)
-	follows := run.Spec.TriggeredBy != nil || run.Spec.RetryOf != nil // its data was bounded when it was written
-	if err != nil || !follows && len(raw) > MaxData {
+	if err != nil || len(raw) > MaxData {
 		errs = append(errs, field.Forbidden(path.Child("data"),
 			fmt.Sprintf("%d KiB of %d: put it into a store and pass its URL", (len(raw)+1023)>>10, MaxData>>10)))
 	}
@@ -63,7 +62,13 @@ func ValidateRun(run *shipper.SequenceRun, of *shipper.ShipyardSpec) field.Error
 			errs = append(errs, field.Invalid(path.Child("service"), run.Spec.Service, "is a label of the run: "+problem))
 		}
 	}
-	if run.Spec.TriggeredBy == nil && IsNameOfFollowUp(run.Name) {
+	return append(errs, validateName(run)...)
+}
+
+// validateName refuses names that no user may give a run.
+func validateName(run *shipper.SequenceRun) (errs field.ErrorList) {
+	name := field.NewPath("metadata", "name")
+	if IsNameOfFollowUp(run.Name) {
 		errs = append(errs, field.Invalid(name, run.Name, "is one of a run that follows from another: leave out dots"))
 	}
 	if len(run.Name) > MaxRunName {
@@ -103,9 +108,8 @@ func validateNames(namespace string, run *shipper.SequenceRunSpec, of *shipper.S
 		errs = append(errs, field.Invalid(path.Child("service"), run.Service, "its Application in stage "+stage.Name+" may be one of stage "+
 			other+": give the service another name, or the stages namespaces of their own"))
 	}
-	follows := run.TriggeredBy != nil || run.RetryOf != nil // and is given what was written before
 	for _, key := range slices.Sorted(maps.Keys(run.Data)) {
-		if Reserved(key) && (key != earlierKey || !follows) {
+		if Reserved(key) {
 			errs = append(errs, field.Forbidden(path.Child("data").Key(key), "is written by Shipper: leave it out"))
 		}
 	}
@@ -141,24 +145,9 @@ func named(path *field.Path, name, what string, known []string) *field.Error {
 	return field.Invalid(path, name, "is no "+what+" of the shipyard; "+there)
 }
 
-// Deploys reports whether a run writes an Application.
-func Deploys(run *shipper.SequenceRunSpec) bool {
-	sequence := SequenceOf(run.Snapshot, run.Stage, run.Sequence)
-	return sequence != nil && sequenceDeploys(sequence)
-}
-
-// IsAboutApplication reports whether a sequence, which may be nil, has tasks that read or write the Application of its stage.
-func IsAboutApplication(of *shipper.Sequence) bool {
-	return of != nil && slices.ContainsFunc(of.Tasks, func(t shipper.Task) bool { return IsNative(t.Name) && t.Name != TaskApproval })
-}
-
-func sequenceDeploys(of *shipper.Sequence) bool {
-	return slices.ContainsFunc(of.Tasks, func(t shipper.Task) bool { return t.Name == TaskDeployment })
-}
-
 // Unmet is what a run's stage requires of its version and known runs do not show; empty if nothing. ready is when the first soak of it
 // ends; zero if no soak is waited for.
-func Unmet(run *shipper.SequenceRunSpec, known []*shipper.SequenceRun, now time.Time) (out []string, ready time.Time) {
+func Unmet(run *shipper.SequenceRun, known []*shipper.SequenceRun, now time.Time) (out []string, ready time.Time) {
 	if !Deploys(run) {
 		return nil, time.Time{}
 	}
@@ -176,26 +165,26 @@ func Unmet(run *shipper.SequenceRunSpec, known []*shipper.SequenceRun, now time.
 }
 
 func unmet(
-	run *shipper.SequenceRunSpec, required shipper.StageRequirement, known []*shipper.SequenceRun, now time.Time,
+	run *shipper.SequenceRun, required shipper.StageRequirement, known []*shipper.SequenceRun, now time.Time,
 ) (why string, ready time.Time) {
 	const most = 3
 	verified := map[string]time.Time{} // when a version passed first
 	for _, other := range known {
 		passed := IsFinished(other) && other.Status.Result == shipper.ResultPass && other.Status.FinishTime != nil
-		if !passed || other.Spec.Stage != required.Stage || other.Spec.Service != run.Service ||
-			required.Sequence != "" && other.Spec.Sequence != required.Sequence || required.Sequence == "" && !Deploys(&other.Spec) {
+		if !passed || other.Spec.Stage != required.Stage || other.Spec.Service != run.Spec.Service ||
+			required.Sequence != "" && other.Spec.Sequence != required.Sequence || required.Sequence == "" && !Deploys(other) {
 			continue
 		}
-		if at, again := verified[identity(other.Spec.Version)]; !again || other.Status.FinishTime.Time.Before(at) {
-			verified[identity(other.Spec.Version)] = other.Status.FinishTime.Time
+		if at, again := verified[identity(VersionOf(other))]; !again || other.Status.FinishTime.Time.Before(at) {
+			verified[identity(VersionOf(other))] = other.Status.FinishTime.Time
 		}
 	}
-	if at, passed := verified[identity(run.Version)]; passed {
+	if at, passed := verified[identity(VersionOf(run))]; passed {
 		ready := at.Add(required.Soak.Value())
 		if !now.Before(ready) {
 			return "", time.Time{}
 		}
-		return fmt.Sprintf("version %s passed in stage %s at %s and has to soak for %s: until %s", run.Version.Version, required.Stage,
+		return fmt.Sprintf("version %s passed in stage %s at %s and has to soak for %s: until %s", VersionOf(run).Version, required.Stage,
 			at.UTC().Format(time.RFC3339), required.Soak, ready.UTC().Format(time.RFC3339)), ready
 	}
 	var versions []string
@@ -215,7 +204,7 @@ func unmet(
 			there = versions[0] + " has"
 		}
 	}
-	return fmt.Sprintf("version %s has not passed in stage %s; %s", run.Version.Version, required.Stage, there), time.Time{}
+	return fmt.Sprintf("version %s has not passed in stage %s; %s", VersionOf(run).Version, required.Stage, there), time.Time{}
 }
 
 // identity is a version with the digest of its archive.
@@ -232,25 +221,26 @@ func sequences(of *shipper.ShipyardSnapshot) int {
 	return n
 }
 
-// TooMany says which bound a new run exceeds, among the runs of its Shipyard; empty for none.
-func TooMany(run *shipper.SequenceRunSpec, known []*shipper.SequenceRun) string {
-	same, unfinished := 0, 0
+// TooMany says which bound a new run exceeds, among the runs of its Shipyard, of which of is the revision; empty for none.
+func TooMany(run *shipper.SequenceRun, of *shipper.ShipyardSnapshot, known []*shipper.SequenceRun) string {
+	same, unfinished, spec := 0, 0, &run.Spec
 	for _, other := range known {
-		if !IsFinished(other) && other.Spec.Stage == run.Stage {
+		if !IsFinished(other) && other.Spec.Stage == spec.Stage {
 			unfinished++
 		}
-		if run.Context != "" && other.Spec.Context == run.Context && other.Spec.Stage == run.Stage && other.Spec.Sequence == run.Sequence &&
-			!WasRefused(other) {
+		if other.Status.Resolved != nil && ContextOf(other) == ContextOf(run) && other.Spec.Stage == spec.Stage &&
+			other.Spec.Sequence == spec.Sequence {
 			same++
 		}
 	}
-	switch deepest := MaxOfSequence * (1 + sequences(run.Snapshot)); {
-	case int(depth(run)) > deepest:
+	switch deepest := MaxOfSequence * (1 + sequences(of)); {
+	case int(depth(run.Status.Resolved)) > deepest:
 		return fmt.Sprintf("more than %d runs lead here, each triggered by the one before: the triggers are a circle", deepest)
 	case same >= MaxOfSequence:
-		return fmt.Sprintf("%d runs of sequence %s in stage %s follow from one another: the triggers are a circle", same, run.Sequence, run.Stage)
-	case unfinished >= MaxUnfinished && run.TriggeredBy == nil: // what follows is part of what was admitted
-		return fmt.Sprintf("%d runs of stage %s of shipyard %s are not finished: wait, or abort some", unfinished, run.Stage, run.Shipyard)
+		return fmt.Sprintf("%d runs of sequence %s in stage %s follow from one another: the triggers are a circle", same, spec.Sequence,
+			spec.Stage)
+	case unfinished >= MaxUnfinished && depth(run.Status.Resolved) == 0: // what follows is part of what was admitted
+		return fmt.Sprintf("%d runs of stage %s of shipyard %s are not finished: wait, or abort some", unfinished, spec.Stage, spec.Shipyard)
 	}
 	return ""
 }

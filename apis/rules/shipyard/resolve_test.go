@@ -57,8 +57,9 @@ stages:
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			got := tc.run
-			Default(&got, of)
+			run := &shipper.SequenceRun{Spec: tc.run}
+			Default(&Request{Run: run, Yard: &shipper.Shipyard{Spec: *of}})
+			got := run.Spec
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
@@ -112,9 +113,10 @@ stages:
   sequences: [{name: delivery, tasks: [{name: deployment}]}, {name: rollback, tasks: [{name: rollback}]}]
 `)}
 	run := func(stage, sequence, version string) *shipper.SequenceRun {
-		return &shipper.SequenceRun{Spec: shipper.SequenceRunSpec{
-			Stage: stage, Sequence: sequence, Service: "web", Version: shipper.RunVersion{Version: version}, Snapshot: Snapshot(of),
-		}}
+		out := &shipper.SequenceRun{Spec: shipper.SequenceRunSpec{Stage: stage, Sequence: sequence, Service: "web"}}
+		out.Status.Resolved = Resolved(Snapshot(of), stage, sequence)
+		out.Status.Resolved.Version.Version = version
+		return out
 	}
 	ended := func(r *shipper.SequenceRun, result shipper.Result, ago time.Duration) *shipper.SequenceRun {
 		at := metav1.NewTime(start.Add(-ago))
@@ -137,7 +139,7 @@ stages:
 		"1.3.0": "version 1.3.0 has not passed in stage staging; 1.1.0, 1.0.0 have",
 		"1.4.0": "version 1.4.0 has not passed in stage staging; 1.1.0, 1.0.0 have",
 	} {
-		got, ready := Unmet(&run("production", "delivery", version).Spec, known, start)
+		got, ready := Unmet(run("production", "delivery", version), known, start)
 		if got := strings.Join(got, "; "); got != want {
 			t.Errorf("%s: %s, want %s", version, got, want)
 		}
@@ -145,13 +147,14 @@ stages:
 			t.Errorf("%s: ready at %s", version, ready)
 		}
 	}
-	if got, _ := Unmet(&run("production", "rollback", "1.3.0").Spec, known, start); got != nil {
+	if got, _ := Unmet(run("production", "rollback", "1.3.0"), known, start); got != nil {
 		t.Errorf("a run that deploys nothing: %v", got)
 	}
 }
 
 func TestRunsAreBounded(t *testing.T) {
-	one := &shipper.SequenceRun{Spec: shipper.SequenceRunSpec{Shipyard: "shop", Stage: "a", Sequence: "d", Context: "1"}}
+	one := &shipper.SequenceRun{Spec: shipper.SequenceRunSpec{Shipyard: "shop", Stage: "a", Sequence: "d"}}
+	one.Status.Resolved = &shipper.ResolvedRun{Context: "1"}
 	many := func(n int, edit func(*shipper.SequenceRun)) []*shipper.SequenceRun {
 		out := make([]*shipper.SequenceRun, n)
 		for i := range out {
@@ -164,12 +167,12 @@ func TestRunsAreBounded(t *testing.T) {
 		r.Status.Conditions = []shipper.Condition{{Type: shipper.RunFinished, Status: "True"}}
 	}
 	led := one.DeepCopy()
-	led.Spec.Snapshot = &shipper.ShipyardSnapshot{Stages: []shipper.Stage{{Name: "a", Sequences: []shipper.Sequence{{Name: "d"}}}}}
+	of := &shipper.ShipyardSnapshot{Stages: []shipper.Stage{{Name: "a", Sequences: []shipper.Sequence{{Name: "d"}}}}}
 	for depth, want := range map[int32]string{
 		2: "", 60: "", 61: "more than 60 runs lead here, each triggered by the one before: the triggers are a circle",
 	} {
-		led.Spec.TriggeredBy = &shipper.RunTrigger{Depth: depth}
-		if got := TooMany(&led.Spec, nil); got != want {
+		led.Status.Resolved.TriggeredBy = &shipper.RunTrigger{Depth: depth}
+		if got := TooMany(led, of, nil); got != want {
 			t.Errorf("depth %d: %q, want %q", depth, got, want)
 		}
 	}
@@ -177,9 +180,9 @@ func TestRunsAreBounded(t *testing.T) {
 		"": many(MaxOfSequence-1, done),
 		"20 runs of sequence d in stage a follow from one another: the triggers are a circle": many(MaxOfSequence, done),
 		"200 runs of stage a of shipyard shop are not finished: wait, or abort " +
-			"some": many(MaxUnfinished, func(r *shipper.SequenceRun) { r.Spec.Context = "2" }),
+			"some": many(MaxUnfinished, func(r *shipper.SequenceRun) { r.Status.Resolved.Context = "2" }),
 	} {
-		if got := TooMany(&one.Spec, known); got != want {
+		if got := TooMany(one, nil, known); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

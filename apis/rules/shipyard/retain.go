@@ -28,8 +28,8 @@ func Needed(known []*shipper.SequenceRun) map[string]bool {
 		if of := run.Spec.RetryOf; of != nil {
 			out[of.Run] = true
 		}
-		if by := run.Spec.TriggeredBy; by != nil {
-			out[by.Run] = true
+		if by := run.Labels[shipper.TriggeredByLabel]; by != "" {
+			out[by] = true
 		}
 	}
 	return out

@@ -19,7 +19,7 @@ func Subject(run *shipper.SequenceRun) string {
 	raw, err := json.Marshal(struct {
 		Version shipper.RunVersion
 		Values  shipper.FreeForm
-	}{run.Spec.Version, ValuesOf(run)})
+	}{VersionOf(run), ValuesOf(run)})
 	if err != nil {
 		return "" // data came from JSON
 	}
@@ -30,10 +30,7 @@ func Subject(run *shipper.SequenceRun) string {
 // ValuesOf are the values that the deployment under way, or else the next one, writes: those of its properties, and over them
 // data.configurationChange.values.
 func ValuesOf(run *shipper.SequenceRun) shipper.FreeForm {
-	data := run.Status.Data
-	if data == nil {
-		data = run.Spec.Data
-	}
+	data := DataOf(run)
 	var out any
 	if task := deploymentOf(run); task != nil {
 		out = valuesIn(map[string]any(task.Properties))
@@ -59,7 +56,7 @@ func valuesIn(space map[string]any) map[string]any {
 
 // deploymentOf is the deployment under way, or else the next one; nil if there is none.
 func deploymentOf(run *shipper.SequenceRun) *shipper.Task {
-	sequence := SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
+	sequence := OwnSequence(run)
 	if sequence == nil {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 // Claim is what the task under way of a run writes beside a template, and what the Release that is made of it has.
 func Claim(run *shipper.SequenceRun) shipper.RunClaim {
 	out := shipper.RunClaim{
-		Namespace: run.Namespace, Run: run.Name, UID: string(run.UID), Requesters: Requesters(&run.Spec),
+		Namespace: run.Namespace, Run: run.Name, UID: string(run.UID), Requesters: Requesters(run),
 	}
 	task := UnderWay(run)
 	if task == nil {
@@ -24,7 +24,7 @@ func Claim(run *shipper.SequenceRun) shipper.RunClaim {
 
 // StopsFirst reports whether a deployment ends at the first step, because a task release comes after it.
 func StopsFirst(run *shipper.SequenceRun, task *shipper.TaskStatus) bool {
-	sequence := SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
+	sequence := OwnSequence(run)
 	if sequence == nil {
 		return false
 	}
@@ -47,10 +47,7 @@ func LeftHeld(run *shipper.SequenceRun) string {
 			left = ""
 		}
 	}
-	takenBack := slices.ContainsFunc(run.Status.Triggered, func(t shipper.TriggeredRun) bool {
-		next := SequenceOf(run.Spec.Snapshot, t.Stage, t.Sequence)
-		return !t.Refused && next != nil && slices.ContainsFunc(next.Tasks, takesBack)
-	})
+	takenBack := slices.ContainsFunc(run.Status.Triggered, func(t shipper.TriggeredRun) bool { return t.TakesBack && !t.Refused })
 	if !IsFinished(run) || takenBack {
 		return ""
 	}
@@ -60,7 +57,7 @@ func LeftHeld(run *shipper.SequenceRun) string {
 // Template is a template with the version, the values and the strategy of a run: what its deployment under way writes. It changes nothing.
 func Template(run *shipper.SequenceRun, of *shipper.ReleaseEnvironment) *shipper.ReleaseEnvironment {
 	out := of.DeepCopy()
-	if v := run.Spec.Version.Version; v != "" {
+	if v := VersionOf(run).Version; v != "" {
 		out.Chart.Version = v
 	}
 	if values := ValuesOf(run); values != nil {

@@ -13,12 +13,12 @@ import (
 // deploying is a run whose task deployment is under way.
 func deploying(tasks ...shipper.Task) *shipper.SequenceRun {
 	run := &shipper.SequenceRun{Spec: shipper.SequenceRunSpec{
-		Stage: "qa", Sequence: "delivery", RequestedBy: shipper.ApprovalUser{Username: "ann"}, EarlierRequesters: []string{"bob"},
-		Version: shipper.RunVersion{Version: "2"},
-		Snapshot: &shipper.ShipyardSnapshot{Stages: []shipper.Stage{{Name: "qa", Sequences: []shipper.Sequence{
-			{Name: "delivery", Tasks: tasks}, {Name: "back", Tasks: []shipper.Task{{Name: TaskRollback}}},
-		}}}},
+		Stage: "qa", Sequence: "delivery", RequestedBy: shipper.ApprovalUser{Username: "ann"},
 	}}
+	run.Status.Resolved = &shipper.ResolvedRun{
+		Stage: shipper.Stage{Name: "qa"}, Sequence: shipper.Sequence{Name: "delivery", Tasks: tasks},
+		Version: shipper.RunVersion{Version: "2"}, EarlierRequesters: []string{"bob"},
+	}
 	run.Namespace, run.Name, run.UID = "shop", "web-1", "u"
 	run.Status.Tasks = []shipper.TaskStatus{{Name: TaskDeployment, Ordinal: 1, State: shipper.TaskTriggered, EventID: "e"}}
 	return run
@@ -57,7 +57,7 @@ func TestReleasesThatARunLeavesHeldAreNamed(t *testing.T) {
 			s.Tasks = append(s.Tasks, shipper.TaskStatus{Name: TaskRelease, Ordinal: 1, Release: "prod/web-1"})
 		}, ""},
 		"none where a run takes it back": {func(s *shipper.SequenceRunStatus) {
-			s.Triggered = []shipper.TriggeredRun{{Stage: "qa", Sequence: "back"}}
+			s.Triggered = []shipper.TriggeredRun{{Stage: "qa", Sequence: "back", TakesBack: true}}
 		}, ""},
 		"where the run that was to take it back was refused": {func(s *shipper.SequenceRunStatus) {
 			s.Triggered = []shipper.TriggeredRun{{Stage: "qa", Sequence: "back", Refused: true}}

@@ -14,27 +14,29 @@ import (
 // finished ends the names of events about ends.
 const finished = ".finished"
 
-// FollowUps are the runs that the end of run triggers, in the order of the snapshot, each sequence once (KS3). run must be finished.
-func FollowUps(run *shipper.SequenceRun) []shipper.TriggeredRun {
-	if run.Spec.Snapshot == nil {
+// FollowUps are the runs that the end of run triggers, in the order of its Shipyard, each sequence once (KS3). run must be finished, and of
+// is the revision of its Shipyard; nil if there is none.
+func FollowUps(run *shipper.SequenceRun, of *shipper.ShipyardSnapshot) []shipper.TriggeredRun {
+	if run.Status.Resolved == nil || of == nil {
 		return nil
 	}
 	var out []shipper.TriggeredRun
-	stages := run.Spec.Snapshot.Stages
+	stages := of.Stages
 	for i := range stages {
 		for j := range stages[i].Sequences {
 			sequence := &stages[i].Sequences[j]
-			at := slices.IndexFunc(sequence.TriggeredOn, func(t shipper.Trigger) bool { return triggers(&t, run) })
+			at := slices.IndexFunc(sequence.TriggeredOn, func(t shipper.Trigger) bool { return triggers(&t, run, of) })
 			if at < 0 {
 				continue
 			}
-			of := string(run.UID)
+			root := string(run.UID)
 			if len(stages[i].Requires) > 0 && sequenceDeploys(sequence) && run.Spec.RetryOf == nil {
-				of = run.Spec.Context // several runs may lead here: the last of them, once
+				root = run.Status.Resolved.Context // several runs may lead here: the last of them, once
 			}
 			out = append(out, shipper.TriggeredRun{
-				Name:  followUpName(run, of, stages[i].Name, sequence.Name),
+				Name:  followUpName(run, root, stages[i].Name, sequence.Name),
 				Stage: stages[i].Name, Sequence: sequence.Name, Event: sequence.TriggeredOn[at].Event,
+				TakesBack: slices.ContainsFunc(sequence.Tasks, takesBack),
 			})
 		}
 	}
@@ -63,8 +65,8 @@ type ended struct {
 }
 
 // triggers reports whether the end of run is the event that t selects.
-func triggers(t *shipper.Trigger, run *shipper.SequenceRun) bool {
-	is, ok := eventOf(t.Event, run)
+func triggers(t *shipper.Trigger, run *shipper.SequenceRun, of *shipper.ShipyardSnapshot) bool {
+	is, ok := eventOf(t.Event, run, of)
 	if !ok {
 		return false
 	}
@@ -86,16 +88,17 @@ func triggers(t *shipper.Trigger, run *shipper.SequenceRun) bool {
 }
 
 // eventOf is how what an event names ended in run; false if the event is another one. A sequence hides a task of the same name.
-func eventOf(event string, run *shipper.SequenceRun) (ended, bool) {
-	of, is := strings.CutSuffix(event, finished)
-	stage, name, named := strings.Cut(of, ".")
+func eventOf(event string, run *shipper.SequenceRun, of *shipper.ShipyardSnapshot) (ended, bool) {
+	subject, is := strings.CutSuffix(event, finished)
+	stage, name, named := strings.Cut(subject, ".")
 	if !is || !named || stage != run.Spec.Stage {
 		return ended{}, false
 	}
 	if name == run.Spec.Sequence {
 		return ended{run.Status.Result, run.Status.Completion}, true
 	}
-	if slices.ContainsFunc(StageOf(&run.Spec).Sequences, func(s shipper.Sequence) bool { return s.Name == name }) {
+	own := OfStage(of, stage)
+	if own != nil && slices.ContainsFunc(own.Sequences, func(s shipper.Sequence) bool { return s.Name == name }) {
 		return ended{}, false
 	}
 	return lastOf(run, name)

@@ -11,22 +11,32 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
+// listened is a finished run, and the revision of its Shipyard.
+type listened struct {
+	*shipper.SequenceRun
+
+	of *shipper.ShipyardSnapshot
+}
+
+func (l listened) followUps() []shipper.TriggeredRun { return FollowUps(l.DeepCopy(), l.of) }
+
 // listening is a run of staging.delivery that ended, in a Shipyard whose stage production listens.
-func listening(result shipper.Result, completion shipper.Completion, on ...shipper.Trigger) *shipper.SequenceRun {
+func listening(result shipper.Result, completion shipper.Completion, on ...shipper.Trigger) listened {
 	run := &shipper.SequenceRun{Spec: shipper.SequenceRunSpec{Stage: "staging", Sequence: "delivery", Service: "web"}}
 	run.UID = types.UID("1")
-	run.Spec.Snapshot = &shipper.ShipyardSnapshot{Stages: []shipper.Stage{
+	of := &shipper.ShipyardSnapshot{Stages: []shipper.Stage{
 		{Name: "staging", Sequences: []shipper.Sequence{
 			{Name: "delivery", Tasks: []shipper.Task{{Name: "deployment"}, {Name: "test"}}}, {Name: "smoke", Tasks: []shipper.Task{{Name: "test"}}},
 		}},
 		{Name: "production", Sequences: []shipper.Sequence{{Name: "next", TriggeredOn: on, Tasks: []shipper.Task{{Name: "deployment"}}}}},
 	}}
-	run.Status = shipper.SequenceRunStatus{Result: result, Completion: completion, Tasks: []shipper.TaskStatus{
+	does := Resolved(of, "staging", "delivery")
+	run.Status = shipper.SequenceRunStatus{Resolved: does, Result: result, Completion: completion, Tasks: []shipper.TaskStatus{
 		{Name: "deployment", State: shipper.TaskFinished, Result: shipper.ResultFail, Completion: shipper.CompletionErrored},
 		{Name: "test", State: shipper.TaskFinished, Result: shipper.ResultPass, Completion: shipper.CompletionSucceeded},
 		{Name: "smoke", State: shipper.TaskFinished, Result: shipper.ResultPass, Completion: shipper.CompletionSucceeded},
 	}}
-	return run
+	return listened{run, of}
 }
 
 func TestEndsTriggerRuns(t *testing.T) {
@@ -46,7 +56,7 @@ func TestEndsTriggerRuns(t *testing.T) {
 	empty := on(delivery)
 	empty.Selector = &shipper.TriggerSelector{}
 	for sentence, tc := range map[string]struct {
-		run  *shipper.SequenceRun
+		run  listened
 		want bool
 	}{
 		"K9: a pass triggers":                                   {listening(pass, done, on(delivery)), true},
@@ -76,7 +86,7 @@ func TestEndsTriggerRuns(t *testing.T) {
 		"one of several events":                              {listening(pass, done, on("problem.open"), on(delivery)), true},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			got := FollowUps(tc.run)
+			got := tc.run.followUps()
 			var want []shipper.TriggeredRun
 			if tc.want {
 				want = []shipper.TriggeredRun{{Name: "web-production-next-ce3b5", Stage: "production", Sequence: "next"}}
@@ -96,9 +106,9 @@ func TestEndsTriggerRuns(t *testing.T) {
 
 func TestTheNameOfAFollowUpIsTheSameEachTime(t *testing.T) {
 	run := listening(shipper.ResultPass, shipper.CompletionSucceeded, shipper.Trigger{Event: "staging.delivery.finished"})
-	other := run.DeepCopy()
+	other := listened{run.DeepCopy(), run.of}
 	other.UID = "2"
-	first, again, another := FollowUps(run)[0].Name, FollowUps(run.DeepCopy())[0].Name, FollowUps(other)[0].Name
+	first, again, another := run.followUps()[0].Name, run.followUps()[0].Name, other.followUps()[0].Name
 	if first != again || first == another {
 		t.Errorf("%s, %s and of another run %s", first, again, another)
 	}
@@ -120,8 +130,8 @@ func FuzzTriggers(f *testing.F) {
 		}
 		run := listening(results[how], completions[how], on, on)
 		run.Spec.Service = service
-		got := FollowUps(run)
-		if diff := cmp.Diff(got, FollowUps(run.DeepCopy())); diff != "" {
+		got := run.followUps()
+		if diff := cmp.Diff(got, run.followUps()); diff != "" {
 			t.Fatalf("the second time (-first +second):\n%s", diff)
 		}
 		for _, next := range got {

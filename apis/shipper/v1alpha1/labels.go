@@ -258,8 +258,8 @@ const (
 	SequenceLabel = "shipper.booking.com/sequence"
 	// ServiceLabel is the service of a run.
 	ServiceLabel = "shipper.booking.com/service"
-	// ContextLabel is the context of a run: the same for all runs of a delivery.
-	ContextLabel = "shipper.booking.com/context"
+	// TriggeredByLabel is the name of the run that a run follows from. Shipper alone writes it.
+	TriggeredByLabel = "shipper.booking.com/triggered-by"
 	// RunLabel is the name of the run that an Approval is of.
 	RunLabel = "shipper.booking.com/run"
 )

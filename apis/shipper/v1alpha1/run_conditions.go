@@ -14,6 +14,10 @@ const (
 
 // Reasons of the condition Finished of SequenceRuns.
 const (
+	// RunUnresolved means that it cannot be decided yet what the run does.
+	RunUnresolved = "Unresolved"
+	// RunRefused means that the run was not started: what it requests is not possible, or not any more.
+	RunRefused = "Refused"
 	// RunQueued means that another run of the queue, or of the stage, goes first.
 	RunQueued = "Queued"
 	// RunRunning means that its tasks are under way.

@@ -13,7 +13,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Stage",type=string,JSONPath=`.spec.stage`
 // +kubebuilder:printcolumn:name="Sequence",type=string,JSONPath=`.spec.sequence`
 // +kubebuilder:printcolumn:name="Service",type=string,JSONPath=`.spec.service`
-// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version.version`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.status.resolved.version.version`
 // +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.conditions[?(@.type=="Finished")].reason`
 // +kubebuilder:printcolumn:name="Task",type=string,JSONPath=`.status.task`
 // +kubebuilder:printcolumn:name="Result",type=string,JSONPath=`.status.result`
@@ -23,8 +23,8 @@ type SequenceRun struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says what is run. Only hold and abort can be changed.
-	// +kubebuilder:validation:XValidation:rule="has(self.stage) == has(oldSelf.stage) && has(self.sequence) == has(oldSelf.sequence) && has(self.service) == has(oldSelf.service) && has(self.data) == has(oldSelf.data) && has(self.retryOf) == has(oldSelf.retryOf) && has(self.skipRequires) == has(oldSelf.skipRequires) && has(self.requestedBy) == has(oldSelf.requestedBy) && has(self.earlierRequesters) == has(oldSelf.earlierRequesters) && has(self.triggeredBy) == has(oldSelf.triggeredBy) && has(self.context) == has(oldSelf.context) && has(self.version) == has(oldSelf.version) && has(self.snapshot) == has(oldSelf.snapshot)",message="only hold and abort can be changed"
+	// spec is what a user requests. Only hold and abort can be changed.
+	// +kubebuilder:validation:XValidation:rule="has(self.stage) == has(oldSelf.stage) && has(self.sequence) == has(oldSelf.sequence) && has(self.service) == has(oldSelf.service) && has(self.data) == has(oldSelf.data) && has(self.retryOf) == has(oldSelf.retryOf) && has(self.skipRequires) == has(oldSelf.skipRequires) && has(self.requestedBy) == has(oldSelf.requestedBy)",message="only hold and abort can be changed"
 	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.abort) || has(self.abort) && self.abort == oldSelf.abort",message="a run that was aborted stays aborted: create another with retryOf",fieldPath=".abort"
 	Spec SequenceRunSpec `json:"spec"`
 
@@ -38,32 +38,33 @@ type SequenceRunSpec struct {
 	// shipyard of this namespace.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="only hold and abort can be changed"
 	Shipyard string `json:"shipyard"`
 
-	// stage of the Shipyard. Absent: the first; stamped.
+	// stage of the Shipyard. Default: the first, or that of retryOf.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="only hold and abort can be changed"
 	Stage string `json:"stage,omitempty"`
 
-	// sequence of the stage. Absent: its only one; stamped.
+	// sequence of the stage. Default: its only one, or that of retryOf.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="only hold and abort can be changed"
 	Sequence string `json:"sequence,omitempty"`
 
-	// service that is delivered. Absent: the Shipyard's only one; stamped.
+	// service that is delivered. Default: the Shipyard's only one, or that of retryOf.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="only hold and abort can be changed"
 	Service string `json:"service,omitempty"`
 
 	// data that the first task gets, at most 256 KiB. data.deployment.version is the version of the chart that is delivered, or a constraint.
-	// Absent: the constraint of the Application of the stage, which may be the version that it has. project, stage, service, status, result, message, labels and earlier are reserved.
+	// Default: the constraint of the Application of the stage, which may be the version that it has. Leave it out with retryOf. project, stage,
+	// service, status, result, message, labels and earlier are reserved.
 	// +optional
 	// +mapType=atomic
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="only hold and abort can be changed"
 	Data FreeForm `json:"data,omitempty"`
 
 	// hold is the reason why no further task begins. The current one ends. Absent: not held.
@@ -81,53 +82,22 @@ type SequenceRunSpec struct {
 
 	// retryOf is the finished run that this one repeats.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="only hold and abort can be changed"
 	RetryOf *RetryOf `json:"retryOf,omitempty"`
 
 	// skipRequires runs a version that lacks what the stage requires. It needs the verb override on shipyards/STAGE, or on shipyards.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="only hold and abort can be changed"
 	SkipRequires *SkipRequires `json:"skipRequires,omitempty"`
 
-	// requestedBy is the user who created the run, or the first run of its context. Written by Shipper: leave it out.
+	// requestedBy is the user who created the run, or the first run of its delivery. Written by Shipper: leave it out.
 	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="only hold and abort can be changed"
 	RequestedBy ApprovalUser `json:"requestedBy,omitzero"`
-
-	// earlierRequesters are the users who requested the runs that this one repeats, the newest first: they cannot approve it either.
-	// Written by Shipper: leave it out.
-	// +optional
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=20
-	// +kubebuilder:validation:items:MaxLength=1024
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
-	EarlierRequesters []string `json:"earlierRequesters,omitempty"`
-
-	// triggeredBy is what started the run, if no user did. Written by Shipper: leave it out.
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
-	TriggeredBy *RunTrigger `json:"triggeredBy,omitempty"`
-
-	// context identifies a delivery: all runs that follow from one, or repeat one, have the same. Written by Shipper: leave it out.
-	// +optional
-	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
-	Context string `json:"context,omitempty"`
-
-	// version is what is delivered: that of data.deployment.version for the chart of the stage's Application, resolved at admission. Absent if
-	// the sequence has no task deployment. Written by Shipper: leave it out.
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
-	Version RunVersion `json:"version,omitzero"`
-
-	// snapshot is the Shipyard as it was when the first run of the context was created. Written by Shipper: leave it out.
-	// +optional
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="cannot be changed"
-	Snapshot *ShipyardSnapshot `json:"snapshot,omitempty"`
 }
 
 // RetryOf names a run that is repeated: it has finished, and not passed unless from is given. The new run has its stage, sequence, service,
-// data, context, version and snapshot.
+// data, context and version, and does the same tasks.
 type RetryOf struct {
 	// run is its name.
 	// +kubebuilder:validation:MinLength=1
@@ -157,7 +127,7 @@ type RunTrigger struct {
 	// +kubebuilder:validation:MaxLength=253
 	Run string `json:"run,omitempty"`
 	// depth is how many triggers lead here from the run that a user created: 1 for a run that follows from that one, or from a retry. A run
-	// that is too deep is refused, so that circles of triggers end. Absent in runs from before the field: counted as 0.
+	// that is too deep is refused, so that circles of triggers end.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Depth int32 `json:"depth,omitempty"`
@@ -181,19 +151,55 @@ type RunVersion struct {
 	Digest string `json:"digest,omitempty"`
 }
 
-// ShipyardSnapshot is a Shipyard as a run sees it.
-type ShipyardSnapshot struct {
+// ResolvedRun is what a run does. All runs of a delivery do what the Shipyard said when the first of them was resolved.
+type ResolvedRun struct {
+	// revision of the Shipyard.
+	Revision ShipyardRevision `json:"revision"`
+	// serviceAccountName with whose rights tasks write.
+	ServiceAccountName string `json:"serviceAccountName"`
+	// stage of the run, without its sequences.
+	Stage Stage `json:"stage"`
+	// sequence of the run.
+	Sequence Sequence `json:"sequence"`
+	// version that is delivered. Absent if the sequence has no task deployment.
+	// +optional
+	Version RunVersion `json:"version,omitzero"`
+	// context identifies a delivery: the uid of its first run, which all runs that follow from it or repeat it have.
+	Context string `json:"context"`
+	// earlierRequesters are the users who requested the runs that this one repeats, the newest first: they cannot approve it either.
+	// +optional
+	// +listType=atomic
+	EarlierRequesters []string `json:"earlierRequesters,omitempty"`
+	// triggeredBy is what started the run, if no user did.
+	// +optional
+	TriggeredBy *RunTrigger `json:"triggeredBy,omitempty"`
+	// retryOfUID is the uid of the run that is repeated.
+	// +optional
+	RetryOfUID string `json:"retryOfUID,omitempty"`
+	// data that a retry begins with: that of the run that it repeats.
+	// +optional
+	// +mapType=atomic
+	Data FreeForm `json:"data,omitempty"`
+}
+
+// ShipyardRevision is a Shipyard at a time.
+type ShipyardRevision struct {
 	// uid of the Shipyard.
-	// +kubebuilder:validation:MaxLength=64
 	UID string `json:"uid"`
 	// generation of it.
 	Generation int64 `json:"generation"`
+	// name of the ControllerRevision with its stages, which all runs of the revision share.
+	Name string `json:"name"`
+	// digest of these stages, a sha256 in hexadecimal.
+	Digest string `json:"digest"`
+}
+
+// ShipyardSnapshot is what a ControllerRevision of a Shipyard has.
+type ShipyardSnapshot struct {
 	// serviceAccountName with whose rights tasks write.
-	// +kubebuilder:validation:MaxLength=253
 	ServiceAccountName string `json:"serviceAccountName"`
 	// stages of it.
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=30
 	Stages []Stage `json:"stages"`
 }
 
@@ -225,6 +231,9 @@ type SequenceRunStatus struct {
 	// observedGeneration is the generation that the status is of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// resolved is what the run does, which is decided once. Absent until then, and if the run was refused.
+	// +optional
+	Resolved *ResolvedRun `json:"resolved,omitempty"`
 	// result of the run. Absent until it is finished.
 	// +optional
 	Result Result `json:"result,omitempty"`
@@ -356,6 +365,9 @@ type TriggeredRun struct {
 	Sequence string `json:"sequence"`
 	// event that it follows from.
 	Event string `json:"event"`
+	// takesBack is true if the run has a task rollback.
+	// +optional
+	TakesBack bool `json:"takesBack,omitempty"`
 	// createTime is when the run was created. Absent: it was not.
 	// +optional
 	CreateTime *metav1.Time `json:"createTime,omitempty"`

@@ -123,11 +123,15 @@ func runs(s *state) []Entry {
 		}
 		by := run.Spec.RequestedBy.Username
 		what := fmt.Sprintf("sequence %s of stage %s of shipyard %s for %s", run.Spec.Sequence, run.Spec.Stage, run.Spec.Shipyard,
-			strings.TrimSpace(run.Spec.Service+" "+run.Spec.Version.Version))
-		switch trigger, of := run.Spec.TriggeredBy, run.Spec.RetryOf; {
+			strings.TrimSpace(run.Spec.Service+" "+rules.VersionOf(run).Version))
+		trigger := &shipper.RunTrigger{}
+		if run.Status.Resolved != nil && run.Status.Resolved.TriggeredBy != nil {
+			trigger = run.Status.Resolved.TriggeredBy
+		}
+		switch of := run.Spec.RetryOf; {
 		case of != nil:
 			add(kindRun, by, run.CreationTimestamp.Time, "repeated run %s: %s", of.Run, what)
-		case trigger != nil:
+		case trigger.Event != "":
 			add(kindRun, by, run.CreationTimestamp.Time, "%s started %s, requested by the user who started the delivery", trigger.Event, what)
 		default:
 			add(kindRun, by, run.CreationTimestamp.Time, "started %s", what)
@@ -151,17 +155,12 @@ func runs(s *state) []Entry {
 	return out
 }
 
-// applicationOf is the Application that a run writes; empty if its snapshot does not say.
+// applicationOf is the Application that a run writes; empty if the run is not resolved.
 func applicationOf(run *shipper.SequenceRun) string {
-	if run.Spec.Snapshot == nil || run.Spec.Service == "" {
+	if run.Status.Resolved == nil {
 		return ""
 	}
-	for i := range run.Spec.Snapshot.Stages {
-		if stage := &run.Spec.Snapshot.Stages[i]; stage.Name == run.Spec.Stage {
-			return cmp.Or(stage.Namespace, run.Namespace) + "/" + rules.ApplicationOf(stage, run.Spec.Shipyard, run.Spec.Service)
-		}
-	}
-	return ""
+	return rules.ApplicationOfRun(run).String()
 }
 
 // approvals are those of steps of Releases, and of tasks of runs.

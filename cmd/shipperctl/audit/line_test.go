@@ -39,16 +39,17 @@ func meta(namespace, name string, created time.Duration, annotations map[string]
 
 // delivered is a delivery to production: ann started it, ben approved it, and eve overrode a block.
 func delivered() *state {
-	stages := []shipper.Stage{{Name: "staging"}, {Name: "production", Namespace: "shop-prod"}}
+	stages := map[string]shipper.Stage{
+		"staging": {Name: "staging"}, "production": {Name: "production", Namespace: "shop-prod"},
+	}
 	run := func(name, stage string, created time.Duration) shipper.SequenceRun {
 		return shipper.SequenceRun{ObjectMeta: meta("shop", name, created, nil), Spec: shipper.SequenceRunSpec{
 			Shipyard: "shop", Stage: stage, Sequence: "delivery", Service: "web", RequestedBy: shipper.ApprovalUser{Username: "ann"},
-			Version: shipper.RunVersion{Version: "1.4.2"}, Snapshot: &shipper.ShipyardSnapshot{Stages: stages},
-		}}
+		}, Status: shipper.SequenceRunStatus{Resolved: &shipper.ResolvedRun{Version: shipper.RunVersion{Version: "1.4.2"}, Stage: stages[stage]}}}
 	}
 	first, second, third := run("web-1", "staging", 0), run("web-2", "production", time.Hour), run("web-3", "production", 5*time.Hour)
 	first.Status.Result, first.Status.FinishTime = shipper.ResultPass, ptr.To(at(time.Hour))
-	second.Spec.TriggeredBy = &shipper.RunTrigger{Event: "staging.delivery.finished", Run: "web-1", Time: at(time.Hour)}
+	second.Status.Resolved.TriggeredBy = &shipper.RunTrigger{Event: "staging.delivery.finished", Run: "web-1", Time: at(time.Hour)}
 	second.Spec.Abort, second.Status.Result, second.Status.FinishTime = "=wrong\nversion", shipper.ResultFail, ptr.To(at(4*time.Hour))
 	third.Spec.RetryOf, third.Spec.SkipRequires = &shipper.RetryOf{Run: "web-2"}, &shipper.SkipRequires{Reason: "the fix for the outage"}
 	third.Spec.Hold, third.Status.PausedSince = "DNS", ptr.To(at(6*time.Hour))

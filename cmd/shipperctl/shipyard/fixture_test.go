@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	rules "shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -58,11 +59,12 @@ func running(name, stage, sequence string, created time.Duration) *shipper.Seque
 			Labels: map[string]string{shipper.ShipyardLabel: "shop"},
 		},
 		Spec: shipper.SequenceRunSpec{
-			Shipyard: "shop", Stage: stage, Sequence: sequence, Service: "web", Context: "c1",
-			RequestedBy: shipper.ApprovalUser{Username: "ann"}, Version: shipper.RunVersion{Name: "nginx", Version: "1.4.2"},
-			Snapshot: &shipper.ShipyardSnapshot{UID: "sy", Stages: of.Spec.Stages},
+			Shipyard: "shop", Stage: stage, Sequence: sequence, Service: "web", RequestedBy: shipper.ApprovalUser{Username: "ann"},
 		},
 	}
+	run.Status.Resolved = rules.Resolved(rules.Snapshot(of), stage, sequence)
+	run.Status.Resolved.Revision, run.Status.Resolved.Context = rules.RevisionOf(of), "c1"
+	run.Status.Resolved.Version = shipper.RunVersion{Name: "nginx", Version: "1.4.2"}
 	does(run, shipper.RunRunning, "")
 	return run
 }

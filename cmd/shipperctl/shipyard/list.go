@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	rules "shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/cmd/shipperctl/screen"
@@ -92,7 +93,8 @@ func listed(runs []shipper.SequenceRun, of filter) []listedRun {
 		}
 		out = append(out, listedRun{
 			Namespace: run.Namespace, Name: run.Name, Shipyard: run.Spec.Shipyard, Stage: run.Spec.Stage, Sequence: run.Spec.Sequence,
-			Service: run.Spec.Service, Version: run.Spec.Version.Version, State: stateOf(run), Position: position(run, inNamespace[run.Namespace]),
+			Service: run.Spec.Service, Version: rules.VersionOf(run).Version, State: stateOf(run),
+			Position: position(run, inNamespace[run.Namespace]),
 			Task: run.Status.Task, Result: string(run.Status.Result), By: run.Spec.RequestedBy.Username, CreatedAt: run.CreationTimestamp.Time,
 		})
 	}

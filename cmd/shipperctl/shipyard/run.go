@@ -284,7 +284,7 @@ func (o *options) create(cmd *cobra.Command, c client.WithWatch, run *shipper.Se
 func started(run *shipper.SequenceRun) string {
 	parts := []string{fmt.Sprintf("%s/%s is created", run.Namespace, run.Name)}
 	for _, one := range []struct{ what, value string }{
-		{"stage", run.Spec.Stage}, {"sequence", run.Spec.Sequence}, {"service", run.Spec.Service}, {"version", run.Spec.Version.Version},
+		{"stage", run.Spec.Stage}, {"sequence", run.Spec.Sequence}, {"service", run.Spec.Service},
 	} {
 		if one.value != "" {
 			parts = append(parts, one.what+" "+one.value)

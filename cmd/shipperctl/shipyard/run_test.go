@@ -137,7 +137,7 @@ func TestARunIsCreatedAndItsNamePrinted(t *testing.T) {
 	if err := o.create(cmd, c, run, waiting{}); err != nil {
 		t.Fatal(err)
 	}
-	const said = "run shop/web-1 is created, stage staging, sequence delivery, service web, version 1.4.2\n"
+	const said = "run shop/web-1 is created, stage staging, sequence delivery, service web\n"
 	if out.String() != "web-1\n" || errs.String() != said {
 		t.Errorf("%q, %q", out.String(), errs.String())
 	}

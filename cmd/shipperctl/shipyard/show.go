@@ -114,7 +114,7 @@ func trigger(t shipper.Trigger) string {
 // verified are the runs that passed with a version, the newest first and each version of a stage once.
 func verified(runs []shipper.SequenceRun, now time.Time) [][]string {
 	passed := slices.DeleteFunc(slices.Clone(runs), func(run shipper.SequenceRun) bool {
-		return run.Status.Result != shipper.ResultPass || run.Status.FinishTime == nil || run.Spec.Version.Version == ""
+		return run.Status.Result != shipper.ResultPass || run.Status.FinishTime == nil || rules.VersionOf(&run).Version == ""
 	})
 	slices.SortFunc(passed, func(a, b shipper.SequenceRun) int {
 		return cmp.Or(b.Status.FinishTime.Compare(a.Status.FinishTime.Time), cmp.Compare(a.Name, b.Name))
@@ -123,7 +123,7 @@ func verified(runs []shipper.SequenceRun, now time.Time) [][]string {
 	seen := map[[3]string]bool{}
 	for i := range passed {
 		run := &passed[i]
-		key := [3]string{run.Spec.Stage, run.Spec.Service, run.Spec.Version.Version}
+		key := [3]string{run.Spec.Stage, run.Spec.Service, rules.VersionOf(run).Version}
 		if !seen[key] {
 			seen[key] = true
 			rows = append(rows, []string{key[0], key[1], key[2], run.Name, age(run.Status.FinishTime.Time, now)})

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	rules "shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/cmd/shipperctl/screen"
@@ -249,7 +250,7 @@ func notThere(t *shipper.TriggeredRun) string {
 func delivery(o *observed) []*shipper.SequenceRun {
 	out := []*shipper.SequenceRun{o.run}
 	for i := range o.others {
-		if other := &o.others[i]; other.Name != o.run.Name && other.Spec.Context != "" && other.Spec.Context == o.run.Spec.Context {
+		if other := &o.others[i]; other.Name != o.run.Name && rules.ContextOf(other) != "" && rules.ContextOf(other) == rules.ContextOf(o.run) {
 			out = append(out, other)
 		}
 	}

@@ -36,7 +36,7 @@ func TestWaitEndsWithTheRunOrTheDelivery(t *testing.T) {
 	warned := ends(running("a", "staging", "delivery", time.Hour), shipper.ResultWarning, shipper.CompletionSucceeded, shipper.RunWarned, "")
 	aborted := ends(running("a", "staging", "delivery", time.Hour), shipper.ResultFail, shipper.CompletionAborted, shipper.RunAborted, "no")
 	elsewhere := running("z", "production", "delivery", time.Hour)
-	elsewhere.Spec.Context = "c2"
+	elsewhere.Status.Resolved.Context = "c2"
 	for sentence, tc := range map[string]struct {
 		run    *shipper.SequenceRun
 		others []*shipper.SequenceRun

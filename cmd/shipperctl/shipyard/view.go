@@ -135,17 +135,14 @@ func viewOf(run *shipper.SequenceRun, others []shipper.SequenceRun) *View {
 	all := byName(others)
 	out := &View{
 		Namespace: run.Namespace, Run: run.Name, Shipyard: run.Spec.Shipyard, Stage: run.Spec.Stage, Sequence: run.Spec.Sequence,
-		Service: run.Spec.Service, Chart: run.Spec.Version.Name, Version: run.Spec.Version.Version, Context: run.Spec.Context,
+		Service: run.Spec.Service, Chart: rules.VersionOf(run).Name, Version: rules.VersionOf(run).Version, Context: rules.ContextOf(run),
 		RequestedBy: run.Spec.RequestedBy.Username, CreatedAt: run.CreationTimestamp.Time,
 		State: stateOf(run), Finished: isFinished(run), Result: string(run.Status.Result), Completion: string(run.Status.Completion),
 		Message: inOneLine(run.Status.Message), Position: position(run, all), Behind: run.Status.Behind,
 		Hold: inOneLine(run.Spec.Hold), Abort: inOneLine(run.Spec.Abort), LeftHeld: rules.LeftHeld(run),
 	}
-	if by := run.Spec.TriggeredBy; by != nil {
-		out.TriggeredBy = by.Event
-		if by.Run != "" {
-			out.TriggeredBy += " of run " + by.Run
-		}
+	if resolved := run.Status.Resolved; resolved != nil && resolved.TriggeredBy != nil {
+		out.TriggeredBy = resolved.TriggeredBy.Event + " of run " + resolved.TriggeredBy.Run
 	}
 	if of := run.Spec.RetryOf; of != nil {
 		out.RetryOf = of.Run
@@ -175,7 +172,7 @@ func viewOf(run *shipper.SequenceRun, others []shipper.SequenceRun) *View {
 
 // tasksOf are the tasks that were begun or skipped, and those of the sequence that are left.
 func tasksOf(run *shipper.SequenceRun) []Task {
-	sequence := rules.SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
+	sequence := rules.OwnSequence(run)
 	out := []Task{}
 	for i := range run.Status.Tasks {
 		task := &run.Status.Tasks[i]

@@ -42,7 +42,7 @@ func blocked() *shipper.SequenceRun {
 // waits is a run that one of two users has approved.
 func waits() *shipper.SequenceRun {
 	run := running("web-production-delivery-0c9f1", "production", "delivery", 2*time.Hour)
-	run.Spec.TriggeredBy = &shipper.RunTrigger{Event: "staging.delivery.finished", Run: "web-x7k2p", Time: *ago(2 * time.Hour)}
+	run.Status.Resolved.TriggeredBy = &shipper.RunTrigger{Event: "staging.delivery.finished", Run: "web-x7k2p", Time: *ago(2 * time.Hour)}
 	run.Spec.SkipRequires = &shipper.SkipRequires{Reason: "the fix for the outage"}
 	run.Status.StartTime, run.Status.Task = ago(2*time.Hour), "approval"
 	run.Status.Tasks = []shipper.TaskStatus{{
@@ -74,7 +74,7 @@ func failed() *shipper.SequenceRun {
 	run.Status.Triggered = []shipper.TriggeredRun{
 		{
 			Name: "web-production-rollback-1a2b3", Stage: "production", Sequence: "rollback", Event: "production.delivery.finished",
-			CreateTime: ago(time.Hour),
+			TakesBack: true, CreateTime: ago(time.Hour),
 		},
 		{
 			Name: "web-audit-report-9c8d7", Stage: "audit", Sequence: "report", Event: "production.delivery.finished",
@@ -161,7 +161,8 @@ func TestAShipyardIsShown(t *testing.T) {
 	of.Spec.Stages = append(of.Spec.Stages, shipper.Stage{Name: "audit"})
 	run := func(name string, passed time.Duration) shipper.SequenceRun {
 		out := shipper.SequenceRun{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		out.Spec.Stage, out.Spec.Service, out.Spec.Version.Version = "staging", "web", "1.4.2"
+		out.Spec.Stage, out.Spec.Service = "staging", "web"
+		out.Status.Resolved = &shipper.ResolvedRun{Version: shipper.RunVersion{Version: "1.4.2"}}
 		out.Status.Result, out.Status.FinishTime = shipper.ResultPass, ago(passed)
 		return out
 	}

@@ -95,10 +95,10 @@ func (o *observed) delivering(rel *shipper.Release) action {
 		unheld.Spec.Hold = "" // its own hold is for what comes after this task
 		rel = &unheld
 	}
-	if digest := rel.Annotations[shipper.ReleaseChartDigestAnnotation]; digest != "" && o.run.Spec.Version.Digest != "" &&
-		digest != o.run.Spec.Version.Digest {
-		out := fails("the repository has another archive of %s %s than when the run was created", o.run.Spec.Version.Name,
-			o.run.Spec.Version.Version)
+	if digest := rel.Annotations[shipper.ReleaseChartDigestAnnotation]; digest != "" && o.run.Status.Resolved.Version.Digest != "" &&
+		digest != o.run.Status.Resolved.Version.Digest {
+		out := fails("the repository has another archive of %s %s than when the run was created", o.run.Status.Resolved.Version.Name,
+			o.run.Status.Resolved.Version.Version)
 		out.outcome.Release = nameOf(rel)
 		return out
 	}
@@ -148,7 +148,7 @@ func (o *observed) completeBefore(rel *shipper.Release) *shipper.Release {
 // applied is the part of the Application that the run's field manager sets: what it set before, and what this run sets.
 func (o *observed) applied(wanted *shipper.ReleaseEnvironment) map[string]any {
 	template := map[string]any{}
-	if o.run.Spec.Version.Version != "" {
+	if o.run.Status.Resolved.Version.Version != "" {
 		template["chart"] = map[string]any{"version": wanted.Chart.Version}
 	}
 	managed := o.managed()

@@ -28,11 +28,12 @@ func world(task string, properties shipper.FreeForm, sequence ...string) *observ
 	run := &shipper.SequenceRun{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "run", UID: "u"},
 		Spec: shipper.SequenceRunSpec{
-			Shipyard: "shop", Stage: "staging", Sequence: "delivery", Service: "web", Version: shipper.RunVersion{Name: "web", Version: "2"},
-			Snapshot: &shipper.ShipyardSnapshot{ServiceAccountName: "shipper-runner", Stages: []shipper.Stage{
-				{Name: "staging", Sequences: []shipper.Sequence{{Name: "delivery", Tasks: tasks}}},
-			}},
+			Shipyard: "shop", Stage: "staging", Sequence: "delivery", Service: "web",
 		},
+	}
+	run.Status.Resolved = &shipper.ResolvedRun{
+		ServiceAccountName: "shipper-runner", Version: shipper.RunVersion{Name: "web", Version: "2"},
+		Stage: shipper.Stage{Name: "staging"}, Sequence: shipper.Sequence{Name: "delivery", Tasks: tasks},
 	}
 	run.Status.Tasks = []shipper.TaskStatus{{Name: task, Ordinal: 1, State: shipper.TaskTriggered, EventID: "e"}}
 	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{
@@ -218,12 +219,12 @@ func TestTasks(t *testing.T) {
 			"fail/errored: Application shop/web-staging was changed by eve before its Release was made",
 		},
 		"deployment: it is so already": {
-			edit(world("deployment", nil), func(o *observed) { o.run.Spec.Version.Version = "1" }), "pass [shop/web-0]",
+			edit(world("deployment", nil), func(o *observed) { o.run.Status.Resolved.Version.Version = "1" }), "pass [shop/web-0]",
 		},
 		"deployment: the repository has another archive": {
 			func() *observed {
 				o := written(world("deployment", nil))
-				o.run.Spec.Version.Digest = "aa"
+				o.run.Status.Resolved.Version.Digest = "aa"
 				return with(o, 1, "2", ofRun(o), func(rel *shipper.Release) { rel.Annotations[shipper.ReleaseChartDigestAnnotation] = "bb" })
 			}(),
 			"fail/errored: the repository has another archive of web 2 than when the run was created [shop/web-1]",
@@ -313,7 +314,7 @@ func TestTasks(t *testing.T) {
 		},
 		"rollback: the run before made nothing": {
 			edit(with(world("rollback", nil), 1, "2", complete), func(o *observed) {
-				o.run.Spec.TriggeredBy, o.before = &shipper.RunTrigger{Run: "x"}, &shipper.SequenceRun{}
+				o.run.Status.Resolved.TriggeredBy, o.before = &shipper.RunTrigger{Run: "x"}, &shipper.SequenceRun{}
 			}),
 			"pass: nothing was delivered",
 		},
@@ -333,7 +334,7 @@ func TestTasks(t *testing.T) {
 			"pass: Release web-0 was there before: nothing was delivered",
 		},
 		"rollback: the run before is gone": {
-			edit(world("rollback", nil), func(o *observed) { o.run.Spec.TriggeredBy = &shipper.RunTrigger{Run: "x"} }),
+			edit(world("rollback", nil), func(o *observed) { o.run.Status.Resolved.TriggeredBy = &shipper.RunTrigger{Run: "x"} }),
 			"fail/errored: run x, which it takes back, is gone: start one of this sequence by hand",
 		},
 		"rollback: the first Release stays": {

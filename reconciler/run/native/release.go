@@ -45,8 +45,8 @@ func (o *observed) goal(rel *shipper.Release) (int32, bool) {
 // rollback takes back what a run delivered: a Release that is not complete is deleted, which aborts it, and after a complete one the
 // Application goes back to the one before. It ends when that one is complete.
 func rollback(o *observed) action {
-	if o.run.Spec.TriggeredBy != nil && o.before == nil && made(o.run) == "" {
-		return fails("run %s, which it takes back, is gone: start one of this sequence by hand", o.run.Spec.TriggeredBy.Run)
+	if by := o.run.Status.Resolved.TriggeredBy; by != nil && o.before == nil && made(o.run) == "" {
+		return fails("run %s, which it takes back, is gone: start one of this sequence by hand", by.Run)
 	}
 	newest := o.newest()
 	name, known := o.toTakeBack()

@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
-	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,7 +55,7 @@ func newRunners(config *rest.Config, like client.Client) *runners {
 
 // of is the client of the ServiceAccount of a run. The API server gives it the groups of one.
 func (r *runners) of(run *shipper.SequenceRun) (client.Client, error) {
-	user := RunnerOf(run)
+	user := shipyard.Runner(run)
 	if kept, there := r.kept.Get(user); there {
 		if c, is := kept.(client.Client); is {
 			return c, nil
@@ -71,11 +70,6 @@ func (r *runners) of(run *shipper.SequenceRun) (client.Client, error) {
 	}
 	r.kept.Add(user, c)
 	return c, nil
-}
-
-// RunnerOf is the user name of the ServiceAccount that a run writes as.
-func RunnerOf(run *shipper.SequenceRun) string {
-	return serviceaccount.MakeUsername(run.Namespace, run.Spec.Snapshot.ServiceAccountName)
 }
 
 // write does what an action says, as the runner. What the API server refuses for good is the outcome of the task.
@@ -170,7 +164,7 @@ func merge(ctx context.Context, c client.Client, p *patch) error {
 // permitted is an error unless the runner of a run may do verb to the Application. A right that it had is asked for again after
 // permittedFor.
 func (t *Tasks) permitted(ctx context.Context, run *shipper.SequenceRun, verb string, key types.NamespacedName) error {
-	user := RunnerOf(run)
+	user := shipyard.Runner(run)
 	asked := user + " " + verb + " " + key.String()
 	if _, had := t.runners.permitted.Get(asked); had {
 		return nil
@@ -217,10 +211,10 @@ func (t *Tasks) refused(o *observed, out shipyard.Outcome, err error) (shipyard.
 	case apierrors.IsConflict(err) && fieldConflict(err):
 		return failed(out, declared(err)), nil
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "impersonate"):
-		return failed(out, fmt.Sprintf("ServiceAccount %s is not lent to Shipper: %s", o.run.Spec.Snapshot.ServiceAccountName,
+		return failed(out, fmt.Sprintf("ServiceAccount %s is not lent to Shipper: %s", o.run.Status.Resolved.ServiceAccountName,
 			shipper.BindCommand(shipper.RunnerImpersonatorRole, o.run.Namespace))), nil
 	case apierrors.IsForbidden(err):
-		account := o.run.Spec.Snapshot.ServiceAccountName
+		account := o.run.Status.Resolved.ServiceAccountName
 		return failed(out, fmt.Sprintf("%s; if a right is missing: %s", reason(err),
 			shipper.BindRunnerCommand(o.run.Namespace, account, o.key.Namespace))), nil
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsRequestEntityTooLargeError(err):

@@ -89,7 +89,7 @@ func (t *Tasks) Do(ctx context.Context, run, before *shipper.SequenceRun, task *
 
 // observe reads what a decision is made of.
 func (t *Tasks) observe(ctx context.Context, run, before *shipper.SequenceRun, task *shipper.TaskStatus) (*observed, error) {
-	sequence := shipyard.SequenceOf(run.Spec.Snapshot, run.Spec.Stage, run.Spec.Sequence)
+	sequence := shipyard.OwnSequence(run)
 	o := &observed{
 		run: run, before: before, task: task, key: shipyard.ApplicationOfRun(run), shared: t.sharedChecks, now: t.clock.Now(),
 		of: &sequence.Tasks[shipyard.TaskIndex(sequence, shipyard.NameOf(task))],

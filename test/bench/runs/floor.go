@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -38,6 +39,11 @@ func (r Runs) floor(ctx context.Context, w *world.World) (took [2]time.Duration,
 	if err != nil {
 		return took, err
 	}
+	yard := &shipper.Shipyard{}
+	if err := yaml.UnmarshalStrict([]byte(stages), &yard.Spec); err != nil {
+		return took, fmt.Errorf("reading the shipyard: %w", err)
+	}
+	of := shipyard.Snapshot(yard)
 	began := time.Now()
 	created := make(chan *shipper.SequenceRun, r.Services)
 	var both errgroup.Group
@@ -56,7 +62,7 @@ func (r Runs) floor(ctx context.Context, w *world.World) (took [2]time.Duration,
 	for range workers {
 		both.Go(func() error {
 			for run := range created {
-				if err := finish(ctx, c, run); err != nil {
+				if err := finish(ctx, c, run, of); err != nil {
 					return err
 				}
 			}
@@ -72,11 +78,15 @@ func (r Runs) floor(ctx context.Context, w *world.World) (took [2]time.Duration,
 }
 
 // finish writes the statuses of a run whose tasks pass, and creates and finishes the runs that follow.
-func finish(ctx context.Context, c client.Client, run *shipper.SequenceRun) error {
+func finish(ctx context.Context, c client.Client, run *shipper.SequenceRun, of *shipper.ShipyardSnapshot) error {
 	var out *shipyard.Outcome
 	for !shipyard.IsFinished(run) {
 		was := run.DeepCopy()
-		run.Status = shipyard.Plan(shipyard.Observed{Run: run, Outcome: out, Now: time.Now()}).Status
+		if run.Status.Resolved == nil {
+			run.Status.Resolved = shipyard.Resolved(of, run.Spec.Stage, run.Spec.Sequence)
+			run.Status.Resolved.Revision.UID = string(run.OwnerReferences[0].UID) // of the Shipyard
+		}
+		run.Status = shipyard.Plan(shipyard.Observed{Run: run, Outcome: out, Snapshot: of, Now: time.Now()}).Status
 		if err := c.Status().Patch(ctx, run, client.MergeFrom(was)); err != nil {
 			return fmt.Errorf("writing the status of run %s: %w", run.Name, err)
 		}
@@ -87,7 +97,7 @@ func finish(ctx context.Context, c client.Client, run *shipper.SequenceRun) erro
 		if err := c.Create(ctx, next); err != nil {
 			return fmt.Errorf("creating run %s: %w", next.Name, err)
 		}
-		if err := finish(ctx, c, next); err != nil {
+		if err := finish(ctx, c, next, of); err != nil {
 			return err
 		}
 	}

@@ -200,7 +200,7 @@ func (o *yards) lastBegin() (last time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, s := range o.runs {
-		if s.run.Spec.TriggeredBy == nil && s.begun[0].After(last) {
+		if s.run.Labels[shipper.TriggeredByLabel] == "" && s.begun[0].After(last) {
 			last = s.begun[0]
 		}
 	}

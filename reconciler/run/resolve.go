@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package run
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apiserver/pkg/authentication/serviceaccount"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/shipyard"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/index"
+	"shipper.dev/shipper/chart/repository"
+)
+
+// maxClockSkew is how far the clock of the webhook, which admitted a run, may be ahead of the one here.
+const maxClockSkew = time.Minute
+
+// unresolvedAgain is how long after a repository did not answer it is asked again.
+const unresolvedAgain = 15 * time.Second
+
+// Resolver resolves versions of charts.
+type Resolver interface {
+	Resolve(ctx context.Context, namespace string, want shipper.Chart) (repository.Resolution, error)
+}
+
+// judgement is what the first pass decides about a new run.
+type judgement struct {
+	// resolved is what the run does; nil if it is refused, or cannot be resolved yet.
+	resolved *shipper.ResolvedRun
+	// refused is why the run is not started, and unresolved why it cannot be resolved yet, until again; both are empty otherwise.
+	refused, unresolved string
+	again               time.Duration
+	// waits is true if runs before this one in its queue are still to be resolved.
+	waits bool
+}
+
+// resolve judges a new run, by the rules with which the webhook admits runs, and decides what it does. Runs of a queue are resolved in the
+// order in which they were created. A run that is aborted needs no resolution.
+func (r *Reconciler) resolve(ctx context.Context, run *shipper.SequenceRun) (judgement, error) {
+	if run.Status.Resolved != nil || run.Spec.Abort != "" {
+		return judgement{}, nil
+	}
+	queue, err := r.list(ctx, run.Namespace, client.MatchingFields{unfinishedOf: inQueue(run)})
+	if err != nil {
+		return judgement{}, err
+	}
+	for _, other := range queue {
+		if other.Status.Resolved == nil && other.Spec.Abort == "" && other.DeletionTimestamp.IsZero() && isOlder(other, run) {
+			return queuedBehind(other), nil
+		}
+	}
+	if err := r.readLive(ctx, run); err != nil { // the cache has no data
+		return judgement{}, err
+	}
+	if run.Status.Resolved != nil || shipyard.IsFinished(run) {
+		return judgement{}, nil
+	}
+	return r.judge(ctx, run)
+}
+
+// queuedBehind is the judgement of a run while one before it in the queue is not resolved.
+func queuedBehind(other *shipper.SequenceRun) judgement {
+	if c := shipper.FindCondition(other.Status.Conditions, shipper.RunFinished); c != nil && c.Reason == shipper.RunUnresolved {
+		return judgement{unresolved: "behind run " + other.Name + ", which cannot be resolved now"} // that may take long
+	}
+	return judgement{waits: true}
+}
+
+func isOlder(a, b *shipper.SequenceRun) bool {
+	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
+}
+
+// judge resolves a run that is whole, or says why not.
+func (r *Reconciler) judge(ctx context.Context, run *shipper.SequenceRun) (judgement, error) {
+	known, err := r.earlier(ctx, run)
+	if err != nil {
+		return judgement{}, err
+	}
+	resolved := *run
+	var of *shipper.ShipyardSnapshot
+	var refusal *shipyard.Refusal
+	if by := run.Labels[shipper.TriggeredByLabel]; by != "" {
+		of, refusal, err = r.inherit(ctx, &resolved, by)
+	} else {
+		of, refusal, err = r.requested(ctx, &resolved, known)
+	}
+	if err != nil || refusal != nil {
+		return refusedBy(refusal), err
+	}
+	if shipyard.Deploys(&resolved) && resolved.Status.Resolved.Version.Version == "" {
+		unresolved, refusal, err := r.resolveVersion(ctx, &resolved)
+		if err != nil || refusal != nil {
+			return refusedBy(refusal), err
+		}
+		if unresolved != "" {
+			return judgement{unresolved: unresolved, again: unresolvedAgain}, nil
+		}
+	}
+	if _, refusal := shipyard.Admit(&resolved, of, known, r.clock.Now().Add(maxClockSkew)); refusal != nil {
+		return refusedBy(refusal), nil
+	}
+	return judgement{resolved: resolved.Status.Resolved}, nil
+}
+
+func refusedBy(why *shipyard.Refusal) judgement {
+	if why == nil {
+		return judgement{}
+	}
+	return judgement{refused: why.Error()}
+}
+
+// inherit resolves a run that follows from another one, and returns the revision of its Shipyard.
+func (r *Reconciler) inherit(
+	ctx context.Context, run *shipper.SequenceRun, by string,
+) (of *shipper.ShipyardSnapshot, refusal *shipyard.Refusal, err error) {
+	before, err := r.namedNow(ctx, run.Namespace, by)
+	if err != nil {
+		return nil, nil, err
+	}
+	if before != nil && before.Status.Resolved != nil {
+		if of, err = r.revisions.of(ctx, before); err != nil {
+			return nil, nil, err
+		}
+	}
+	run.Status.Resolved, refusal = shipyard.Inherit(run, before, of)
+	return of, refusal, nil
+}
+
+// requested resolves a run that a user requests, but for its version, and keeps the revision of its Shipyard.
+func (r *Reconciler) requested(
+	ctx context.Context, run *shipper.SequenceRun, known []*shipper.SequenceRun,
+) (*shipper.ShipyardSnapshot, *shipyard.Refusal, error) {
+	asked := &shipyard.Request{Run: run, Known: known}
+	var err error
+	if asked.Yard, err = r.shipyard(ctx, run); err == nil && asked.Yard == nil {
+		asked.Others, err = r.shipyards(ctx, run.Namespace)
+	}
+	if of := run.Spec.RetryOf; of != nil && err == nil {
+		asked.RetryOf, err = r.namedNow(ctx, run.Namespace, of.Run)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	resolved, refusal := shipyard.Resolve(asked)
+	if refusal != nil {
+		return nil, refusal, nil
+	}
+	run.Status.Resolved = resolved
+	if asked.RetryOf != nil {
+		of, err := r.revisions.of(ctx, run)
+		return of, nil, err
+	}
+	of := shipyard.Snapshot(asked.Yard)
+	return of, nil, r.revisions.save(ctx, asked.Yard, of)
+}
+
+// shipyard is that of a run, read from the API server; nil if there is none.
+func (r *Reconciler) shipyard(ctx context.Context, run *shipper.SequenceRun) (*shipper.Shipyard, error) {
+	yard, key := &shipper.Shipyard{}, client.ObjectKey{Namespace: run.Namespace, Name: run.Spec.Shipyard}
+	switch err := r.live.Get(ctx, key, yard); {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading Shipyard %s: %w", key, err)
+	}
+	return yard, nil
+}
+
+// shipyards names those of a namespace.
+func (r *Reconciler) shipyards(ctx context.Context, namespace string) ([]string, error) {
+	var all shipper.ShipyardList
+	if err := r.client.List(ctx, &all, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing the Shipyards of namespace %s: %w", namespace, err)
+	}
+	out := make([]string, len(all.Items))
+	for i := range all.Items {
+		out[i] = all.Items[i].Name
+	}
+	return out, nil
+}
+
+// earlier are the other runs of the Shipyard, but for those that came later and have not begun: nothing that came later stops a run.
+func (r *Reconciler) earlier(ctx context.Context, run *shipper.SequenceRun) ([]*shipper.SequenceRun, error) {
+	known, err := r.list(ctx, run.Namespace, client.MatchingFields{runsOf: run.Spec.Shipyard})
+	return slices.DeleteFunc(known, func(other *shipper.SequenceRun) bool {
+		return other.UID == run.UID || run.CreationTimestamp.Before(&other.CreationTimestamp) && other.Status.StartTime == nil
+	}), err
+}
+
+// repeated is the run that a retry repeats, and why the retry may not begin; empty if it may.
+func (r *Reconciler) repeated(ctx context.Context, run *shipper.SequenceRun) (*shipper.SequenceRun, string, error) {
+	of := run.Spec.RetryOf
+	before, err := r.namedNow(ctx, run.Namespace, of.Run)
+	if err != nil {
+		return nil, "", err
+	}
+	if before == nil || string(before.UID) != run.Status.Resolved.RetryOfUID {
+		return nil, "run " + of.Run + ", which it repeats, is gone", nil
+	}
+	known, err := r.earlier(ctx, run)
+	return before, shipyard.NotAgain(before, of.From, known), err
+}
+
+// resolveVersion writes the version that a run deploys now. unresolved is why that is not possible yet.
+func (r *Reconciler) resolveVersion(
+	ctx context.Context, run *shipper.SequenceRun,
+) (unresolved string, refusal *shipyard.Refusal, err error) {
+	key := shipyard.ApplicationOfRun(run)
+	if may, err := r.runnerMayPatch(ctx, run, key); err != nil || !may { // its version is not for all who may start runs
+		return "", shipyard.RunnerMayNot(run), err
+	}
+	app := &shipper.Application{}
+	if err := r.live.Get(ctx, key, app); client.IgnoreNotFound(err) != nil {
+		return "", nil, fmt.Errorf("reading Application %s: %w", key, err)
+	} else if err != nil {
+		app = nil
+	}
+	want, refusal := shipyard.WantedChart(run, app)
+	if refusal != nil {
+		return "", refusal, nil
+	}
+	version := &run.Status.Resolved.Version
+	version.Name, version.Version = want.Name, want.Version
+	found, err := r.charts.Resolve(ctx, key.Namespace, want)
+	switch {
+	case ctx.Err() != nil:
+		return "", nil, ctx.Err()
+	case chart.Final(err):
+		return "", shipyard.NoSuchVersion(&want, err), nil
+	case err != nil && index.IsExact(want.Version) && len(shipyard.StageOf(run).Requires) == 0:
+		return "", nil, nil // the archive is not known: a stage that requires it would refuse the run
+	case err != nil:
+		return fmt.Sprintf("chart %s %q cannot be resolved to a version now: %v", want.Name, want.Version, err), nil, nil
+	}
+	version.Version, version.Digest = found.Version, found.Digest
+	return "", nil, nil
+}
+
+// runnerMayPatch reports whether the ServiceAccount of a run may patch an Application.
+func (r *Reconciler) runnerMayPatch(ctx context.Context, run *shipper.SequenceRun, key client.ObjectKey) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:   shipyard.Runner(run),
+		Groups: append(serviceaccount.MakeGroupNames(run.Namespace), "system:authenticated"),
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: "patch", Group: shipper.GroupName, Resource: "applications", Namespace: key.Namespace, Name: key.Name,
+		},
+	}}
+	if err := r.direct.Create(ctx, review); err != nil {
+		return false, fmt.Errorf("asking whether %s may patch application %s: %w", review.Spec.User, key, err)
+	}
+	return review.Status.Allowed, nil
+}
