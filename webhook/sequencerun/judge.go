@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -162,4 +163,22 @@ func audit(a *response.Response, run *shipper.SequenceRun, skipped []string) {
 	if run.Spec.SkipRequires != nil {
 		a.Audit(response.AuditRunOverridden, strings.Join(append([]string{run.Spec.SkipRequires.Reason}, skipped...), "; "))
 	}
+}
+
+// dryRun says what would be done, as the status of the run would have it.
+func dryRun(req *admission.Request, a *response.Response, run *shipper.SequenceRun) {
+	if req.DryRun == nil || !*req.DryRun {
+		return
+	}
+	r := run.Status.Resolved
+	var tasks []string
+	for i := range r.Sequence.Tasks {
+		tasks = append(tasks, r.Sequence.Tasks[i].Name)
+	}
+	text := fmt.Sprintf("sequence %s of stage %s: %s", r.Sequence.Name, r.Stage.Name, strings.Join(tasks, ", "))
+	if r.Version.Version != "" {
+		text += fmt.Sprintf("; version %s of chart %s for Application %s", r.Version.Version, r.Version.Name, shipyard.ApplicationOfRun(run))
+	}
+	a.Warn("would run %s; by generation %d of Shipyard %s, as ServiceAccount %s", text, r.Revision.Generation, run.Spec.Shipyard,
+		r.ServiceAccountName)
 }

@@ -143,6 +143,7 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 		return err
 	}
 	audit(a, run, skipped)
+	dryRun(req, a, run)
 	return w.warn(ctx, a, run)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -222,6 +223,21 @@ func TestVersionsAreThoseOfTheApplication(t *testing.T) {
 				t.Errorf("the audit log (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestADryRunSaysWhatWouldBeDone(t *testing.T) {
+	a, req := &response.Response{}, ask.Create("bob", run(asking("~1.4")))
+	req.DryRun = ptr.To(true)
+	if _, err := admit(t, webhook(t), req, a); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`chart nginx "~1.4" was resolved to 1.4.2`, "would run sequence delivery of stage staging: approval, deployment, test, test; version " +
+			"1.4.2 of chart nginx for Application shop/web-staging; by generation 3 of Shipyard shop, as ServiceAccount shipper-runner",
+	}
+	if diff := cmp.Diff(want, a.Warnings()); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }
 

@@ -30,6 +30,7 @@ type starting struct {
 	retryOf, from                     string
 	skipRequires                      string
 	name                              string
+	dryRun                            bool
 	waiting
 }
 
@@ -76,6 +77,9 @@ func newRun(o *options) *cobra.Command {
 				return err
 			}
 			run := s.object(keyOf(namespace, args[0], shipyardKinds), data)
+			if s.dryRun {
+				return rehearse(cmd, c, run)
+			}
 			return o.create(cmd, c, run, s.waiting)
 		},
 	}
@@ -91,6 +95,7 @@ func newRun(o *options) *cobra.Command {
 	flags.StringVar(&s.from, "from", "", "task to begin with, with --retry-of; test#2 is the second test (default the first)")
 	flags.StringVar(&s.skipRequires, "skip-requires", "", "why the version need not have passed what the stage requires; it takes the verb "+
 		"override on shipyards/STAGE, or on shipyards")
+	flags.BoolVar(&s.dryRun, "dry-run", false, "say what the run would do: its tasks, the version and where; create nothing")
 	flags.StringVar(&s.name, "name", "", "name of the run (default one that begins with the service, or the Shipyard)")
 	s.register(cmd)
 	return cmd
@@ -140,6 +145,9 @@ func (s *starting) check(cmd *cobra.Command) error {
 		if s.retryOf != "" && changed(flag) {
 			return cli.WithCode(cli.Misused, fmt.Errorf("--%s and --retry-of exclude each other: a retry has all of the run that it repeats", flag))
 		}
+	}
+	if s.dryRun && s.wait {
+		return cli.WithCode(cli.Misused, errors.New("--dry-run and --wait exclude each other: nothing is created"))
 	}
 	return s.waiting.check(cmd)
 }
@@ -280,9 +288,21 @@ func (o *options) create(cmd *cobra.Command, c client.WithWatch, run *shipper.Se
 	return s.await(cmd.Context(), w.timeout, false)
 }
 
+// rehearse has the API server admit a run and store nothing. Its warnings say what the run would do.
+func rehearse(cmd *cobra.Command, c client.Client, run *shipper.SequenceRun) error {
+	if err := c.Create(cmd.Context(), run, client.DryRunAll); err != nil {
+		return fmt.Errorf("a run of shipyard %s/%s is refused: %w", run.Namespace, run.Spec.Shipyard, err)
+	}
+	fmt.Fprintln(cmd.ErrOrStderr(), "run "+described(run, "would be created"))
+	return nil
+}
+
 // started describes a run that was created.
-func started(run *shipper.SequenceRun) string {
-	parts := []string{fmt.Sprintf("%s/%s is created", run.Namespace, run.Name)}
+func started(run *shipper.SequenceRun) string { return described(run, "is created") }
+
+// described says what a run is of.
+func described(run *shipper.SequenceRun, how string) string {
+	parts := []string{fmt.Sprintf("%s/%s %s", run.Namespace, run.Name, how)}
 	for _, one := range []struct{ what, value string }{
 		{"stage", run.Spec.Stage}, {"sequence", run.Spec.Sequence}, {"service", run.Spec.Service},
 	} {

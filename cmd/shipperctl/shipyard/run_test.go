@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -139,6 +140,17 @@ func TestARunIsCreatedAndItsNamePrinted(t *testing.T) {
 	}
 	const said = "run shop/web-1 is created, stage staging, sequence delivery, service web\n"
 	if out.String() != "web-1\n" || errs.String() != said {
+		t.Errorf("%q, %q", out.String(), errs.String())
+	}
+	errs.Reset()
+	if err := rehearse(cmd, c, running("web-2", "staging", "delivery", 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web-2"}, &shipper.SequenceRun{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a dry run created a run: %v", err)
+	}
+	const would = "run shop/web-2 would be created, stage staging, sequence delivery, service web\n"
+	if out.String() != "web-1\n" || errs.String() != would {
 		t.Errorf("%q, %q", out.String(), errs.String())
 	}
 	run.ResourceVersion = ""
