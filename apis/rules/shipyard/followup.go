@@ -29,9 +29,7 @@ func FollowUp(run *shipper.SequenceRun, t *shipper.TriggeredRun) *shipper.Sequen
 	}
 	out.Labels = LabelsOf(out)
 	out.Labels[shipper.TriggeredByLabel] = run.Name
-	out.OwnerReferences = append(Owners(run.Spec.Shipyard, types.UID(run.Status.Resolved.Revision.UID)), metav1.OwnerReference{
-		APIVersion: shipper.GroupVersion.String(), Kind: "SequenceRun", Name: run.Name, UID: run.UID,
-	})
+	out.OwnerReferences = Owners(run.Spec.Shipyard, types.UID(run.Status.Resolved.Revision.UID))
 	return out
 }
 
@@ -43,7 +41,7 @@ func LabelsOf(run *shipper.SequenceRun) map[string]string {
 	}
 }
 
-// Owners are those of a run that a user creates: it goes with its Shipyard.
+// Owners are those of a run: it is deleted with its Shipyard. A run that follows outlives the run before, which history may delete first.
 func Owners(shipyard string, uid types.UID) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: shipper.GroupVersion.String(), Kind: "Shipyard", Name: shipyard, UID: uid}}
 }

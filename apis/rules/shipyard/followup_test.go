@@ -63,7 +63,6 @@ func TestAFollowUpIsMadeOfTheRunBefore(t *testing.T) {
 			},
 			OwnerReferences: []metav1.OwnerReference{
 				{APIVersion: "shipper.booking.com/v1alpha1", Kind: "Shipyard", Name: "shop", UID: "u"},
-				{APIVersion: "shipper.booking.com/v1alpha1", Kind: "SequenceRun", Name: "a", UID: "a"},
 			},
 		},
 		Spec: shipper.SequenceRunSpec{
