@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -141,15 +140,5 @@ func (r *Reconciler) prune(ctx context.Context, run *shipper.SequenceRun, known 
 			return 0, fmt.Errorf("deleting SequenceRun %s/%s: %w", one.Namespace, one.Name, err)
 		}
 	}
-	if len(surplus) == 0 {
-		return again, nil
-	}
-	others, err := r.list(ctx, run.Namespace, client.MatchingFields{runsOf: run.Spec.Shipyard})
-	if err != nil {
-		return 0, err
-	}
-	others = slices.DeleteFunc(others, func(other *shipper.SequenceRun) bool {
-		return slices.ContainsFunc(surplus, func(one *shipper.SequenceRun) bool { return one.UID == other.UID })
-	})
-	return again, r.revisions.remove(ctx, yard, surplus, others)
+	return again, nil
 }

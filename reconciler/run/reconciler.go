@@ -38,7 +38,7 @@ import (
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=shipyards,verbs=get;list;watch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=sequenceruns,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=sequenceruns/status,verbs=patch
-// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;create;delete
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;create;delete
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=approvals;checks;rolloutblocks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=applications;releases;installationtargets,verbs=get;list;watch

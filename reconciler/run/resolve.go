@@ -160,7 +160,30 @@ func (r *Reconciler) requested(
 		return of, nil, err
 	}
 	of := shipyard.Snapshot(asked.Yard)
-	return of, nil, r.revisions.save(ctx, asked.Yard, of)
+	return of, nil, r.saveRevision(ctx, run, asked.Yard, of)
+}
+
+// saveRevision stores the revision of a Shipyard for a run, and deletes those that no run has. One run of a Shipyard at a time does so: a
+// revision that is about to be deleted is not taken for stored.
+func (r *Reconciler) saveRevision(
+	ctx context.Context, run *shipper.SequenceRun, yard *shipper.Shipyard, snapshot *shipper.ShipyardSnapshot,
+) error {
+	key := run.Namespace + "/" + run.Spec.Shipyard
+	r.deciding.LockKey(key)
+	defer func() { _ = r.deciding.UnlockKey(key) }() // a hashed mutex returns no error
+	next := &run.Status.Resolved.Revision
+	if r.revisions.has(run.Namespace, next) {
+		return nil
+	}
+	runs, err := r.list(ctx, run.Namespace, client.MatchingFields{runsOf: run.Spec.Shipyard})
+	if err != nil {
+		return err
+	}
+	others := slices.DeleteFunc(runs, func(other *shipper.SequenceRun) bool { return other.UID == run.UID })
+	if err := r.revisions.trim(ctx, yard, next.Name, others); err != nil {
+		return err
+	}
+	return r.revisions.save(ctx, yard, snapshot)
 }
 
 // shipyard is that of a run, read from the API server; nil if there is none.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,7 +23,8 @@ import (
 const maxRevisions = 256
 
 // revisions keep what Shipyards were when runs were resolved: a ControllerRevision for each, as those of StatefulSets, which all its runs
-// share. The garbage collector deletes them with the Shipyard. The digest in the status of a run says which content is Shipper's.
+// share. They are deleted with the Shipyard, and when it gets another revision and no run has them any more. The digest in the status of a
+// run says which content is Shipper's.
 type revisions struct {
 	client client.Client // without a cache: each revision is read once
 	kept   *lru.Cache
@@ -72,13 +74,16 @@ func (r *revisions) read(ctx context.Context, key revisionKey) (*shipper.Shipyar
 	return snapshot, nil
 }
 
+// has reports whether a revision is stored.
+func (r *revisions) has(namespace string, of *shipper.ShipyardRevision) bool {
+	_, there := r.kept.Get(keyOf(namespace, of))
+	return there
+}
+
 // save stores the revision that a Shipyard has now.
 func (r *revisions) save(ctx context.Context, yard *shipper.Shipyard, snapshot *shipper.ShipyardSnapshot) error {
 	of := shipyard.RevisionOf(yard)
 	key := keyOf(yard.Namespace, &of)
-	if _, there := r.kept.Get(key); there {
-		return nil
-	}
 	raw, err := json.Marshal(snapshot)
 	if err != nil {
 		return fmt.Errorf("encoding Shipyard %s/%s: %w", yard.Namespace, yard.Name, err)
@@ -103,27 +108,33 @@ func (r *revisions) save(ctx context.Context, yard *shipper.Shipyard, snapshot *
 	return nil
 }
 
-// remove deletes the revisions of runs that were deleted, unless the Shipyard or another run has them.
-func (r *revisions) remove(ctx context.Context, yard *shipper.Shipyard, deleted, others []*shipper.SequenceRun) error {
-	used := map[string]bool{shipyard.RevisionOf(yard).Name: true}
-	for _, run := range others {
-		if run.Status.Resolved == nil && !shipyard.IsFinished(run) {
+// trim deletes the revisions of a Shipyard that no run has, when the Shipyard gets another one: next. runs are the others of the Shipyard.
+// StatefulSets put labels of their Pods on their own revisions: the owner says whose a revision is.
+func (r *revisions) trim(ctx context.Context, yard *shipper.Shipyard, next string, runs []*shipper.SequenceRun) error {
+	used := map[string]bool{next: true}
+	for _, run := range runs {
+		switch {
+		case run.Status.Resolved != nil:
+			used[run.Status.Resolved.Revision.Name] = true
+		case !shipyard.IsFinished(run):
 			return nil // it may be about to have any
 		}
-		if run.Status.Resolved != nil {
-			used[run.Status.Resolved.Revision.Name] = true
-		}
 	}
-	for _, run := range deleted {
-		if run.Status.Resolved == nil || used[run.Status.Resolved.Revision.Name] {
+	all := &metav1.PartialObjectMetadataList{}
+	all.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind("ControllerRevisionList"))
+	err := r.client.List(ctx, all, client.InNamespace(yard.Namespace), client.MatchingLabels{shipper.ShipyardLabel: yard.Name})
+	if err != nil {
+		return fmt.Errorf("listing the ControllerRevisions of Shipyard %s/%s: %w", yard.Namespace, yard.Name, err)
+	}
+	for i := range all.Items {
+		one := &all.Items[i]
+		own := slices.ContainsFunc(one.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == yard.UID })
+		if !own || used[one.Name] {
 			continue
 		}
-		key := keyOf(run.Namespace, &run.Status.Resolved.Revision)
-		used[key.Name] = true
-		r.kept.Remove(key)
-		err := r.client.Delete(ctx, &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}})
-		if client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting ControllerRevision %s: %w", key.ObjectKey, err)
+		r.kept.Clear() // its content may be saved again
+		if err := r.client.Delete(ctx, one, client.Preconditions{UID: &one.UID}); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("deleting ControllerRevision %s/%s: %w", one.Namespace, one.Name, err)
 		}
 	}
 	return nil

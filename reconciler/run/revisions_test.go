@@ -3,7 +3,7 @@
 package run
 
 import (
-	"context"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,34 +34,53 @@ func TestARevisionIsBoundByItsDigest(t *testing.T) {
 	}
 }
 
-func TestRevisionsGoWithTheLastOfTheirRuns(t *testing.T) {
-	old := func(name string) *shipper.SequenceRun {
-		return runOf(name, func(run *shipper.SequenceRun) { run.Status.Resolved.Revision.Name = "yard-old" })
+// storedRevision is a ControllerRevision of a Shipyard.
+func storedRevision(name string, owner *shipper.Shipyard) *appsv1.ControllerRevision {
+	return &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: name, Labels: map[string]string{shipper.ShipyardLabel: "yard"},
+		OwnerReferences: shipyard.Owners(owner.Name, owner.UID),
+	}}
+}
+
+// A user may have deleted the last run of a revision: the revision goes when the Shipyard gets another one.
+func TestRevisionsWithoutRunsGoWithTheNextRevision(t *testing.T) {
+	of := func(revision string) func(*shipper.SequenceRun) {
+		return func(run *shipper.SequenceRun) { run.Status.Resolved.Revision.Name = revision }
 	}
-	yard := theShipyard()
-	current := runOf("current", func(run *shipper.SequenceRun) { run.Status.Resolved.Revision = shipyard.RevisionOf(yard) })
+	another := func(run *shipper.SequenceRun) { run.Spec.Service = "api" }
+	yard, theirs := theShipyard(), theShipyard()
+	theirs.UID = "another"
+	next := shipyard.RevisionOf(yard).Name
 	for sentence, tc := range map[string]struct {
-		deleted, others []*shipper.SequenceRun
-		want            []string
+		runs []client.Object
+		want []string
 	}{
-		"no run has it any more":       {[]*shipper.SequenceRun{old("a"), old("b")}, []*shipper.SequenceRun{current}, []string{"yard-old"}},
-		"another run has it":           {[]*shipper.SequenceRun{old("a")}, []*shipper.SequenceRun{old("b")}, nil},
-		"it is that of the Shipyard":   {[]*shipper.SequenceRun{current}, nil, nil},
-		"another run may come to have": {[]*shipper.SequenceRun{old("a")}, []*shipper.SequenceRun{runOf("b", unresolved)}, nil},
-		"the run was refused":          {[]*shipper.SequenceRun{runOf("a", unresolved)}, nil, nil},
+		"no run has it":                {nil, []string{"theirs", next}},
+		"runs have another one":        {[]client.Object{runOf("a", of("x"), ended(shipper.ResultPass))}, []string{"theirs", next}},
+		"a run has it":                 {[]client.Object{runOf("a", of("old"), ended(shipper.ResultPass))}, []string{"old", "theirs", next}},
+		"a run may come to have it":    {[]client.Object{runOf("a", unresolved, another)}, []string{"old", "theirs", next}},
+		"a run was refused without it": {[]client.Object{runOf("a", ended(shipper.ResultFail), unresolved)}, []string{"theirs", next}},
 	} {
-		var got []string
-		r := newReconciler(t, interceptor.Funcs{Delete: func(
-			_ context.Context, _ client.WithWatch, obj client.Object, _ ...client.DeleteOption,
-		) error {
-			got = append(got, obj.GetName())
-			return nil
-		}})
-		if err := r.revisions.remove(t.Context(), yard, tc.deleted, tc.others); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(tc.want, got); diff != "" {
-			t.Errorf("%s: -want +got:\n%s", sentence, diff)
-		}
+		t.Run(sentence, func(t *testing.T) {
+			objects := append(tc.runs, yard, fresh(), web("web-staging"), storedRevision("old", yard), storedRevision("theirs", theirs))
+			r := newReconciler(t, allowed, objects...)
+			for range 2 { // the second finds it stored
+				if got, err := r.resolve(t.Context(), fresh()); err != nil || got.resolved == nil {
+					t.Fatalf("%+v, %v", got, err)
+				}
+			}
+			var all appsv1.ControllerRevisionList
+			if err := r.client.List(t.Context(), &all); err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for i := range all.Items {
+				got = append(got, all.Items[i].Name)
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(slices.Sorted(slices.Values(tc.want)), got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
 	}
 }
