@@ -277,6 +277,12 @@ func TestThePolicyAloneHoldsRuns(t *testing.T) {
 			a.Labels = map[string]string{shipper.ShipyardLabel: "shop", shipper.StageLabel: stage, shipper.RunLabel: "waiting"}
 		})
 	}
+	elsewhere := approves("eve", "checks")
+	create(t, as(t, "eve"), elsewhere)
+	relabels, owned := `{"metadata":{"labels":{"shipper.booking.com/stage":"staging"}}}`, fmt.Sprintf(
+		`{"metadata":{"ownerReferences":[{"apiVersion":"shipper.booking.com/v1alpha1","kind":"SequenceRun","name":"waiting","uid":%q}]}}`,
+		d.waiting.UID)
+	const kept = "spec, owners and Shipper's labels of an Approval cannot be changed"
 	creates := func(o client.Object) func(*user) error {
 		return func(u *user) error { return u.Create(t.Context(), o, client.DryRunAll) }
 	}
@@ -337,8 +343,12 @@ func TestThePolicyAloneHoldsRuns(t *testing.T) {
 		"an approval by one who may not": {
 			as(t, "dev"), creates(approves("dev", "staging")), refused{403, "may not approve runs in stage staging of shipyard shop"},
 		},
-		"an approval that names no stage": {as(t, "eve"), creates(approves("eve", "")), refused{403, "may not approve runs in stage"}},
-		"a claim by the runner":           {d.runner(t, d.ns), d.claims(d.deploying), refused{}},
+		"an approval that names no stage":               {as(t, "eve"), creates(approves("eve", "")), refused{403, "may not approve runs in stage"}},
+		"an approval that comes to be of another stage": {as(t, "dev"), updates(relabels, "", elsewhere), refused{403, kept}},
+		"an approval that its author relabels":          {as(t, "eve"), updates(relabels, "", elsewhere), refused{403, kept}},
+		"an approval that comes to be of another run":   {as(t, "dev"), updates(owned, "", elsewhere), refused{403, kept}},
+		"a label of a user's on an approval":            {as(t, "dev"), updates(`{"metadata":{"labels":{"a":"b"}}}`, "", elsewhere), refused{}},
+		"a claim by the runner":                         {d.runner(t, d.ns), d.claims(d.deploying), refused{}},
 		"a claim by that of another": {
 			d.runner(t, other), d.claims(d.deploying), refused{403, "shipper.booking.com/app.run is written by Shipper"},
 		},
