@@ -168,7 +168,7 @@ func TestAClusterLeavesWhenItsReplacementServes(t *testing.T) {
 		s.must(s.Get(t.Context(), client.ObjectKeyFromObject(s.release(-1)), it))
 		return strings.Join(it.Spec.Clusters, ",")
 	})
-	s.annotate(s.app())
+	s.annotate(s.app(), 1)
 	if diff := stamp.Clusters(s.release(-1)); len(diff) != 3 {
 		t.Errorf("the Release is in %v before the replacement serves", diff)
 	}
