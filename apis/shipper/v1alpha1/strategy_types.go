@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"strings"
+	"time"
+)
+
+// RolloutStrategy is a list of steps. The last one completes the release.
+type RolloutStrategy struct {
+	// steps in the order of the rollout; users move between them with a Release's targetStep. Required with a chart; resources have none.
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=atomic
+	Steps []RolloutStrategyStep `json:"steps,omitempty"`
+
+	// previewWhenIdle says which Pods the preview Service selects while no rollout is under way. Active: those of the Release that serves.
+	// None: no Pods. Absent means Active. The original had no such field.
+	// +optional
+	PreviewWhenIdle PreviewWhenIdle `json:"previewWhenIdle,omitempty"`
+
+	// firstRelease says where the first Release of an Application begins. Immediate: at its last step, for there is nothing yet that it
+	// could replace. Steps: at its first step, like every other. Absent means Steps. The original had no such field.
+	// +optional
+	FirstRelease FirstRelease `json:"firstRelease,omitempty"`
+
+	// progressDeadline is how long a step may lack installation, capacity or traffic before the rollout has failed, at least 30s. The
+	// clock stops while RolloutBlocks or spec.hold stop the rollout and while only clusters that cannot be reached are awaited; it begins
+	// again when a step is requested and when more Pods are available than before. Absent means that nothing fails by time. The original
+	// had no such field.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('30s')",message="must be at least 30s"
+	ProgressDeadline Duration `json:"progressDeadline,omitempty"`
+
+	// onFailure says what happens when the rollout has failed. Hold: nothing, until a person acts. Retreat: targetStep becomes the last
+	// step before it in which the contender has no traffic. Abort: the Release is deleted, and the template becomes that of the
+	// Release before; the same template is refused until it changes or is confirmed. Absent means Hold. The original had no such field.
+	// +optional
+	OnFailure FailurePolicy `json:"onFailure,omitempty"`
+
+	// checks are made at every step but the last in which the contender has traffic, besides the step's own. At the last step the Release
+	// that they could compare with is gone. A step where they count has a gate. Absent means none. The original had no such field.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Checks []StepCheck `json:"checks,omitempty"`
+
+	// rolling bounds how many clusters a Release with resources changes at the same time. Absent means 25% and 25%. Not with steps. The
+	// original had no such field.
+	// +optional
+	Rolling *RollingClusters `json:"rolling,omitempty"`
+
+	// unavailablePeriod is how long after Shipper has written it an object counts as not ready, if nothing says how such objects are.
+	// Absent means 60s. Only with resources. The original had no such field.
+	// +optional
+	UnavailablePeriod Duration `json:"unavailablePeriod,omitempty"`
+}
+
+// Duration is a time in hours, minutes and seconds, such as 10m or 1h30m, at most 720h. It is a text because a template keeps the form
+// in which it was written. The format is that of the Gateway API (GEP-2257).
+// +kubebuilder:validation:Pattern=`^([0-9]{1,5}(h|m|s)){1,4}$`
+// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('720h')",message="must be at most 720h"
+// +kubebuilder:validation:MaxLength=24
+type Duration string
+
+// Value is the time that d means; 0 when it is absent or not one.
+func (d Duration) Value() time.Duration {
+	value, err := time.ParseDuration(string(d))
+	if err != nil {
+		return 0
+	}
+	return value
+}
+
+// PreviewWhenIdle says which Pods the preview Service selects while no rollout is under way.
+// +kubebuilder:validation:Enum=Active;None
+type PreviewWhenIdle string
+
+// The values of PreviewWhenIdle.
+const (
+	PreviewWhenIdleActive PreviewWhenIdle = "Active"
+	PreviewWhenIdleNone   PreviewWhenIdle = "None"
+)
+
+// FirstRelease says where the first Release of an Application begins.
+// +kubebuilder:validation:Enum=Steps;Immediate
+type FirstRelease string
+
+// The values of FirstRelease.
+const (
+	FirstReleaseSteps     FirstRelease = "Steps"
+	FirstReleaseImmediate FirstRelease = "Immediate"
+)
+
+// FailurePolicy says what happens when a rollout has failed.
+// +kubebuilder:validation:Enum=Hold;Retreat;Abort
+type FailurePolicy string
+
+// The values of FailurePolicy.
+const (
+	OnFailureHold    FailurePolicy = "Hold"
+	OnFailureRetreat FailurePolicy = "Retreat"
+	OnFailureAbort   FailurePolicy = "Abort"
+)
+
+// RolloutStrategyStep is one stage of a rollout.
+type RolloutStrategyStep struct {
+	// name of the step, to be read by people: staging, canary, full on.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// capacity is the percentage of the chart's replicas that contender and incumbent have at this step.
+	// +kubebuilder:validation:XValidation:rule="self.incumbent <= 100 && self.contender <= 100",message="capacity is a percentage: use a number from 0 to 100"
+	Capacity RolloutStrategyStepValue `json:"capacity"`
+
+	// traffic is the weights of contender and incumbent at this step, relative to each other; they need not sum to 100.
+	Traffic RolloutStrategyStepValue `json:"traffic"`
+
+	// readinessGates are types of conditions, for example example.com/Verified, that programs other than Shipper write to the
+	// Release's status.conditions. All must be True before this step counts as achieved. Once the step is achieved they no longer
+	// matter, and no retreat, abort or rollback waits for them. Absent means none. The original had no such field.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=317
+	ReadinessGates []string `json:"readinessGates,omitempty"`
+
+	// after makes the rollout go on by itself: targetStep is raised this long after contender and incumbent have what the step wants and
+	// as soon as the step is achieved. 0s means at once. Absent means that the rollout waits until targetStep is raised. Not on the last
+	// step. The original had no such field.
+	// +optional
+	After Duration `json:"after,omitempty"`
+
+	// gate keeps targetStep from passing this step before it is achieved, and may ask for approvals; users with the verb skip on the Release may pass it all the
+	// same. Absent means that steps may be skipped. Not on the last step. The original had no such field.
+	// +optional
+	Gate *StepGate `json:"gate,omitempty"`
+
+	// checks measure how the Release does at this step, once it has what the step wants. All have to pass before the step counts as achieved;
+	// one that fails fails the rollout. A step with checks that count has a gate. Absent means none. The original had no such field.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Checks []StepCheck `json:"checks,omitempty"`
+}
+
+// StepCheck is a Check that a step or a strategy uses.
+type StepCheck struct {
+	// check is the name of a Check of this namespace, or shipper-checks/NAME of one that all namespaces share.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=317
+	Check string `json:"check"`
+
+	// name of this use in statuses. No two checks of a step, with those of the strategy, have the same. Absent means the name of the Check.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`
+	Name string `json:"name,omitempty"`
+
+	// args are values for the arguments that the Check declares. Absent means their defaults.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=20
+	Args map[string]string `json:"args,omitempty"`
+
+	// dryRun is true for a check that is made and reported, and does not count. Absent means false.
+	// +optional
+	DryRun bool `json:"dryRun,omitempty"`
+}
+
+// StepGate is what passing a step takes.
+type StepGate struct {
+	// approvals is how many users have to approve the step, by Approvals, before it counts as achieved. The user who asked for the Release
+	// does not count. Absent means none.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10
+	Approvals int32 `json:"approvals,omitempty"`
+}
+
+// RequiredApprovals is how many users have to approve the step before it counts as achieved.
+func (s RolloutStrategyStep) RequiredApprovals() int32 {
+	if s.Gate == nil {
+		return 0
+	}
+	return s.Gate.Approvals
+}
+
+// LastStep is the index of the last step; 0 when there are none.
+func (s *RolloutStrategy) LastStep() int32 {
+	if s == nil {
+		return 0
+	}
+	return max(int32(len(s.Steps))-1, 0)
+}
+
+// RolloutStrategyStepValue is a number for the incumbent and one for the contender.
+type RolloutStrategyStepValue struct {
+	// incumbent is the value for the Release that is being replaced.
+	// +kubebuilder:validation:Minimum=0
+	Incumbent int32 `json:"incumbent"`
+
+	// contender is the value for the Release that is being rolled out.
+	// +kubebuilder:validation:Minimum=0
+	Contender int32 `json:"contender"`
+}
+
+// ChecksAt are the checks that are made at a step: its own, and those of the strategy where the contender has traffic and another step
+// follows.
+func (s *RolloutStrategy) ChecksAt(step int32) []StepCheck {
+	if s == nil || step < 0 || int(step) >= len(s.Steps) {
+		return nil
+	}
+	own := s.Steps[step].Checks
+	if len(s.Checks) == 0 || s.Steps[step].Traffic.Contender == 0 || step == s.LastStep() {
+		return own
+	}
+	return append(append([]StepCheck{}, own...), s.Checks...)
+}
+
+// AllChecks are the checks that the strategy names anywhere.
+func (s *RolloutStrategy) AllChecks() []StepCheck {
+	if s == nil {
+		return nil
+	}
+	out := append([]StepCheck{}, s.Checks...)
+	for i := range s.Steps {
+		out = append(out, s.Steps[i].Checks...)
+	}
+	return out
+}
+
+// HasChecks reports whether any step has checks.
+func (s *RolloutStrategy) HasChecks() bool {
+	if s == nil {
+		return false
+	}
+	for i := range s.Steps {
+		if len(s.ChecksAt(int32(i))) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Gated reports whether a step has a gate: its own, or because it has checks that count. The last step has none.
+func (s *RolloutStrategy) Gated(step int32) bool {
+	if s == nil || step < 0 || int(step) >= len(s.Steps)-1 {
+		return false
+	}
+	if s.Steps[step].Gate != nil {
+		return true
+	}
+	for _, c := range s.ChecksAt(step) {
+		if !c.DryRun {
+			return true
+		}
+	}
+	return false
+}
+
+// NameInStep is the name of the check in statuses.
+func (c StepCheck) NameInStep() string {
+	if c.Name != "" {
+		return c.Name
+	}
+	return c.Check[strings.LastIndex(c.Check, "/")+1:]
+}
