@@ -60,7 +60,7 @@ func newReconciler(t *testing.T, funcs interceptor.Funcs, objects ...client.Obje
 	return &Reconciler{
 		client: c, live: c, direct: c, charts: charts{}, revisions: kept, clock: testclock.NewFakePassiveClock(noon),
 		recorder: events.NewFakeRecorder(100),
-		retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()), deciding: keymutex.NewHashed(1),
+		retrier:  retry.NewRetrier(retry.Limiter[ctrl.Request]()), deciding: keymutex.NewHashed(1),
 	}
 }
 

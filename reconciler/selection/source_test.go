@@ -183,8 +183,8 @@ func TestNothingIsReadWithoutTheRightsOfWhoChose(t *testing.T) {
 		"the user lost the right": {`{"username":"ann"}`, "spec.template.resources.select[0]: " +
 			`user "ann", who chose the resources of Application work/web, may not list all configmaps in namespace work, and only what its author ` +
 			"may read is placed; kubectl -n work create role list-configmaps --verb=list --resource=configmaps; kubectl -n work create " +
-			"rolebinding list-configmaps-ann --role=list-configmaps --user=ann; or set annotation shipper.booking.com/app.resources.refresh to a new value as " +
-			"a user who has the right. What is placed stays", recheck, []string{"ann list configmaps work/"}},
+			"rolebinding list-configmaps-ann --role=list-configmaps --user=ann; or set annotation shipper.booking.com/app.resources.refresh to a " +
+			"new value as a user who has the right. What is placed stays", recheck, []string{"ann list configmaps work/"}},
 		"nobody is recorded": {"", "annotation shipper.booking.com/app.selected-by names no user whose rights the content could be taken " +
 			"with: set annotation shipper.booking.com/app.resources.refresh to a new value. What is placed stays", 0, nil},
 		"the record is none": {"ann", "annotation shipper.booking.com/app.selected-by names no user whose rights the content could be taken " +

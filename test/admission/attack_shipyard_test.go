@@ -343,7 +343,9 @@ func TestThePolicyAloneHoldsRuns(t *testing.T) {
 		"an approval by one who may not": {
 			as(t, "dev"), creates(approves("dev", "staging")), refused{403, "may not approve runs in stage staging of shipyard shop"},
 		},
-		"an approval that names no stage":               {as(t, "eve"), creates(approves("eve", "")), refused{403, "may not approve runs in stage"}},
+		"an approval that names no stage": {
+			as(t, "eve"), creates(approves("eve", "")), refused{403, "may not approve runs in stage"},
+		},
 		"an approval that comes to be of another stage": {as(t, "dev"), updates(relabels, "", elsewhere), refused{403, kept}},
 		"an approval that its author relabels":          {as(t, "eve"), updates(relabels, "", elsewhere), refused{403, kept}},
 		"an approval that comes to be of another run":   {as(t, "dev"), updates(owned, "", elsewhere), refused{403, kept}},

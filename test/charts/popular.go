@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 )
 
-// PopularFolder names the environment variable with the folder of the popular charts: widely used charts as their projects publish them, and
-// a list of them, charts.json. Absent: shared/charts beside the checkout.
+// PopularFolder names the environment variable with the folder of the popular charts: widely used charts as their projects publish them,
+// and a list of them, charts.json. Absent: shared/charts beside the checkout.
 const PopularFolder = "SHIPPER_CHARTS"
 
 // ErrNoPopular means that there is no such folder.

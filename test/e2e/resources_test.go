@@ -114,8 +114,8 @@ func (s *fixture) hasSpecOf(manifest *shipper.Application) {
 		if entry.Manager != shipper.FieldOwner && !strings.HasPrefix(entry.Manager, "shipper-") {
 			continue
 		}
-		if entry.FieldsV1 != nil && strings.Contains(string(entry.FieldsV1.Raw), `"f:spec"`) {
-			s.Errorf("%s owns fields of spec: %s", entry.Manager, entry.FieldsV1.Raw)
+		if entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) {
+			s.Errorf("%s owns fields of spec: %s", entry.Manager, entry.FieldsV1.GetRawString())
 		}
 	}
 }

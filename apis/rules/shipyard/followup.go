@@ -14,7 +14,7 @@ import (
 
 // FollowUp is the run that a finished run triggers.
 func FollowUp(run *shipper.SequenceRun, t *shipper.TriggeredRun) *shipper.SequenceRun {
-	data := shipper.FreeForm(DataOf(run)).DeepCopy()
+	data := DataOf(run).DeepCopy()
 	for key := range data {
 		if Reserved(key) && key != earlierKey {
 			delete(data, key)

@@ -95,7 +95,7 @@ func listed(runs []shipper.SequenceRun, of filter) []listedRun {
 			Namespace: run.Namespace, Name: run.Name, Shipyard: run.Spec.Shipyard, Stage: run.Spec.Stage, Sequence: run.Spec.Sequence,
 			Service: run.Spec.Service, Version: rules.VersionOf(run).Version, State: stateOf(run),
 			Position: position(run, inNamespace[run.Namespace]),
-			Task: run.Status.Task, Result: string(run.Status.Result), By: run.Spec.RequestedBy.Username, CreatedAt: run.CreationTimestamp.Time,
+			Task:     run.Status.Task, Result: string(run.Status.Result), By: run.Spec.RequestedBy.Username, CreatedAt: run.CreationTimestamp.Time,
 		})
 	}
 	slices.SortStableFunc(out, func(a, b listedRun) int {
