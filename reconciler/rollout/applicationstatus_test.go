@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -226,6 +227,49 @@ func TestChangesAreTold(t *testing.T) {
 	}
 	if again := applicationChanges(blocked, blocked); again != nil {
 		t.Errorf("got %v for nothing", again)
+	}
+}
+
+func TestContentThatIsTakenIsOneEvent(t *testing.T) {
+	var none shipper.ApplicationStatus
+	status := func(synced shipper.Condition, more ...shipper.Condition) shipper.ApplicationStatus {
+		synced.Type = shipper.ApplicationReleaseSynced
+		return shipper.ApplicationStatus{Conditions: append(more, synced)}
+	}
+	reading := status(shipper.Condition{Status: corev1.ConditionFalse, Reason: shipper.SelectionPending, Message: "being taken"})
+	taken := status(shipper.Condition{Status: corev1.ConditionTrue}, shipper.Condition{
+		Type: shipper.ApplicationResourcesSelected, Status: corev1.ConditionTrue, Message: "1 object",
+	})
+	taken.Resources = &shipper.TakenResources{Digest: "d"}
+	blocked := reading
+	blocked.Conditions = append(slices.Clone(blocked.Conditions), shipper.Condition{
+		Type: shipper.ApplicationBlocked, Status: corev1.ConditionTrue, Reason: shipper.RolloutsBlocked, Message: "by a/b",
+	})
+	for sentence, tc := range map[string]struct {
+		was, is shipper.ApplicationStatus
+		want    []string
+	}{
+		"while it is read there is none": {was: none, is: reading},
+		"nor after another":              {was: taken, is: reading},
+		"but of a block":                 {was: none, is: blocked, want: []string{"Warning RolloutBlocked by a/b"}},
+		"at once": {
+			was: none, is: taken, want: []string{"Normal ResourcesSelected 1 object; [] -> [ReleaseSynced True]"},
+		},
+		"after it was read": {
+			was: reading, is: taken, want: []string{
+				"Normal ResourcesSelected 1 object; [ReleaseSynced False SelectionPending being taken] -> [ReleaseSynced True]",
+			},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var got []string
+			for _, e := range applicationChanges(tc.was, tc.is) {
+				got = append(got, e.Type+" "+e.Reason+" "+e.Note)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -58,8 +58,8 @@ func clustersChanged(it *shipper.InstallationTarget) report.Event {
 		it.Namespace+"/"+it.Name, clusters)
 }
 
-// applicationChanges are the events of what is new in the status of an Application. It reports blocks for its Releases, too: an
-// Application at rest gets one event.
+// applicationChanges are the events of what is new in the status of an Application: one if nothing is wrong. It reports blocks for its
+// Releases, too: an Application at rest gets one event. That content is read is no news: hundreds of placements may begin at once.
 func applicationChanges(was, is shipper.ApplicationStatus) []report.Event {
 	effect := events.Unaffected
 	if shipper.ConditionTrue(is.Conditions, shipper.ApplicationRollingOut) {
@@ -67,7 +67,11 @@ func applicationChanges(was, is shipper.ApplicationStatus) []report.Event {
 	}
 	const selected = shipper.ApplicationResourcesSelected
 	before, after := events.Without(was.Conditions, selected), events.Without(is.Conditions, selected)
-	return append(contentChanges(was, is), events.Changes(applicationChangedReason, shipper.ApplicationBlocked, effect, before, after)...)
+	all := append(contentChanges(was, is), events.Changes(applicationChangedReason, shipper.ApplicationBlocked, effect, before, after)...)
+	if c := shipper.FindCondition(after, shipper.ApplicationReleaseSynced); c != nil && c.Reason == shipper.SelectionPending {
+		return slices.DeleteFunc(all, func(e report.Event) bool { return e.Type == corev1.EventTypeNormal || e.Reason == c.Reason })
+	}
+	return report.AsOne(all)
 }
 
 // releaseChanges are the events about the changes from rel's status to is: one event if nothing is wrong.

@@ -233,3 +233,50 @@ func TestAllEventsOfAnUpgradeAndOfABlock(t *testing.T) {
 			`the API server's audit log has who did it`,
 		`RolloutBlock dns: Normal RolloutBlockEnded: not in effect any more`)
 }
+
+func TestAllEventsOfAPlacement(t *testing.T) {
+	t.Parallel()
+	var events recorded
+	var rels releases
+	s := simulation{
+		applications: 1, clusters: 1, workers: 2, latency: time.Millisecond, resources: true, patience: 3 * time.Minute, out: io.Discard,
+		dir: t.TempDir(), told: events.take,
+	}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	defer s.close()
+	var err error
+	s.charts, err = charts.Start()
+	must(err)
+	must(s.begin())
+	s.look(t.Context())
+	go s.management.Follow(t.Context(), shipper.GroupVersion.Group, "releases", rels.take)
+	must(s.start())
+	must(s.connect(t.Context()))
+	must(s.application(0))
+	rel := rels.achieved(t, "0", 0)
+	events.names = strings.NewReplacer(rel, "NEW")
+	want := []string{
+		`Application app: Normal ResourcesSelected: 2 objects: 1 Namespace, 1 ConfigMap, digest DIGEST; [] -> [Aborting False], ` +
+			`[] -> [Blocked False], [] -> [ReleaseSynced True], [] -> [RollingOut True Rolling out initial release "NEW"], ` +
+			`[] -> [ValidHistory True]`,
+		`Release NEW: Normal ClustersSelected: Set clusters for "app-0/NEW" to cluster-0; Created InstallationTarget "app-0/NEW"; ` +
+			`[] -> [Blocked False], [] -> [Complete False StrategyNotComplete waits for clusters to be chosen and its target to be created], ` +
+			`[] -> [Scheduled True]`,
+		`Release NEW: Normal StrategyApplied: step [0] finished; [Complete False StrategyNotComplete clusters pending: [cluster-0]. ` +
+			"for more details try `kubectl describe it NEW`] -> [Complete True]",
+		`Application app: Normal ApplicationConditionChanged: ` +
+			`[RollingOut True Rolling out initial release "NEW"] -> [RollingOut False Release "NEW" is active]`,
+	}
+	got := events.next(t, len(want))
+	for i := range got {
+		got[i] = regexp.MustCompile("digest [0-9a-f]{12}").ReplaceAllString(got[i], "digest DIGEST")
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
