@@ -159,6 +159,21 @@ func servedIn(group string) func(context.Context, *rest.Config, string) (any, er
 	}
 }
 
+// revisions are the requests for what Shipyards were.
+func revisions() []step {
+	const crs = "/apis/apps/v1/ns/controllerrevisions"
+	body := `{"apiVersion":"apps/v1","kind":"ControllerRevision","metadata":{"name":"shop-1","labels":{"shipper.booking.com/shipyard":"shop"}},"data":{"stages":[{"name":"qa","maxConcurrency":2}]},"revision":3}`
+	return []step{
+		{name: "a ControllerRevision is created", method: post, path: crs, body: body, save: "revision"},
+		{name: "a ControllerRevision exists already", method: post, path: crs, body: body},
+		{name: "a ControllerRevision is read", method: get, path: crs + "/shop-1"},
+		{name: "a ControllerRevision is missing", method: get, path: crs + "/shop-2"},
+		{name: "the metadata of ControllerRevisions by a label", method: get, path: crs + "?labelSelector=shipper.booking.com/shipyard%3Dshop", header: metadataOfList},
+		{name: "a deletion of another ControllerRevision", method: del, path: crs + "/shop-1", body: `{"preconditions":{"uid":"7b2d1d3e-0000-4000-8000-000000000000"}}`},
+		{name: "a ControllerRevision is deleted", method: del, path: crs + "/shop-1", body: `{"preconditions":{"uid":"$uid(revision)"}}`},
+	}
+}
+
 func discovering() []step {
 	return []step{
 		{name: "the kinds of Shipper", get: servedIn("shipper.booking.com/v1alpha1")},

@@ -32,7 +32,7 @@ const (
 func steps() []step {
 	return slices.Concat(
 		creating(), updating(), patching(), applying(), applyingLists(), customs(), statuses(), deleting(), owning(), listing(), watching(),
-		refusing(), defaulted(), discovering(), clients(), ending(),
+		refusing(), defaulted(), revisions(), discovering(), clients(), ending(),
 	)
 }
 
