@@ -247,8 +247,8 @@ func (r *Reconciler) anchorChanged(ctx context.Context, e fleet.Event) {
 		return
 	}
 	o := e.Object()
-	if name := installation.AnchorGone(e); name != "" {
-		r.put(Key{e.Cluster, o.GetNamespace(), name, false}, e.Initial)
+	if target := installation.AnchorGone(e); target.Name != "" {
+		r.put(Key{e.Cluster, target.Namespace, target.Name, false}, e.Initial)
 	}
 	if r.fleet.ClaimChanged(e) {
 		r.each(ctx, o.GetNamespace(), o.GetLabels()[shipper.AppLabel], e.Cluster, func(o client.Object, cluster string) {

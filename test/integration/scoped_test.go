@@ -61,6 +61,41 @@ func TestCleansUpWhatHasNoNamespaceWhereTheNamespaceIsGone(t *testing.T) {
 	}
 }
 
+// TestCleansUpWhatHasNoNamespaceThoughTheStatusIsLost has a target restored that was made again, without a status, where its namespace in
+// the cluster is gone: the list in shipper-system there is all that is left to say what it has.
+func TestCleansUpWhatHasNoNamespaceThoughTheStatusIsLost(t *testing.T) {
+	s := begin(t, west)
+	_, role := s.installScoped("web-1", s.namespace)
+	if got := s.lists(); got != 1 {
+		t.Fatalf("there are %d lists in the cluster, want 1", got)
+	}
+	s.vanish("web-1")
+	s.loseNamespace()
+	restored := s.install("web-1", "cluster-scoped", "0.0.1", shipper.ChartValues{"nameOverride": s.namespace}, west)
+	s.notInstalled("web-1", west, shipper.NamespaceMissing)
+	s.must(s.management.Delete(s.ctx, restored))
+	s.gone(restored)
+	if s.stays(role) {
+		t.Error("the ClusterRole is left behind")
+	}
+	if got := s.lists(); got != 0 {
+		t.Errorf("%d lists are left behind", got)
+	}
+}
+
+// lists is how many lists of objects without a namespace the story has in west.
+func (s *fixture) lists() (n int) {
+	s.Helper()
+	var all corev1.ConfigMapList
+	s.must(world.clusters[west].List(s.ctx, &all, client.InNamespace(shipper.SystemNamespace)))
+	for _, cm := range all.Items {
+		if cm.Annotations[shipper.PlacedOwnerAnnotation] == s.namespace+"/"+s.app {
+			n++
+		}
+	}
+	return n
+}
+
 func TestCleansUpWhatHasNoNamespaceWhereTheAnchorIsGoing(t *testing.T) {
 	s := begin(t, west)
 	it, role := s.installScoped("web-1", s.namespace)

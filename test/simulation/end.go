@@ -23,6 +23,8 @@ const (
 	endpoints  = "discovery.k8s.io/endpointslices"
 	services   = "/services"
 	configMaps = "/configmaps"
+	// clusterRoles are the objects without a namespace that charts of stories have.
+	clusterRoles = "rbac.authorization.k8s.io/clusterroles"
 )
 
 // compared are the kinds in the end of a part.

@@ -30,6 +30,7 @@ import (
 //  9. Statuses never say that something was achieved that was not.
 //  10. Every condition that waits says why, with a reason and a message.
 //  11. No process plans by an object that is older than its own last write of it.
+//  12. An object without a namespace is listed in shipper-system of its cluster before it is there, and until it is gone.
 //
 // A law that depends on the knowledge of a reconciler is judged only while no fault delays that: a reader with late watches may
 // see old states, never false ones.

@@ -30,6 +30,9 @@ func (l *laws) clusterChange(c change) {
 	case pods:
 		l.podRelease[c.host+" "+o.GetName()] = o.GetLabels()[shipper.ReleaseLabel]
 	case services, endpoints:
+	case clusterRoles, configMaps:
+		l.lists(c)
+		return
 	default:
 		return
 	}
@@ -38,6 +41,31 @@ func (l *laws) clusterChange(c change) {
 		verb = "is gone"
 	}
 	l.serving(l.world.hosts[c.host], fmt.Sprintf("%s %s %s", c.kind, o.GetName(), verb))
+}
+
+// lists is law 12: a list of its Application names each object without a namespace. A user may delete the list.
+func (l *laws) lists(c change) {
+	if !isReconciler(c.by.process()) {
+		return
+	}
+	h, listed := l.world.hosts[c.host], map[string]bool{}
+	for _, o := range h.all(configMaps) {
+		if o.GetNamespace() != shipper.SystemNamespace {
+			continue
+		}
+		text, _, _ := unstructured.NestedString(o.Object, "data", "ClusterScoped") // a string, or absent
+		for _, role := range h.all(clusterRoles) {
+			if strings.Contains(text, `"name":"`+role.GetName()+`"`) {
+				listed[role.GetName()+" of "+o.GetLabels()[shipper.AppLabel]] = true
+			}
+		}
+	}
+	for _, role := range h.all(clusterRoles) {
+		by := role.GetLabels()[shipper.AppLabel]
+		if by != "" && !listed[role.GetName()+" of "+by] {
+			l.offend(12, "%s: after %s %s is written: ClusterRole %s of %s is listed nowhere", c.host, c.kind, c.any().GetName(), role.GetName(), by)
+		}
+	}
 }
 
 // serving judges the Service of the Application.

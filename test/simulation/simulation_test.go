@@ -25,7 +25,7 @@ const (
 )
 
 // alwaysKilled are the stories that `make test` kills at every write, as test/kill did; ALL=1 kills all.
-var alwaysKilled = []string{"rollout", "switch", "checks", "hooks", "placement", "run"}
+var alwaysKilled = []string{"rollout", "switch", "checks", "hooks", "placement", "run", "scoped"}
 
 // all reports whether everything is to run, which takes minutes.
 func all() bool { return os.Getenv("ALL") != "" }

@@ -54,6 +54,7 @@ func Stories() []Story {
 		runStory(),
 		blockStory(),
 		deletionStory(),
+		scopedStory(),
 		lostStory(),
 		joinStory(),
 		foreignStory(),

@@ -150,8 +150,8 @@ type ClusterInstallationStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty"`
-	// clusterScoped lists the installed objects without a namespace, except Namespaces and CustomResourceDefinitions. Shipper cleans
-	// up by this list when the cluster's namespace is deleted, and with it the anchor ConfigMap that also lists them.
+	// clusterScoped reports the installed objects without a namespace, except Namespaces and CustomResourceDefinitions. Shipper lists
+	// them in a ConfigMap in shipper-system of the cluster, and reads this field only where that is missing.
 	// +optional
 	// +listType=atomic
 	ClusterScoped []ClusterScopedObject `json:"clusterScoped,omitempty"`

@@ -22,6 +22,12 @@ func PlacedAnchorName(namespace, app string) string {
 	return AnchorName(hex.EncodeToString(sum[:16]))
 }
 
+// ScopedAnchorName is the name of the ConfigMap in shipper-system of an application cluster that lists the objects of an
+// InstallationTarget that have no namespace, by the identity of its management cluster.
+func ScopedAnchorName(identity, namespace, installationTarget string) string {
+	return PlacedAnchorName(identity+"/"+namespace, installationTarget)
+}
+
 // ChartSnapshotName is the name of the ChartSnapshot that describes the archive with a digest.
 func ChartSnapshotName(digest string) string {
 	return "sha256-" + digest

@@ -63,10 +63,16 @@
 // A cluster may get another name by a second Cluster object. Where a target leaves one name and stays by the other, nothing
 // is removed. Clusters are distinguished by the UID of their namespace kube-system, one that does not answer by its address.
 //
-// A user may delete the anchor, or the whole namespace. Objects without a namespace stay then, and nothing in the
-// cluster says which target they belong to. Therefore status.clusters lists it too, with UIDs. A target that goes where its anchor is gone
-// deletes what it lists, if it is still that very object, says that it is the target's and was written from the same
-// manifest, and no other anchor lists it.
+// A user may delete the anchor, or the whole namespace. Objects without a namespace stay then, and nothing in the namespace says which
+// target they belong to. Therefore a second ConfigMap, in shipper-system of the cluster, lists them with UIDs (scopedlist.go): pending
+// before they are written, then as they were written. The name of the list depends on the management cluster, the namespace and the target.
+// A target that goes where its anchor is gone deletes what is listed, if it is still that very object, says that it is the target's and
+// was written from the same manifest, and no other anchor lists it, nor another Application; then the list. What another Release wrote last
+// counts if that has no list any more, and a pending entry counts for any object that says that it
+// is the target's.
+//
+// The status reports the list. Where there is none, as after an upgrade or when a user has deleted it, it is written from the status once;
+// versions without lists find what they know in the status.
 //
 // # Whose an anchor is
 //

@@ -52,8 +52,11 @@ type installer struct {
 	// wake is when to look again though nothing happens; zero when there is no need.
 	wake   time.Time
 	events []report.Event
-	// scoped are the objects without a namespace that this pass found or wrote.
-	scoped []shipper.ClusterScopedObject
+	// scoped are the objects without a namespace that this pass found or wrote, and listed is the list of them; nil when there is none.
+	// listedLive is set when the API server itself said so in this pass.
+	scoped     []shipper.ClusterScopedObject
+	listed     *scopedList
+	listedLive bool
 	// written are the objects that this pass wrote, without digests: a cache that lacks one is late.
 	written map[item]bool
 }
@@ -73,6 +76,9 @@ type step struct {
 
 // install makes the cluster as the target wants it.
 func (i *installer) install(ctx context.Context) error {
+	if err := i.readList(ctx); err != nil {
+		return err
+	}
 	if err := i.findNamespace(ctx); err != nil {
 		return err
 	}
@@ -167,6 +173,9 @@ func (i *installer) intact(ctx context.Context) (bool, error) {
 // whose it is. It is not left to the next change: until then another management cluster could take it for its own.
 func (i *installer) adoptAnchor(ctx context.Context) error {
 	i.noteAdoption()
+	if err := i.listScoped(ctx); err != nil {
+		return err
+	}
 	return i.record(ctx, i.anchor.inventory, i.anchor.rendered)
 }
 
@@ -192,6 +201,9 @@ func (i *installer) converge(ctx context.Context, all []wanted, fingerprint stri
 		if err := i.record(ctx, merge(inventory, before), ""); err != nil {
 			return err
 		}
+		if err := i.listPending(ctx, steps); err != nil {
+			return err
+		}
 	}
 	i.scoped = nil
 	for n, s := range steps {
@@ -212,6 +224,9 @@ func (i *installer) converge(ctx context.Context, all []wanted, fingerprint stri
 	}
 	if i.hookRecord != nil {
 		i.hookRecord.Installed = true
+	}
+	if err := i.listScoped(ctx); err != nil {
+		return err
 	}
 	return i.record(ctx, inventory, fingerprint)
 }

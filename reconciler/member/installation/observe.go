@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -29,13 +30,18 @@ func HookOf(o client.Object) string {
 	return o.GetLabels()[shipper.OwnedByLabel]
 }
 
-// AnchorGone names the target of an anchor that is gone or going; empty for other events. Changes of its data are our own.
-func AnchorGone(e fleet.Event) string {
+// AnchorGone names the target of an anchor, or of a list of objects without a namespace, that is gone or going; empty for other events.
+// Changes of their data are our own.
+func AnchorGone(e fleet.Event) types.NamespacedName {
 	cm, ok := e.Object().(*corev1.ConfigMap)
 	if !ok || !fleet.IsAnchor(cm) || e.New != nil && cm.DeletionTimestamp == nil {
-		return ""
+		return types.NamespacedName{}
 	}
-	return strings.TrimSuffix(cm.Name, anchorSuffix)
+	if _, lists := cm.Data[scopedKey]; lists {
+		namespace, _, _ := strings.Cut(cm.Annotations[shipper.PlacedOwnerAnnotation], "/")
+		return types.NamespacedName{Namespace: namespace, Name: cm.Labels[shipper.OwnedByLabel]}
+	}
+	return types.NamespacedName{Namespace: cm.Namespace, Name: strings.TrimSuffix(cm.Name, anchorSuffix)}
 }
 
 // SameOrders reports whether a Release asks the same of its hooks as before.

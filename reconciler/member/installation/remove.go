@@ -23,21 +23,19 @@ import (
 )
 
 // uninstall removes a target from a cluster: first what it wrote, then the anchor, in the foreground, so that the anchor
-// goes after whatever else it owns. What others own too stays. The error is nil once the anchor is gone, and what has no
-// namespace of what was known to be there, or the anchor has another owner.
-func uninstall(
-	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, known []shipper.ClusterScopedObject,
-) ([]report.Event, error) {
+// goes after whatever else it owns. What others own too stays. The error is nil once the anchor is gone, with what is listed
+// without a namespace, or the anchor has another owner.
+func uninstall(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) ([]report.Event, error) {
 	name := shipper.AnchorName(it.Name)
 	a, err := liveAnchor(ctx, m, it)
-	if err != nil {
-		return nil, foreignIsNone(err)
+	if err = foreignIsNone(err); err != nil {
+		return nil, err
 	}
 	if a == nil {
-		return nil, removeScoped(ctx, m, it, known)
+		return nil, removeListed(ctx, m, it)
 	}
 	if !a.goesWith(it) {
-		return []report.Event{leftAlone(m, a, name)}, nil
+		return []report.Event{leftAlone(m, a, name)}, forgetList(ctx, m, it)
 	}
 	if a.deleting {
 		return nil, waiting("waiting until everything that %q owns is gone", name)
@@ -56,7 +54,7 @@ func uninstall(
 	err = m.Client().Delete(ctx, cm, client.PropagationPolicy(metav1.DeletePropagationForeground),
 		client.Preconditions{UID: &a.uid, ResourceVersion: &a.resourceVersion})
 	if apierrors.IsNotFound(err) {
-		return nil, nil
+		return nil, removeListed(ctx, m, it)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("deleting ConfigMap %s: %w", name, err)

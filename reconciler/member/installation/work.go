@@ -31,7 +31,7 @@ type Outcome struct {
 	err, general error
 	// events to record.
 	events []report.Event
-	// scoped are the objects without a namespace that were found or written; without an error, all of them.
+	// scoped are the objects without a namespace that are listed, found or written; without an error, all of them.
 	scoped []shipper.ClusterScopedObject
 	// objects is how what was installed is; nil when that is not known.
 	objects *shipper.InstalledObjects
@@ -121,7 +121,7 @@ func (w *Worker) install(
 		out.testing = work.discreet(work.test(ctx))
 	}
 	out.objects = work.survey(ctx)
-	out.events, out.scoped, out.tested, out.checked, out.wake = work.events, work.scoped, work.tested, work.checked, work.wake
+	out.events, out.scoped, out.tested, out.checked, out.wake = work.events, work.reported(), work.tested, work.checked, work.wake
 	if work.hookRecord != nil {
 		out.hooks = work.hookRecord.Runs
 	}
@@ -153,7 +153,7 @@ func (w *Worker) uninstall(ctx context.Context, it *shipper.InstallationTarget, 
 	if it.Spec.Resources != nil {
 		return placedOutcome(out, w.resources.Remove(ctx, resources.TaskIn(member, it, "")))
 	}
-	out.events, out.err = uninstall(ctx, member, it, find(it.Status.Clusters, cluster).ClusterScoped)
+	out.events, out.err = uninstall(ctx, member, it)
 	out.err = sourcesOf(it).discreet(out.err)
 	return out
 }
