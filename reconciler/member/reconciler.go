@@ -124,7 +124,7 @@ func (r *Reconciler) setupStatuses(mgr ctrl.Manager, o Options) error {
 	err := errors.Join(
 		targetstatus.SetupWithManager(mgr, targetstatus.Options[*shipper.InstallationTarget, installation.Outcome]{
 			Name: "installation", New: func() *shipper.InstallationTarget { return &shipper.InstallationTarget{} },
-			Kind:    installation.NewTarget(mgr.GetClient(), mgr.GetAPIReader(), r.installation),
+			Kind:    installation.NewTarget(mgr.GetClient(), r.installation),
 			Results: r.installed, Clock: o.Clock, Workers: o.Workers, Queue: lines(),
 		}),
 		targetstatus.SetupWithManager(mgr, targetstatus.Options[*shipper.CapacityTarget, capacity.Outcome]{

@@ -70,7 +70,9 @@ func onlyShipperKeeps(o client.Object) bool {
 
 // finish does what is left to do for an Application that is being deleted.
 func (r *pass) finish(ctx context.Context, app *shipper.Application) error {
-	if !controllerutil.ContainsFinalizer(app, shipper.RolloutFinalizer) {
+	key := client.ObjectKeyFromObject(app)
+	version, done := r.finished.Load(key)
+	if done && version == app.ResourceVersion || !controllerutil.ContainsFinalizer(app, shipper.RolloutFinalizer) {
 		return nil
 	}
 	bearing, err := blocks.Bearing(ctx, r.client, app.Namespace, r.global)
@@ -104,10 +106,14 @@ func (r *pass) finish(ctx context.Context, app *shipper.Application) error {
 			return err
 		}
 	}
-	if p.over {
-		return r.removeFinalizer(ctx, app)
+	if !p.over {
+		return nil
 	}
-	return nil
+	err = r.removeFinalizer(ctx, app)
+	if err == nil {
+		r.finished.Store(key, app.ResourceVersion)
+	}
+	return err
 }
 
 // finishOrphans lets Releases go whose Application is gone: they were deleted, and no block holds them.
@@ -149,10 +155,7 @@ func (r *pass) removeFinalizer(ctx context.Context, o client.Object) error {
 		return nil
 	}
 	err := r.client.Patch(ctx, is, onlyIfUnchanged(o))
-	if rel, ok := o.(*shipper.Release); ok {
-		r.wrote(rel)
-	}
-	if client.IgnoreNotFound(err) != nil {
+	if r.wrote(o); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("letting %s/%s go: %w", o.GetNamespace(), o.GetName(), err)
 	}
 	return nil

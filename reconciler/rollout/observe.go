@@ -68,6 +68,7 @@ func (r *pass) observe(ctx context.Context, req ctrl.Request) (*scope, error) {
 	case apierrors.IsNotFound(err):
 		r.confirmed.Delete(req.NamespacedName)
 		r.forgetContent(ctx, req.NamespacedName)
+		r.finished.Delete(req.NamespacedName)
 		return nil, r.finishOrphans(ctx, req.NamespacedName)
 	case err != nil:
 		return nil, err

@@ -91,8 +91,10 @@ type Reconciler struct {
 	// confirmed has the UID of each Application, by its key, of which this process has compared the cache with the API server.
 	confirmed sync.Map
 	// unseen has, by the key of an Application, the objects that a pass has written and that the cache did not show in time.
-	unseen  sync.Map
-	metrics *metrics
+	unseen sync.Map
+	// finished has the version at which an Application was let go, by its key: the cache may show that for a moment longer.
+	finished sync.Map
+	metrics  *metrics
 	// since is the time of the first pass.
 	since func() time.Time
 }

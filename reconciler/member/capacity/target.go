@@ -73,8 +73,8 @@ func (t *Target) Events(_ context.Context, was, is *shipper.CapacityTarget) []ta
 }
 
 // Finish has nothing to do.
-func (t *Target) Finish(context.Context, *shipper.CapacityTarget, map[string]Outcome) error {
-	return nil
+func (t *Target) Finish(context.Context, *shipper.CapacityTarget, map[string]Outcome) (ended bool, err error) {
+	return false, nil
 }
 
 // Forget has nothing to do.

@@ -16,22 +16,20 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/member/targetstatus"
+	"shipper.dev/shipper/reconciler/retry"
 	"shipper.dev/shipper/reconciler/targets"
 )
 
 // Target is how InstallationTargets report what came of the work in their clusters.
 type Target struct {
 	client client.Client
-	live   client.Reader
 	worker *Worker
 }
 
 var _ targetstatus.Kind[*shipper.InstallationTarget, Outcome] = &Target{}
 
-// NewTarget makes a Target; live reads from the API server itself.
-func NewTarget(c client.Client, live client.Reader, worker *Worker) *Target {
-	return &Target{client: c, live: live, worker: worker}
-}
+// NewTarget makes a Target.
+func NewTarget(c client.Client, worker *Worker) *Target { return &Target{client: c, worker: worker} }
 
 // Clusters names those that the status is about.
 func (t *Target) Clusters(it *shipper.InstallationTarget) []string { return Clusters(it) }
@@ -42,7 +40,7 @@ func (t *Target) Prepare(ctx context.Context, it *shipper.InstallationTarget) (e
 	if it.DeletionTimestamp != nil && !controllerutil.ContainsFinalizer(it, shipper.InstallationFinalizer) {
 		return true, nil
 	}
-	if leaving, err := releaseGone(ctx, t.client, t.live, it); err != nil || leaving {
+	if leaving, err := t.worker.releaseGone(ctx, it); err != nil || leaving {
 		return false, err
 	}
 	if !controllerutil.ContainsFinalizer(it, shipper.InstallationFinalizer) {
@@ -80,8 +78,10 @@ func (t *Target) Report(
 		outcomes = append(outcomes, one)
 	}
 	was := it.Status
-	if it.Status = status(it, outcomes, general, now); loading {
-		return false, 0
+	it.Status = status(it, outcomes, general, now)
+	going := it.DeletionTimestamp != nil || slices.ContainsFunc(outcomes, func(o Outcome) bool { return o.placed != nil && o.placed.Ended })
+	if loading || going && !slices.ContainsFunc(outcomes, stuck) {
+		return false, 0 // most often a target that goes is gone before
 	}
 	return statusTurned(it.Spec.CanOverride, was, it.Status), 0
 }
@@ -91,22 +91,32 @@ func (t *Target) Events(_ context.Context, was, is *shipper.InstallationTarget) 
 	return []targetstatus.Events{{About: is, List: changes(was, is)}}
 }
 
+// stuck reports whether something hinders a target in a cluster.
+func stuck(o Outcome) bool {
+	for _, err := range o.Errors() {
+		if reason, _ := retry.ClassifyInCluster(err); reason != shipper.InProgress {
+			return true
+		}
+	}
+	return false
+}
+
 // Finish lets a target go that is gone from every cluster.
-func (t *Target) Finish(ctx context.Context, it *shipper.InstallationTarget, results map[string]Outcome) error {
+func (t *Target) Finish(ctx context.Context, it *shipper.InstallationTarget, results map[string]Outcome) (ended bool, err error) {
 	if it.DeletionTimestamp == nil {
-		return nil
+		return false, nil
 	}
 	left := slices.ContainsFunc(Clusters(it), func(cluster string) bool {
 		one, known := results[cluster]
 		return !known || !one.leaving || one.err != nil || one.general != nil
 	})
 	if left {
-		return nil
+		return false, nil
 	}
-	if leaving, err := releaseGone(ctx, t.client, t.live, it); err != nil || !leaving {
-		return err
+	if leaving, err := t.worker.releaseGone(ctx, it); err != nil || !leaving {
+		return false, err
 	}
-	return targets.Release(ctx, t.client, it)
+	return true, t.worker.gone.release(it, func() error { return targets.Release(ctx, t.client, it) })
 }
 
 // Forget a target that is gone.

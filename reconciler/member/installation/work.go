@@ -16,7 +16,6 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/member/resources"
-	"shipper.dev/shipper/reconciler/targets"
 )
 
 // Outcome is what came of a pass in one cluster.
@@ -50,22 +49,10 @@ type Outcome struct {
 	placed *resources.Result
 }
 
-// releaseGone reports whether what a target installed is to be removed: it was deleted and its Release is gone. The API server is asked,
-// for a cache that does not show a Release yet must not take down what it runs.
-func releaseGone(ctx context.Context, cached, live client.Reader, it *shipper.InstallationTarget) (bool, error) {
-	if it.DeletionTimestamp == nil {
-		return false, nil
-	}
-	if ended, err := targets.Ended(ctx, cached, it); err != nil || !ended {
-		return false, err
-	}
-	return targets.Ended(ctx, live, it)
-}
-
 // Work installs in a cluster of spec, and removes from one that only status still names, or from all when the target leaves. Nothing is
 // installed before the status names the cluster: until then, there is no outcome.
 func (w *Worker) Work(ctx context.Context, it *shipper.InstallationTarget, cluster string) Outcome {
-	leaving, err := releaseGone(ctx, w.client, w.live, it)
+	leaving, err := w.releaseGone(ctx, it)
 	if err != nil {
 		return Outcome{cluster: cluster, general: err}
 	}

@@ -54,6 +54,8 @@ type Worker struct {
 	corrected *prometheus.CounterVec
 	// resources works on targets with resources.
 	resources *resources.Worker
+	// gone has the targets whose Releases the API server has said to be gone.
+	gone goneTargets
 }
 
 // NewWorker makes a Worker.
@@ -76,4 +78,5 @@ func (w *Worker) Metrics() prometheus.Collector { return w.corrected }
 func (w *Worker) Forget(target types.NamespacedName) {
 	w.drifts.Forget(target)
 	w.resources.Forget(target)
+	w.gone.forget(target)
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/stamp"
@@ -34,8 +35,8 @@ func (s sibling) lists(cluster string) bool {
 	return !s.ended && slices.Contains(s.target.Spec.Clusters, cluster)
 }
 
-// siblings are the targets with resources of an Application, the newest first.
-func siblings(ctx context.Context, from client.Reader, it *shipper.InstallationTarget) ([]sibling, error) {
+// siblings are the targets with resources of an Application, the newest first, without those that skip names by UID.
+func siblings(ctx context.Context, from client.Reader, it *shipper.InstallationTarget, skip ...types.UID) ([]sibling, error) {
 	var list shipper.InstallationTargetList
 	if err := targets.OfApplication(ctx, from, &list, it.Namespace, it.Labels[shipper.AppLabel]); err != nil {
 		return nil, err
@@ -43,7 +44,7 @@ func siblings(ctx context.Context, from client.Reader, it *shipper.InstallationT
 	var out []sibling
 	for i := range list.Items {
 		one := sibling{target: &list.Items[i], generation: -1}
-		if one.target.Spec.Resources == nil {
+		if one.target.Spec.Resources == nil || slices.Contains(skip, one.target.UID) {
 			continue
 		}
 		var rel shipper.Release

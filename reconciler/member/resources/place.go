@@ -58,7 +58,7 @@ func (w *Worker) Place(ctx context.Context, t Task) Result {
 	}
 	switch head := headOf(all, t.Name); {
 	case head == nil:
-		return Result{Err: waiting("the Release is no longer in effect")}
+		return Result{Ended: true, Err: waiting("the Release is no longer in effect")}
 	case head.UID != t.Target.UID:
 		return Result{
 			Superseded: true, Reason: shipper.SupersededByNewer, Message: fmt.Sprintf("Release %q writes in this cluster", head.Name),

@@ -50,7 +50,7 @@ func (p *pass) removeAll(ctx context.Context) error {
 		p.out.Events = append(p.out.Events, leftAlone(p.Name, anchorKey(p.Target).String(), p.anchor.identity, p.Identity))
 		return nil
 	}
-	all, err := siblings(ctx, p.worker.Live, p.Target)
+	all, err := siblings(ctx, p.worker.Live, p.Target, p.Target.UID)
 	if err != nil {
 		p.out.General = err
 		return err

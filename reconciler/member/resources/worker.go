@@ -138,6 +138,8 @@ type Result struct {
 	// Objects is how the placed objects are; nil when that is not known. Superseded is set where another target reports them.
 	Objects    *shipper.InstalledObjects
 	Superseded bool
+	// Ended is set where the target's Release is gone: soon the target is, too.
+	Ended bool
 	// Drift is how they differ from what was released, Diff how objects differ that are not the Application's. Nil: they do not.
 	Drift, Diff *shipper.InstalledDrift
 	// Later is when to look again although nothing happens; 0 for never.

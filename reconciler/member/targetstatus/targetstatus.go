@@ -40,8 +40,8 @@ type Kind[T client.Object, R any] interface {
 	Report(target T, results map[string]R, now time.Time) (turned bool, again time.Duration)
 	// Events are those about a written status.
 	Events(ctx context.Context, was, is T) []Events
-	// Finish is called when the status is up to date.
-	Finish(ctx context.Context, target T, results map[string]R) error
+	// Finish lets a target go that is gone from all clusters: then ended is true, and no status is written.
+	Finish(ctx context.Context, target T, results map[string]R) (ended bool, err error)
 	// Forget a target that is gone.
 	Forget(key types.NamespacedName)
 }
@@ -123,6 +123,9 @@ func (r *Reconciler[T, R]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	if len(results) == 0 && len(clusters) > 0 {
 		return r.retries.Persisted(req, nil)
 	}
+	if ended, err := r.Kind.Finish(ctx, target, results); err != nil || ended {
+		return r.retries.Persisted(req, err)
+	}
 	was, ok := target.DeepCopyObject().(T)
 	if !ok {
 		return ctrl.Result{}, fmt.Errorf("copying %T %s", target, req)
@@ -132,7 +135,7 @@ func (r *Reconciler[T, R]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	// Where results are missing, the others are on their way, most often.
 	held := r.throttle.DelayFor(turned && complete(results, clusters), was, target, now)
 	if held == 0 {
-		if err := r.write(ctx, was, target, results); err != nil {
+		if err := r.write(ctx, was, target); err != nil {
 			return r.retries.Persisted(req, err)
 		}
 		r.retries.Forget(req)
@@ -141,7 +144,7 @@ func (r *Reconciler[T, R]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 }
 
 // write writes the status of a target that was otherwise, and records what changed.
-func (r *Reconciler[T, R]) write(ctx context.Context, was, reported T, results map[string]R) error {
+func (r *Reconciler[T, R]) write(ctx context.Context, was, reported T) error {
 	is, ok := reported.DeepCopyObject().(T) // a client decodes into it, and results share its memory
 	if !ok {
 		return fmt.Errorf("copying %T %s/%s", was, was.GetNamespace(), was.GetName())
@@ -155,7 +158,7 @@ func (r *Reconciler[T, R]) write(ctx context.Context, was, reported T, results m
 			report.Emit(r.recorder, e.About, e.List)
 		}
 	}
-	return r.Kind.Finish(ctx, is, results)
+	return nil
 }
 
 // complete reports whether there is a result of every cluster.

@@ -37,7 +37,9 @@ func (numbers) Events(context.Context, *shipper.CapacityTarget, *shipper.Capacit
 	return nil
 }
 
-func (numbers) Finish(context.Context, *shipper.CapacityTarget, map[string]int64) error { return nil }
+func (numbers) Finish(context.Context, *shipper.CapacityTarget, map[string]int64) (bool, error) {
+	return false, nil
+}
 
 func (numbers) Forget(types.NamespacedName) {}
 

@@ -89,8 +89,8 @@ func (t *Target) Events(ctx context.Context, was, is *shipper.TrafficTarget) []t
 }
 
 // Finish has nothing to do.
-func (t *Target) Finish(context.Context, *shipper.TrafficTarget, map[string]Outcome) error {
-	return nil
+func (t *Target) Finish(context.Context, *shipper.TrafficTarget, map[string]Outcome) (ended bool, err error) {
+	return false, nil
 }
 
 // Forget a target that is gone.

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -97,7 +96,7 @@ func ApplicationOf(o client.Object) []string {
 // Cached reads app's history from the cache. What it returns is the cache's own and must not be changed: values may be
 // large, and most passes change nothing.
 func (r *Reader) Cached(ctx context.Context, app *shipper.Application) (History, error) {
-	return read(ctx, r.cached, app, 1, client.MatchingFields{byApplication: app.Name}, client.UnsafeDisableDeepCopy)
+	return read(ctx, r.cached, app, true, client.MatchingFields{byApplication: app.Name}, client.UnsafeDisableDeepCopy)
 }
 
 // Releases are those that carry an Application's label, its own or not, from the cache. They are the cache's own and must not be
@@ -116,14 +115,14 @@ func (r *Reader) Releases(ctx context.Context, app client.ObjectKey) ([]*shipper
 	return out, nil
 }
 
-// Live reads app's history from the API server; it is the caller's own.
+// Live reads app's Releases from the API server, without their targets; they are the caller's own.
 func (r *Reader) Live(ctx context.Context, app *shipper.Application) (History, error) {
-	return read(ctx, r.live, app, len(kinds()), client.MatchingLabels{shipper.AppLabel: app.Name})
+	return read(ctx, r.live, app, false, client.MatchingLabels{shipper.AppLabel: app.Name})
 }
 
-// read asks for atOnce kinds at the same time at most.
+// read lists the Releases, and the targets if they are wanted.
 func read(
-	ctx context.Context, from client.Reader, app *shipper.Application, atOnce int, by ...client.ListOption,
+	ctx context.Context, from client.Reader, app *shipper.Application, targets bool, by ...client.ListOption,
 ) (History, error) {
 	var (
 		rels shipper.ReleaseList
@@ -132,15 +131,14 @@ func read(
 		tts  shipper.TrafficTargetList
 	)
 	by = append(by, client.InNamespace(app.Namespace))
-	var targets errgroup.Group
-	targets.SetLimit(atOnce)
-	for _, list := range []client.ObjectList{&its, &cts, &tts} {
-		targets.Go(func() error { return from.List(ctx, list, by...) })
-	}
 	// Releases come last: a target whose Release is not there yet is of no use, and the reverse happens all the time.
-	err := targets.Wait()
-	if err == nil {
-		err = from.List(ctx, &rels, by...)
+	lists := []client.ObjectList{&its, &cts, &tts, &rels}
+	if !targets {
+		lists = []client.ObjectList{&rels}
+	}
+	var err error
+	for i := 0; i < len(lists) && err == nil; i++ {
+		err = from.List(ctx, lists[i], by...)
 	}
 	if err != nil {
 		return History{}, fmt.Errorf("reading the history of application %s/%s: %w", app.Namespace, app.Name, err)
