@@ -5,11 +5,13 @@ package simulation
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,7 +61,7 @@ func (f *Fixture) walk(r *rand.Rand) {
 		case 1:
 			f.deletesIfThere(newest)
 		default:
-			f.stepsIfThere(newest, int32(r.IntN(3)))
+			f.stepsAtRandom(newest, r)
 		}
 		time.Sleep(time.Duration(r.IntN(12000)) * time.Millisecond)
 	}
@@ -76,7 +78,7 @@ func (f *Fixture) deletesAtRandom(r *rand.Rand) {
 			}
 			return "there"
 		})
-		f.stepsIfThere(f.laws.newest().Name, int32(r.IntN(3)))
+		f.stepsAtRandom(f.laws.newest().Name, r)
 		time.Sleep(time.Duration(r.IntN(8000)) * time.Millisecond)
 	}
 	names := f.ReleasesOf(appName)
@@ -112,6 +114,26 @@ func (f *Fixture) deletesIfThere(name string) {
 		return client.IgnoreNotFound(f.User.Patch(f.Ctx, rel.DeepCopy(), client.RawPatch(types.MergePatchType, confirm)))
 	})
 	f.Deletes(rel)
+}
+
+// stepsAtRandom requests one of three steps, but never takes all traffic away: while no other Release is complete, one that goes back to
+// a step without traffic serves no more, as was requested.
+func (f *Fixture) stepsAtRandom(name string, r *rand.Rand) {
+	step, rel := int32(r.IntN(3)), f.Get(name)
+	if s := rel.Spec.Environment.Strategy; s != nil && step < rel.Spec.TargetStep && s.Steps[step].Traffic.Contender == 0 &&
+		!f.othersComplete(name) {
+		step = rel.Spec.TargetStep
+	}
+	f.stepsIfThere(name, step)
+}
+
+// othersComplete reports whether the Application has a complete Release besides one, that is not being deleted.
+func (f *Fixture) othersComplete(besides string) bool {
+	return slices.ContainsFunc(f.hosts[management].all(kindOf("releases")), func(o *unstructured.Unstructured) bool {
+		var rel shipper.Release
+		return o.GetLabels()[shipper.AppLabel] == appName && o.GetName() != besides && o.GetDeletionTimestamp() == nil &&
+			convert(o, &rel) && shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete)
+	})
 }
 
 // stepsIfThere requests a step of a Release that may be gone by then, or may have no such step.
