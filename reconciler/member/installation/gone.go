@@ -15,8 +15,8 @@ import (
 	"shipper.dev/shipper/reconciler/targets"
 )
 
-// goneTargets remembers targets that the API server has said to be no longer in effect. A Release that is gone does not come back, so the API
-// server is asked once for all passes and clusters.
+// goneTargets remembers targets that the API server has said to be no longer in effect. A Release that is gone does not come back, so
+// the API server is asked once for all passes and clusters.
 type goneTargets struct {
 	asks  singleflight.Group
 	known sync.Map // the UID of a target by its name

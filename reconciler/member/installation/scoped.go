@@ -31,7 +31,8 @@ func (i *installer) note(entry item, uid types.UID) {
 	}
 }
 
-// listPending lists, before they are written, the objects of steps without a namespace. What the list has besides stays until all is written.
+// listPending lists, before they are written, the objects of steps without a namespace. What the list has besides stays until all is
+// written.
 func (i *installer) listPending(ctx context.Context, steps []step) error {
 	return i.changeList(ctx, func(listed []scopedEntry) []scopedEntry {
 		var out []scopedEntry

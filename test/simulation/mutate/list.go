@@ -118,4 +118,18 @@ var mutations = []mutation{
 		new:  "ObjectMeta: metav1.ObjectMeta{Namespace: run.Namespace, GenerateName: t.Name},",
 		hunt: "run/undisturbed,run/killed", law: 7,
 	},
+	{
+		name: "objects without a namespace are written before they are listed",
+		file: "reconciler/member/installation/install.go",
+		old:  "		if err := i.listPending(ctx, steps); err != nil {\n",
+		new:  "		if err := error(nil); err != nil {\n",
+		hunt: "scoped/undisturbed,scoped/killed", law: 12,
+	},
+	{
+		name: "the removal of objects without a namespace reads the status alone",
+		file: "reconciler/member/installation/scoped.go",
+		old:  "	if len(entries) == 0 {\n		entries = entriesOf",
+		new:  "	if len(entries) >= 0 {\n		entries = entriesOf",
+		hunt: "scoped/undisturbed,scoped/killed", law: 7,
+	},
 }
