@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -69,3 +71,67 @@ func OfStage(snapshot *shipper.ShipyardSnapshot, name string) *shipper.Stage {
 func ApplicationKey(namespace string, stage *shipper.Stage, shipyard, service string) types.NamespacedName {
 	return types.NamespacedName{Namespace: cmp.Or(stage.Namespace, namespace), Name: ApplicationOf(stage, shipyard, service)}
 }
+
+// blocked stops the clocks while the task cannot go on, and says so.
+func (p *plan) blocked(out *Outcome) {
+	why := ""
+	if out != nil {
+		why = out.Blocked
+	}
+	p.clock(p.Run.Spec.Hold != "" || why != "" || out != nil && out.Stands)
+	condition := shipper.Condition{Type: shipper.RunBlocked, Status: corev1.ConditionFalse}
+	if why != "" {
+		condition.Status, condition.Reason, condition.Message = corev1.ConditionTrue, shipper.RolloutsBlocked, shorten(why)
+	}
+	if why != "" || shipper.FindCondition(p.status.Conditions, shipper.RunBlocked) != nil {
+		p.status.Conditions = shipper.SetCondition(p.status.Conditions, condition, p.now)
+	}
+}
+
+// consent counts the Approvals of a task that waits for them.
+func (p *plan) consent(task *shipper.TaskStatus, of *shipper.Task) bool {
+	p.clock(true)
+	wanted, err := ConsentOf(of.Properties)
+	if err != nil {
+		p.ends(task, Outcome{Result: shipper.ResultFail, Completion: shipper.CompletionErrored, Message: err.Error()})
+		return false
+	}
+	task.Approvals = nil
+	approved, subject := map[string]bool{}, p.subject()
+	for _, vote := range p.Approvals {
+		if vote.EventID != task.EventID || vote.Decision != shipper.DecisionReject &&
+			(approved[vote.By] || vote.Subject != subject || !wanted.AllowRequester && p.requested(vote.By)) {
+			continue
+		}
+		task.Approvals = append(task.Approvals, shipper.CountedApproval{By: vote.By, Decision: vote.Decision, Time: metav1.NewTime(vote.Time)})
+		if vote.Decision == shipper.DecisionReject {
+			p.ends(task, Outcome{Result: shipper.ResultFail, Completion: shipper.CompletionSucceeded, Message: vote.By + " rejected it"})
+			return false
+		}
+		approved[vote.By] = true
+	}
+	left := wanted.Expires - p.now.Sub(task.TriggerTime.Time)
+	switch {
+	case len(approved) >= wanted.Approvals:
+		task.Subject = subject
+		p.ends(task, Outcome{Result: p.soFar(), Completion: shipper.CompletionSucceeded})
+		return false
+	case left <= 0:
+		p.ends(task, Outcome{Result: shipper.ResultFail, Completion: shipper.CompletionErrored,
+			Message: fmt.Sprintf("expired after %s with %d of %d approvals", wanted.Expires, len(approved), wanted.Approvals)})
+		return false
+	}
+	task.Message = fmt.Sprintf("%d of %d approvals", len(approved), wanted.Approvals)
+	p.wakeAfter(left)
+	return true
+}
+
+// subject is what a deployment would write now.
+func (p *plan) subject() string {
+	run := *p.Run
+	run.Status = p.status
+	return Subject(&run)
+}
+
+// requested reports whether a user asked for the run.
+func (p *plan) requested(user string) bool { return slices.Contains(Requesters(p.Run), user) }
