@@ -16,7 +16,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Whoever may write ControllerRevisions changes nothing that runs do.
+// Runs do nothing that somebody else has written into a ControllerRevision.
 func TestARevisionIsBoundByItsDigest(t *testing.T) {
 	yard, run := theShipyard(), runOf("first")
 	run.Status.Resolved.Revision = shipyard.RevisionOf(yard)
