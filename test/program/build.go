@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 )
 
@@ -35,21 +34,15 @@ func Build(ctx context.Context, progress io.Writer, script string, variables ...
 	return strings.TrimSpace(out.String()), nil
 }
 
-// Checkout returns the root of the source tree that has a file: that of the working directory, or else the one this
-// package was compiled from.
+// Checkout returns the root of the source tree that has a file, of those that the working directory is in.
 func Checkout(file string) (string, error) {
-	var starts []string
-	if wd, err := os.Getwd(); err == nil {
-		starts = append(starts, wd)
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("looking for a checkout of Shipper: %w", err)
 	}
-	if _, source, _, ok := runtime.Caller(0); ok {
-		starts = append(starts, filepath.Dir(source))
-	}
-	for _, folder := range starts {
-		for ; folder != filepath.Dir(folder); folder = filepath.Dir(folder) {
-			if _, err := os.Stat(filepath.Join(folder, file)); err == nil {
-				return folder, nil
-			}
+	for ; folder != filepath.Dir(folder); folder = filepath.Dir(folder) {
+		if _, err := os.Stat(filepath.Join(folder, file)); err == nil {
+			return folder, nil
 		}
 	}
 	return "", errors.New("no checkout of Shipper found: " + file + " is in none of the folders above")
