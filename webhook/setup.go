@@ -111,7 +111,7 @@ func Setup(server Server, o Options) error {
 
 	serveTargets(serve, target.Webhook{BlockCheck: blocks, State: o.State, Guard: guard})
 
-	ap := &approval.Webhook{State: o.State, Authz: o.Authz, Clock: o.Clock, Reconciler: o.Reconciler}
+	ap := &approval.Webhook{State: o.State, Clock: o.Clock, Reconciler: o.Reconciler}
 	serve("/mutate-approval", response.Mutate, "Approval", ap.Default)
 	serve("/validate-approval", response.Validate, "Approval", ap.Validate)
 

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -32,12 +31,12 @@ import (
 	"shipper.dev/shipper/reconciler/run/native"
 )
 
-// Users create runs and Shipyards; this one writes the status of runs, keeps what they do as revisions of the Shipyard, creates those that
+// Users create runs and Shipyards; this one writes the status of runs and of their Approvals, keeps what they do as revisions of the Shipyard, creates those that
 // follow and deletes those that history does not keep. It asks whether the ServiceAccount of a run may write. A run's tasks write as that
 // ServiceAccount, which its namespace lends.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=shipyards,verbs=get;list;watch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=sequenceruns,verbs=get;list;watch;create;delete
-// +kubebuilder:rbac:groups=shipper.booking.com,resources=sequenceruns/status,verbs=patch
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=sequenceruns/status;approvals/status,verbs=patch
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;list;create;delete
 // +kubebuilder:rbac:groups=authorization.k8s.io,resources=subjectaccessreviews,verbs=create
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=approvals;checks;rolloutblocks,verbs=get;list;watch
@@ -104,12 +103,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, fmt.Errorf("reading SequenceRun %s: %w", req, err)
 	}
 	var again time.Duration
-	switch {
-	case !run.DeletionTimestamp.IsZero():
-	case shipyard.IsFinished(run):
-		again, err = r.finish(ctx, run, false)
-	default:
-		again, err = r.goOn(ctx, run)
+	if run.DeletionTimestamp.IsZero() {
+		if err = r.recordApprovals(ctx, run); err == nil {
+			again, err = r.advance(ctx, run)
+		}
 	}
 	if errors.Is(err, errGone) {
 		return ctrl.Result{}, nil // the event of its deletion comes
@@ -119,8 +116,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return result, err
 }
 
-// goOn decides and acts until nothing changes any more. It returns when the time alone may change something; 0 for never.
-func (r *Reconciler) goOn(ctx context.Context, run *shipper.SequenceRun) (time.Duration, error) {
+// advance decides and acts until nothing changes any more. It returns when the time alone may change something; 0 for never.
+func (r *Reconciler) advance(ctx context.Context, run *shipper.SequenceRun) (time.Duration, error) {
+	if shipyard.IsFinished(run) {
+		return r.finish(ctx, run, false)
+	}
 	j, err := r.resolve(ctx, run)
 	if err != nil || j.waits {
 		return 0, err
@@ -236,7 +236,9 @@ func (r *Reconciler) planned(ctx context.Context, run *shipper.SequenceRun, o sh
 	if o.Others, err = r.others(ctx, run); err != nil {
 		return shipyard.Decision{}, err
 	}
-	o.Approvals, err = r.approvals(ctx, run)
+	if n := len(run.Status.Tasks); n > 0 && run.Status.Tasks[n-1].State == shipper.TaskWaiting {
+		o.Approvals, err = r.approvals(ctx, run)
+	}
 	return shipyard.Plan(o), err
 }
 
@@ -307,38 +309,6 @@ func (r *Reconciler) list(ctx context.Context, namespace string, matching client
 		out = append(out, &all.Items[i])
 	}
 	return out, nil
-}
-
-// approvals are those of the task that waits, by the users who gave them.
-func (r *Reconciler) approvals(ctx context.Context, run *shipper.SequenceRun) ([]shipyard.Vote, error) {
-	if n := len(run.Status.Tasks); n == 0 || run.Status.Tasks[n-1].State != shipper.TaskWaiting {
-		return nil, nil
-	}
-	var all shipper.ApprovalList
-	if err := r.client.List(ctx, &all, client.InNamespace(run.Namespace), client.MatchingFields{approvalsOf: run.Name}); err != nil {
-		return nil, fmt.Errorf("listing the Approvals of SequenceRun %s/%s: %w", run.Namespace, run.Name, err)
-	}
-	var out []shipyard.Vote
-	for i := range all.Items {
-		a := &all.Items[i]
-		if !authentic(a, run) {
-			continue
-		}
-		out = append(out, shipyard.Vote{
-			By: a.Spec.By.Username, EventID: a.Spec.EventID, Subject: a.Spec.Subject, Decision: a.Spec.Decision, Time: a.Spec.Time.Time,
-		})
-	}
-	slices.SortFunc(out, func(a, b shipyard.Vote) int { return a.Time.Compare(b.Time) })
-	return out, nil
-}
-
-// authentic reports whether an Approval is of a run and has what the webhooks and the policy hold: the labels say for which stage and
-// Shipyard the author's right was checked.
-func authentic(a *shipper.Approval, run *shipper.SequenceRun) bool {
-	owned := slices.ContainsFunc(a.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == run.UID })
-	return a.Spec.By.Username != "" && a.Spec.Time != nil && a.DeletionTimestamp.IsZero() && owned &&
-		a.Labels[shipper.ShipyardLabel] == run.Spec.Shipyard && a.Labels[shipper.StageLabel] == run.Spec.Stage &&
-		a.Spec.By.Username != shipyard.Runner(run)
 }
 
 // Strip completes a transform of the cache, which may have failed. It keeps of runs that are not under way what others are decided by.

@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -119,6 +121,11 @@ func (d delivery) report(t *testing.T, run *shipper.SequenceRun, tasks ...shippe
 	run.Status.Resolved = shipyard.Resolved(shipyard.Snapshot(d.yard), run.Spec.Stage, run.Spec.Sequence)
 	run.Status.Resolved.Revision = shipyard.RevisionOf(d.yard)
 	run.Status.Resolved.Version = shipper.RunVersion{Name: d.app.Spec.Template.Chart.Name, Version: "0.0.2"}
+	for i := range tasks {
+		if tasks[i].State == shipper.TaskWaiting {
+			tasks[i].Subject = shipyard.Subject(run)
+		}
+	}
 	if err := reconcilerReports(t.Context(), t, run); err != nil {
 		t.Fatal(err)
 	}
@@ -172,9 +179,11 @@ func TestRunsAndApprovalsAreNotForged(t *testing.T) {
 			return u.Patch(t.Context(), copyOf(o), client.RawPatch(types.MergePatchType, []byte(text)), client.DryRunAll)
 		}
 	}
-	reports := func(o client.Object) func(*user) error {
+	given := d.approval()
+	create(t, as(t, "bob"), given)
+	reports := func(o client.Object, text string) func(*user) error {
 		return func(u *user) error {
-			text := []byte(`{"status":{"result":"pass","observedGeneration":7}}`)
+			text := []byte(text)
 			return u.Status().Patch(t.Context(), copyOf(o), client.RawPatch(types.MergePatchType, text), client.DryRunAll)
 		}
 	}
@@ -210,7 +219,13 @@ func TestRunsAndApprovalsAreNotForged(t *testing.T) {
 			"bob", creates(d.approval(func(a *shipper.Approval) { a.Spec.Run = "aborted" })),
 			refused{422, "run aborted waits for no approval: it is not resolved yet: try again"},
 		},
-		"the result of a run": {"dev", reports(d.waiting), refused{403, "the status of runs is written by Shipper alone"}},
+		"the result of a run": {
+			"dev", reports(d.waiting, `{"status":{"result":"pass","observedGeneration":7}}`),
+			refused{403, "the status of runs is written by Shipper alone"},
+		},
+		"the status of an approval": {
+			"bob", reports(given, `{"status":{"subject":"x"}}`), refused{403, "the status of Approvals is written by Shipper alone"},
+		},
 		"a Shipyard of the runner": {
 			"dev", creates(sibling(d.yard)), refused{403, "may not impersonate serviceaccounts/shipper-runner in " + d.ns},
 		},
@@ -225,6 +240,15 @@ func TestRunsAndApprovalsAreNotForged(t *testing.T) {
 			"dev", patches(d.waiting, `{"spec":{"requestedBy":{"username":"x"}}}`), refused{422, "only hold and abort can be changed"},
 		},
 		"an approval": {"bob", creates(d.approval()), refused{}},
+		"an approval with fields that are ignored": {"bob", func(u *user) error {
+			return u.Create(t.Context(), d.approval(func(a *shipper.Approval) {
+				a.Spec.EventID, a.Spec.Subject, a.Spec.Time = "x", "y", &metav1.Time{Time: time.Unix(1, 0)}
+			}), client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
+		}, refused{}},
+		"an approval by one who may not": {
+			"dev", creates(d.approval()), refused{403, `user "dev" may not approve runs in stage staging of shipyard shop: the verb approve on ` +
+				"shipyards/staging or shipyards of shipper.booking.com, name shop, in namespace " + d.ns + " is needed"},
+		},
 		"an approval by who asked": {
 			"ann", creates(d.approval()), refused{403, `user "ann" has asked for run waiting: another user has to approve it`},
 		},
@@ -349,8 +373,12 @@ func TestThePolicyAloneHoldsRuns(t *testing.T) {
 		"an approval that comes to be of another stage": {as(t, "dev"), updates(relabels, "", elsewhere), refused{403, kept}},
 		"an approval that its author relabels":          {as(t, "eve"), updates(relabels, "", elsewhere), refused{403, kept}},
 		"an approval that comes to be of another run":   {as(t, "dev"), updates(owned, "", elsewhere), refused{403, kept}},
-		"a label of a user's on an approval":            {as(t, "dev"), updates(`{"metadata":{"labels":{"a":"b"}}}`, "", elsewhere), refused{}},
-		"a claim by the runner":                         {d.runner(t, d.ns), d.claims(d.deploying), refused{}},
+		"the status of an approval": {
+			as(t, "eve"), updates(`{"status":{"subject":"x"}}`, "status", elsewhere),
+			refused{403, "the status of Approvals is written by Shipper alone"},
+		},
+		"a label of a user's on an approval": {as(t, "dev"), updates(`{"metadata":{"labels":{"a":"b"}}}`, "", elsewhere), refused{}},
+		"a claim by the runner":              {d.runner(t, d.ns), d.claims(d.deploying), refused{}},
 		"a claim by that of another": {
 			d.runner(t, other), d.claims(d.deploying), refused{403, "shipper.booking.com/app.run is written by Shipper"},
 		},
@@ -365,5 +393,39 @@ func TestThePolicyAloneHoldsRuns(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) { checkRefused(t, tc.try(tc.user), tc.want) })
+	}
+	t.Run("what the reconciler counts", func(t *testing.T) { d.counts(t, elsewhere, approves) })
+}
+
+// counts stores Approvals of a run, and judges them as the reconciler does. approves makes one by a user, with the label of a stage.
+func (d delivery) counts(t *testing.T, elsewhere *shipper.Approval, approves func(by, stage string) *shipper.Approval) {
+	t.Helper()
+	early, good := approves("bob", "staging"), approves("bob", "staging")
+	early.Spec.Task, good.Spec.Task = "approval", "approval"
+	shipyard.StampApproval(good, d.waiting, time.Now())
+	shipyard.StampApproval(early, d.waiting, time.Now())
+	create(t, as(t, "bob"), early)
+	run := copyOf(d.waiting).(*shipper.SequenceRun)
+	began := metav1.NewTime(early.CreationTimestamp.Add(time.Second))
+	task := shipper.TaskStatus{Name: "approval", Ordinal: 1, State: shipper.TaskWaiting, TriggerTime: &began}
+	task.Subject = shipyard.Subject(run)
+	run.Status.Tasks = []shipper.TaskStatus{task}
+	env.Eventually(t, "an Approval of a later second", func(context.Context) error {
+		good.ResourceVersion, good.Name = "", ""
+		if err := as(t, "bob").Create(t.Context(), good); err != nil || good.CreationTimestamp.Before(&began) {
+			return fmt.Errorf("it is of %s: %w", good.CreationTimestamp, err)
+		}
+		return nil
+	})
+	for a, want := range map[*shipper.Approval]string{
+		good: "", early: "it was created before task approval of run waiting waited", elsewhere: "labels or owner are not those of run waiting",
+	} {
+		got := ""
+		if refusal := shipyard.JudgeApproval(a, run, time.Now()); refusal != nil {
+			got = refusal.Error()
+		}
+		if (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q, want %q", a.Name, got, want)
+		}
 	}
 }

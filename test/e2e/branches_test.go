@@ -121,21 +121,22 @@ stages:
 		Spec:       shipper.SequenceRunSpec{Shipyard: "shop", RetryOf: &shipper.RetryOf{Run: "first"}},
 	}))
 	p.becomes("again", "Running approval:Waiting")
-	first, err := p.run("first")
-	p.Must("reading the first attempt", err)
-	older := &shipper.Approval{
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: "older"},
-		Spec:       shipper.ApprovalSpec{Run: "again", EventID: first.Status.Tasks[0].EventID},
-	}
-	p.Must("approving by the id of the older attempt", p.ann.Create(p.Ctx, older)) // it is of the attempt that waits
-	run, err := p.run("again")
-	p.Must("reading the retry", err)
-	if older.Spec.EventID != run.Status.Tasks[0].EventID {
-		p.Errorf("it is of attempt %s, want %s", older.Spec.EventID, run.Status.Tasks[0].EventID)
-	}
-	p.Eventually("approvals of the retry", "1 of 2 approvals", func() (string, error) { // and that of the older attempt is none
+	p.Must("approving the retry", p.approves(p.ann, "again")) // the Approval of the older attempt is none of it
+	p.Eventually("approvals of the retry", "1 of 2 approvals", func() (string, error) {
 		run, err := p.run("again")
 		return fmt.Sprint(run.Status.Tasks[0].Message), err
+	})
+	p.Eventually("the status of both Approvals", "again True, first True", func() (string, error) {
+		var all shipper.ApprovalList
+		err := p.ann.List(p.Ctx, &all, client.InNamespace(p.Namespace))
+		var out []string
+		for i := range all.Items {
+			if c := shipper.FindCondition(all.Items[i].Status.Conditions, shipper.ApprovalCounted); c != nil {
+				out = append(out, fmt.Sprintf("%s %s", all.Items[i].Spec.Run, c.Status))
+			}
+		}
+		slices.Sort(out)
+		return strings.Join(out, ", "), err
 	})
 	p.becomes("again", "Running approval:Waiting")
 }

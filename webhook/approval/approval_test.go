@@ -4,10 +4,8 @@ package approval_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -66,8 +64,7 @@ func of(release string, step int32, edits ...func(*shipper.Approval)) *shipper.A
 func refusing(a *shipper.Approval) { a.Spec.Decision = shipper.DecisionReject }
 
 func webhook(rel *shipper.Release) *approval.Webhook {
-	rights := ask.Grant("ann approve releases default/web-1-0", "bob approve releases default/web-1-0", "cay approve releases default/web-1-0")
-	return &approval.Webhook{State: releases{"web-1-0": rel}, Authz: rights, Clock: ask.Clock()}
+	return &approval.Webhook{State: releases{"web-1-0": rel}, Clock: ask.Clock()}
 }
 
 func TestApprovals(t *testing.T) {
@@ -90,10 +87,6 @@ func TestApprovals(t *testing.T) {
 		"a refusal by one":              {"bob", web(), of("web-1-0", 0, refusing), "", ""},
 		"a refusal by who asked":        {"cay", web(), of("web-1-0", 0, refusing), "", ""},
 		"a refusal by who has approved": {"ann", web(), of("web-1-0", 0, refusing), "", ""},
-		"by a user who may not": {
-			"dev", web(), of("web-1-0", 0), response.Forbidden,
-			`user "dev" may not approve steps of Release web-1-0: the verb approve on releases.shipper.booking.com is needed`,
-		},
 		"by who asked": {
 			"cay", web(), of("web-1-0", 0), response.Forbidden, `user "cay" has asked for Release web-1-0: another user has to approve it`,
 		},
@@ -135,32 +128,33 @@ func TestApprovals(t *testing.T) {
 		"while the API server does not answer": {"bob", web(), of("away", 0), response.Unavailable, "no answer"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			w, a := webhook(tc.rel), &response.Response{}
-			req := ask.Create(tc.user, tc.approval)
-			err := w.Default(t.Context(), req, a)
+			is, err := admitted(t, webhook(tc.rel), tc.user, tc.approval)
 			ask.CheckRefusal(t, err, tc.decision, tc.message)
 			if err != nil {
 				return
 			}
-			is := ask.Patched[shipper.Approval](t, req, a)
 			expected := tc.approval.DeepCopy()
 			expected.Labels = map[string]string{shipper.AppLabel: "web", shipper.ReleaseLabel: "web-1-0"}
 			expected.OwnerReferences = []metav1.OwnerReference{{
 				APIVersion: "shipper.booking.com/v1alpha1", Kind: "Release", Name: "web-1-0", UID: "u",
 			}}
-			expected.Spec.By = shipper.ApprovalUser{Username: tc.user}
-			expected.Spec.Time, expected.Spec.Move = &metav1.Time{Time: ask.Now.UTC().Truncate(time.Second)}, 2
+			expected.Spec.By, expected.Spec.Move = shipper.ApprovalUser{Username: tc.user}, 2
 			if diff := cmp.Diff(expected, is); diff != "" {
 				t.Errorf("approval (-want +got):\n%s", diff)
 			}
-			if req.Object.Raw, err = json.Marshal(is); err != nil {
-				t.Fatal(err)
-			}
-			if err := w.Validate(t.Context(), req, &response.Response{}); err != nil {
-				t.Errorf("what one webhook wrote, the other refuses: %v", err)
-			}
 		})
 	}
+}
+
+// admitted is an Approval as the mutating webhook completes it, after the other has validated that.
+func admitted(t *testing.T, w *approval.Webhook, user string, sent *shipper.Approval) (*shipper.Approval, error) {
+	t.Helper()
+	req, a := ask.Create(user, sent), &response.Response{}
+	if err := w.Default(t.Context(), req, a); err != nil {
+		return nil, err
+	}
+	is := ask.Patched[shipper.Approval](t, req, a)
+	return is, w.Validate(t.Context(), ask.Create(user, is), &response.Response{})
 }
 
 // TestApprovalsAreNotForged writes them without the mutating webhook.
@@ -180,7 +174,6 @@ func TestApprovalsAreNotForged(t *testing.T) {
 		"of another uid":           func(a *shipper.Approval) { a.Spec.By.UID = "7" },
 		"for another position":     func(a *shipper.Approval) { a.Spec.Move = 3 },
 		"of another Application":   func(a *shipper.Approval) { a.Labels[shipper.AppLabel] = "x" },
-		"for an attempt at a task": func(a *shipper.Approval) { a.Spec.EventID = "e" },
 		"owned by none":            func(a *shipper.Approval) { a.OwnerReferences = nil },
 		"found by another Release": func(a *shipper.Approval) { a.Labels[shipper.ReleaseLabel] = "x" },
 	} {
@@ -191,14 +184,5 @@ func TestApprovalsAreNotForged(t *testing.T) {
 				t.Errorf("it says %v", err)
 			}
 		})
-	}
-	for sentence, change := range map[string]func(*shipper.Approval){
-		"other labels":                 func(a *shipper.Approval) { a.Labels[shipper.ReleaseLabel] = "x" },
-		"the next Release of its name": func(a *shipper.Approval) { a.OwnerReferences[0].UID = "x" },
-	} {
-		changed := ask.Update("bob", of("web-1-0", 0, good, change), of("web-1-0", 0, good))
-		if err := webhook(web()).Validate(t.Context(), changed, &response.Response{}); err == nil {
-			t.Errorf("%s: admitted", sentence)
-		}
 	}
 }

@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package approval validates Approvals: who gives one has the verb approve on the Release, or on the stage of the run, and did not ask for
-// it, the step or task waits for approval, and it has the name of its author.
+// Package approval validates new Approvals: their author did not ask for the Release or the run, and its step or task waits for approval.
+// It stamps the author and what the policy and the reconcilers find them by. The policy holds the verb approve, and refuses changes.
 package approval
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"slices"
-	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/response"
@@ -31,8 +27,8 @@ const (
 )
 
 var (
-	specPath   = field.NewPath("spec")
-	ownersPath = field.NewPath("metadata", "ownerReferences")
+	specPath = field.NewPath("spec")
+	metaPath = field.NewPath("metadata")
 )
 
 // State has Releases and runs, read from the API server: an Approval counts for the position that they have now.
@@ -44,142 +40,102 @@ type State interface {
 // Webhook validates Approvals.
 type Webhook struct {
 	State State
-	Authz authz.Authorizer
 	Clock clock.PassiveClock
 	// Reconciler is the user name of Shipper's reconciler, which approves nothing.
 	Reconciler string
 }
 
-// Default writes who gives the Approval, when, and for which position of the Release.
+// approvable is the Release or the run that an Approval names.
+type approvable interface {
+	// stamp writes into an Approval for which position it is, and by what it is found.
+	stamp(a *shipper.Approval)
+	// judge refuses an Approval that would not count.
+	judge(a *shipper.Approval) error
+}
+
+// Default completes a new Approval.
 func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *response.Response) error {
-	is, old, err := response.Decode[shipper.Approval](req)
-	byRun := is != nil && is.Spec.Run != ""
-	if err != nil || is == nil || old != nil || !byRun && (is.Spec.Release == "" || is.Spec.Step == nil) || byRun && is.Spec.Release != "" {
-		return nil // the schema refuses it with a better message, and nothing changes
+	is, _, err := response.Decode[shipper.Approval](req)
+	if err != nil || is == nil || (is.Spec.Run == "") == (is.Spec.Release == "") || is.Spec.Run == "" && is.Spec.Step == nil {
+		return nil // the schema refuses it with a better message
 	}
 	if err := a.Complete(req.Object.Raw, is); err != nil {
 		return err
 	}
-	is.Spec.By = shipper.ApprovalUser{Username: req.UserInfo.Username, UID: req.UserInfo.UID}
-	is.Spec.Time = &metav1.Time{Time: w.Clock.Now().UTC().Truncate(time.Second)}
-	if byRun {
-		return w.stampRun(ctx, req, is)
-	}
-	rel, err := w.release(ctx, req.Namespace, is)
+	of, err := w.approvable(ctx, req.Namespace, is)
 	if err != nil {
 		return err
 	}
-	is.Spec.EventID, is.Spec.Subject = "", ""
-	is.Spec.Move = stamp.Moved(rel).Count
-	response.Label(&is.ObjectMeta, shipper.AppLabel, rel.Labels[shipper.AppLabel])
-	response.Label(&is.ObjectMeta, shipper.ReleaseLabel, rel.Name)
-	is.OwnerReferences = owners(rel)
-	return w.judge(ctx, req, is, rel) // before the policy, whose message says less
-}
-
-// owners are those of an Approval of a Release: it goes with the Release, and does not count for the next one of that name.
-func owners(rel *shipper.Release) []metav1.OwnerReference {
-	return []metav1.OwnerReference{{APIVersion: shipper.GroupVersion.String(), Kind: "Release", Name: rel.Name, UID: rel.UID}}
+	complete(is, req.UserInfo, of)
+	return nil
 }
 
 // Validate validates an Approval before it is stored.
 func (w *Webhook) Validate(ctx context.Context, req *admission.Request, _ *response.Response) error {
-	is, old, err := response.Decode[shipper.Approval](req)
-	if err != nil || req.Operation == admissionv1.Delete {
-		return err
-	}
-	if old != nil {
-		return validateUpdate(is, old)
-	}
-	if is.Spec.Run != "" {
-		return w.validateRun(ctx, req, is)
-	}
-	rel, err := w.release(ctx, req.Namespace, is)
+	is, _, err := response.Decode[shipper.Approval](req)
 	if err != nil {
 		return err
 	}
-	var errs field.ErrorList
-	by := shipper.ApprovalUser{Username: req.UserInfo.Username, UID: req.UserInfo.UID}
-	if is.Spec.By != by {
-		errs = append(errs, field.Invalid(specPath.Child("by"), is.Spec.By.Username, "is written by Shipper; leave it out"))
-	}
-	if is.Spec.Move != stamp.Moved(rel).Count {
-		errs = append(errs, field.Invalid(specPath.Child("move"), is.Spec.Move, "is written by Shipper; leave it out"))
-	}
-	if is.Spec.EventID != "" || is.Spec.Subject != "" {
-		errs = append(errs, field.Forbidden(specPath.Child("eventID"), "and subject are for Approvals of runs; leave them out"))
-	}
-	if is.Labels[shipper.AppLabel] != rel.Labels[shipper.AppLabel] || is.Labels[shipper.ReleaseLabel] != rel.Name {
-		errs = append(errs, field.Forbidden(field.NewPath("metadata", "labels"), "those of Shipper are written by it; leave them out"))
-	}
-	if !equality.Semantic.DeepEqual(is.OwnerReferences, owners(rel)) {
-		errs = append(errs, field.Forbidden(ownersPath, "are written by Shipper; leave them out"))
-	}
-	if err := response.Invalidate(kind, is.Name, errs); err != nil {
+	of, err := w.approvable(ctx, req.Namespace, is)
+	if err != nil {
 		return err
 	}
-	return w.judge(ctx, req, is, rel)
+	if err := response.Invalidate(kind, is.Name, forged(is, req.UserInfo, of)); err != nil {
+		return err
+	}
+	return of.judge(is)
 }
 
-// validateUpdate refuses other labels and owners: Shipper finds Approvals by these, and counts them. The schema keeps spec.
-func validateUpdate(is, old *shipper.Approval) error {
+// complete writes who gives an Approval, for which position, and by what it is found.
+func complete(a *shipper.Approval, by authenticationv1.UserInfo, of approvable) {
+	a.Spec.By = shipper.ApprovalUser{Username: by.Username, UID: by.UID}
+	of.stamp(a)
+}
+
+// forged has an error where an Approval is not as complete leaves it.
+func forged(is *shipper.Approval, by authenticationv1.UserInfo, of approvable) field.ErrorList {
+	want := is.DeepCopy()
+	complete(want, by, of)
 	var errs field.ErrorList
-	if !equality.Semantic.DeepEqual(is.OwnerReferences, old.OwnerReferences) {
-		errs = append(errs, field.Forbidden(ownersPath, "are written by Shipper; leave them as they are"))
-	}
-	for _, key := range []string{shipper.AppLabel, shipper.ReleaseLabel, shipper.RunLabel, shipper.ShipyardLabel, shipper.StageLabel} {
-		if is.Labels[key] != old.Labels[key] {
-			errs = append(errs, field.Forbidden(field.NewPath("metadata", "labels").Key(key), "is written by Shipper; leave it as it is"))
+	for path, same := range map[*field.Path]bool{
+		specPath.Child("by"):              is.Spec.By == want.Spec.By,
+		specPath.Child("move"):            is.Spec.Move == want.Spec.Move,
+		metaPath.Child("labels"):          equality.Semantic.DeepEqual(is.Labels, want.Labels),
+		metaPath.Child("ownerReferences"): equality.Semantic.DeepEqual(is.OwnerReferences, want.OwnerReferences),
+	} {
+		if !same {
+			errs = append(errs, field.Forbidden(path, "is written by Shipper; leave it out"))
 		}
 	}
-	return response.Invalidate(kind, is.Name, errs)
+	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Field, b.Field) })
+	return errs
 }
 
-// release reads the Release that is named. One that is not there is refused.
-func (w *Webhook) release(ctx context.Context, namespace string, is *shipper.Approval) (*shipper.Release, error) {
-	rel, err := w.State.ReleaseNow(ctx, types.NamespacedName{Namespace: namespace, Name: is.Spec.Release})
-	if err != nil {
-		return nil, response.Later(err.Error(), authz.RetryAfter)
+// approvable reads the Release or the run that is named. One that is not there is refused.
+func (w *Webhook) approvable(ctx context.Context, namespace string, a *shipper.Approval) (approvable, error) {
+	name, value := "run", a.Spec.Run
+	if value == "" {
+		name, value = "release", a.Spec.Release
 	}
-	if rel == nil {
-		return nil, response.Invalidate(kind, is.Name, field.ErrorList{field.NotFound(specPath.Child("release"), is.Spec.Release)})
+	key := types.NamespacedName{Namespace: namespace, Name: value}
+	var of approvable
+	var err error
+	if name == "run" {
+		var run *shipper.SequenceRun
+		if run, err = w.State.SequenceRunNow(ctx, key); run != nil {
+			of = ofRun{run, w.Clock.Now(), w.Reconciler}
+		}
+	} else {
+		var rel *shipper.Release
+		if rel, err = w.State.ReleaseNow(ctx, key); rel != nil {
+			of = ofRelease{rel}
+		}
 	}
-	return rel, nil
-}
-
-// judge refuses an Approval by a user who may not give it, or of a step that waits for none.
-func (w *Webhook) judge(ctx context.Context, req *admission.Request, is *shipper.Approval, rel *shipper.Release) error {
-	user := req.UserInfo.Username
-	allowed, err := w.Authz.Allowed(ctx, req.UserInfo, authz.Approve, "releases",
-		types.NamespacedName{Namespace: req.Namespace, Name: rel.Name})
 	switch {
 	case err != nil:
-		return response.Later(err.Error(), authz.RetryAfter)
-	case !allowed:
-		return response.Forbid(resource, is.Name, fmt.Sprintf(
-			"user %q may not approve steps of Release %s: the verb approve on releases.%s is needed", user, rel.Name, shipper.GroupName))
-	case is.Spec.Decision != shipper.DecisionReject && slices.Contains(stamp.Requesters(rel), user):
-		return response.Forbid(resource, is.Name, fmt.Sprintf("user %q has asked for Release %s: another user has to approve it", user, rel.Name))
+		return nil, response.Later(err.Error(), authz.RetryAfter)
+	case of == nil:
+		return nil, response.Invalidate(kind, a.Name, field.ErrorList{field.NotFound(specPath.Child(name), value)})
 	}
-	why, step := "", ptr.Deref(is.Spec.Step, 0) // the schema asks for one
-	switch p := rel.Status.Progress; {
-	case step != rel.Spec.TargetStep:
-		why = fmt.Sprintf("Release %s is at step %d", rel.Name, rel.Spec.TargetStep)
-	case p == nil || p.Approvals == nil || p.Step != step || p.Move != stamp.Moved(rel).Count || p.ConvergedTime == nil:
-		why = fmt.Sprintf("step %d of Release %s is not waiting for approval", step, rel.Name)
-		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing); c != nil && c.Message != "" {
-			why += ": " + c.Message
-		}
-	case is.Spec.Decision == shipper.DecisionReject && p.Approvals.RejectedBy == user:
-		why = fmt.Sprintf("user %q has refused step %d of Release %s already", user, step, rel.Name)
-	case is.Spec.Decision == shipper.DecisionReject:
-	case slices.Contains(p.Approvals.Users, user):
-		why = fmt.Sprintf("user %q has approved step %d of Release %s already", user, step, rel.Name)
-	case len(p.Approvals.Users) >= int(p.Approvals.Required):
-		why = fmt.Sprintf("step %d of Release %s has the approvals that it needs: raise targetStep", step, rel.Name)
-	}
-	if why == "" {
-		return nil
-	}
-	return response.Invalidate(kind, is.Name, field.ErrorList{field.Invalid(specPath.Child("step"), step, why)})
+	return of, nil
 }

@@ -7,7 +7,6 @@ package authz
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -19,7 +18,6 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
 	"shipper.dev/shipper/apis/rules/rights"
-	rules "shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -32,13 +30,8 @@ const (
 	Stamp = "stamp"
 	// Skip on releases permits moving a Release past the gate of a step that is not achieved.
 	Skip = "skip"
-	// Approve on releases permits giving Approvals of a Release's steps.
-	Approve = "approve"
 	// Place is rights.Place.
 	Place = rights.Place
-	// Promote on shipyards permits starting runs. Approve and Override on shipyards permit giving Approvals of runs, and starting runs of
-	// versions that lack what a stage requires.
-	Promote = "promote"
 )
 
 // Action is rights.Action.
@@ -59,26 +52,6 @@ func SecretRefused(ctx context.Context, a Authorizer, who authenticationv1.UserI
 		who.Username, secret.Name, secret.Namespace, rights.Remedy(Get("secrets", secret), who.Username)), nil
 }
 
-// OnStage reports whether a user has a verb on a stage of a Shipyard: on the subresource of the stage's name, or on the Shipyard, which
-// covers all its stages.
-func OnStage(
-	ctx context.Context, a Authorizer, who authenticationv1.UserInfo, verb string, shipyard types.NamespacedName, stage string,
-) (bool, error) {
-	allowed, err := a.Allowed(ctx, who, verb, shipyards, shipyard)
-	if err != nil || allowed {
-		return allowed, err
-	}
-	return a.Allowed(ctx, who, verb, shipyards+"/"+stage, shipyard)
-}
-
-// shipyards is the resource of Shipyards.
-const shipyards = "shipyards"
-
-// StageRemedy says which right a user lacks on a stage of a Shipyard.
-func StageRemedy(verb string, shipyard types.NamespacedName, stage string) string {
-	return rules.StageRight(verb, shipyard.Namespace, shipyard.Name, stage)
-}
-
 // ServiceAccount is a ServiceAccount as the API server knows it.
 func ServiceAccount(namespace, name string) authenticationv1.UserInfo {
 	return authenticationv1.UserInfo{
@@ -96,7 +69,7 @@ const (
 	denyTTL  = 2 * time.Second
 )
 
-// Authorizer reports whether a user may do verb to the object of resource (a plural of Shipper's group, or plural/subresource) and key.
+// Authorizer reports whether a user may do verb to the object of resource (a plural of Shipper's group) and key.
 type Authorizer interface {
 	Allowed(
 		ctx context.Context, who authenticationv1.UserInfo, verb, resource string, key types.NamespacedName,
@@ -132,9 +105,8 @@ type delegated struct{ authorizer authorizer.Authorizer }
 func (d delegated) Allowed(
 	ctx context.Context, who authenticationv1.UserInfo, verb, resource string, key types.NamespacedName,
 ) (bool, error) {
-	resource, subresource, _ := strings.Cut(resource, "/")
 	return d.ask(ctx, who, authorizer.AttributesRecord{
-		Verb: verb, APIGroup: shipper.GroupName, APIVersion: shipper.GroupVersion.Version, Resource: resource, Subresource: subresource,
+		Verb: verb, APIGroup: shipper.GroupName, APIVersion: shipper.GroupVersion.Version, Resource: resource,
 		Namespace: key.Namespace, Name: key.Name,
 	})
 }

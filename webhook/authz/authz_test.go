@@ -3,7 +3,6 @@
 package authz_test
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -89,63 +88,5 @@ func TestTheAPIServerIsAsked(t *testing.T) {
 	broken := authenticationv1.UserInfo{Username: "broken"}
 	if allowed, err := who.Allowed(t.Context(), broken, authz.Stamp, "releases", block); allowed || err == nil {
 		t.Errorf("broken: got %v, %v; want an error", allowed, err)
-	}
-}
-
-// stages has rights on subresources and on whole Shipyards.
-type stages map[string]bool
-
-func (s stages) Allowed(
-	_ context.Context, who authenticationv1.UserInfo, verb, resource string, key types.NamespacedName,
-) (bool, error) {
-	return s[who.Username+" "+verb+" "+resource+" "+key.String()], nil
-}
-
-func (stages) MayGet(context.Context, authenticationv1.UserInfo, string, types.NamespacedName) (bool, error) {
-	return false, nil
-}
-
-func (stages) May(context.Context, authenticationv1.UserInfo, authz.Action) (bool, error) {
-	return false, nil
-}
-
-func TestRightsOnAStageAreThoseOnItsShipyardToo(t *testing.T) {
-	known := stages{"ann promote shipyards shop/shop": true, "bob promote shipyards/staging shop/shop": true}
-	shop := types.NamespacedName{Namespace: "shop", Name: "shop"}
-	for _, tc := range []struct {
-		user, verb, stage string
-		want              bool
-	}{
-		{"ann", authz.Promote, "staging", true}, {"ann", authz.Promote, "production", true}, {"bob", authz.Promote, "staging", true},
-		{"bob", authz.Promote, "production", false}, {"bob", authz.Approve, "staging", false},
-	} {
-		got, err := authz.OnStage(t.Context(), known, authenticationv1.UserInfo{Username: tc.user}, tc.verb, shop, tc.stage)
-		if got != tc.want || err != nil {
-			t.Errorf("%s may %s in %s: %v, %v", tc.user, tc.verb, tc.stage, got, err)
-		}
-	}
-}
-
-func TestSubresourcesAreAskedFor(t *testing.T) {
-	server := &api{}
-	listening := httptest.NewServer(server)
-	defer listening.Close()
-	client, err := authorizationclient.NewForConfig(&rest.Config{
-		Host: listening.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	who, err := authz.Delegated(client)
-	if err != nil {
-		t.Fatal(err)
-	}
-	shop := types.NamespacedName{Namespace: "shop", Name: "shop"}
-	if _, err := who.Allowed(t.Context(), authenticationv1.UserInfo{Username: "ann"}, authz.Promote, "shipyards/staging", shop); err != nil {
-		t.Fatal(err)
-	}
-	got := server.asked[0].ResourceAttributes
-	if got.Resource != "shipyards" || got.Subresource != "staging" || got.Name != "shop" {
-		t.Errorf("asked for %+v", got)
 	}
 }

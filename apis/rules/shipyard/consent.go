@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -97,41 +96,38 @@ func (p *plan) consent(task *shipper.TaskStatus, of *shipper.Task) bool {
 		return false
 	}
 	task.Approvals = nil
-	approved, subject := map[string]bool{}, p.subject()
-	for _, vote := range p.Approvals {
-		if vote.EventID != task.EventID || vote.Decision != shipper.DecisionReject &&
-			(approved[vote.By] || vote.Subject != subject || !wanted.AllowRequester && p.requested(vote.By)) {
+	approved := 0
+	for i := range p.Approvals {
+		a := &p.Approvals[i]
+		if !counts(a, task) || JudgeApproval(a, p.soon(), p.now.Time) != nil {
 			continue
 		}
-		task.Approvals = append(task.Approvals, shipper.CountedApproval{By: vote.By, Decision: vote.Decision, Time: metav1.NewTime(vote.Time)})
-		if vote.Decision == shipper.DecisionReject {
-			p.ends(task, Outcome{Result: shipper.ResultFail, Completion: shipper.CompletionSucceeded, Message: vote.By + " rejected it"})
+		task.Approvals = append(task.Approvals, countedApproval(a))
+		if a.Spec.Decision == shipper.DecisionReject {
+			p.ends(task, Outcome{Result: shipper.ResultFail, Completion: shipper.CompletionSucceeded,
+				Message: a.Spec.By.Username + " rejected it"})
 			return false
 		}
-		approved[vote.By] = true
+		approved++
 	}
 	left := wanted.Expires - p.now.Sub(task.TriggerTime.Time)
 	switch {
-	case len(approved) >= wanted.Approvals:
-		task.Subject = subject
+	case approved >= wanted.Approvals:
 		p.ends(task, Outcome{Result: p.soFar(), Completion: shipper.CompletionSucceeded})
 		return false
 	case left <= 0:
 		p.ends(task, Outcome{Result: shipper.ResultFail, Completion: shipper.CompletionErrored,
-			Message: fmt.Sprintf("expired after %s with %d of %d approvals", wanted.Expires, len(approved), wanted.Approvals)})
+			Message: fmt.Sprintf("expired after %s with %d of %d approvals", wanted.Expires, approved, wanted.Approvals)})
 		return false
 	}
-	task.Message = fmt.Sprintf("%d of %d approvals", len(approved), wanted.Approvals)
+	task.Message = fmt.Sprintf("%d of %d approvals", approved, wanted.Approvals)
 	p.wakeAfter(left)
 	return true
 }
 
-// subject is what a deployment would write now.
-func (p *plan) subject() string {
+// soon is the run with the status that is being decided.
+func (p *plan) soon() *shipper.SequenceRun {
 	run := *p.Run
 	run.Status = p.status
-	return Subject(&run)
+	return &run
 }
-
-// requested reports whether a user asked for the run.
-func (p *plan) requested(user string) bool { return slices.Contains(Requesters(p.Run), user) }

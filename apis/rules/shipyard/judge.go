@@ -174,11 +174,11 @@ func Admit(
 	}
 	return nil, forbidden(fmt.Sprintf("stage %s of shipyard %s requires more: %s; to run it all the same, set spec.skipRequires with a "+
 		"reason (%s)", run.Spec.Stage, run.Spec.Shipyard, strings.Join(unmet, "; "),
-		StageRight("override", run.Namespace, run.Spec.Shipyard, run.Spec.Stage)))
+		stageRight("override", run.Namespace, run.Spec.Shipyard, run.Spec.Stage)))
 }
 
-// StageRight says which right a user lacks on a stage of a Shipyard.
-func StageRight(verb, namespace, shipyard, stage string) string {
+// stageRight says which right a user lacks on a stage of a Shipyard.
+func stageRight(verb, namespace, shipyard, stage string) string {
 	return fmt.Sprintf("the verb %s on shipyards/%s or shipyards of %s, name %s, in namespace %s is needed", verb, stage, shipper.GroupName,
 		shipyard, namespace)
 }

@@ -22,8 +22,8 @@ type Observed struct {
 	Others []*shipper.SequenceRun
 	// Outcome is what the current task has come to; nil before it was done.
 	Outcome *Outcome
-	// Approvals are those of the run.
-	Approvals []Vote
+	// Approvals name the run, the oldest first.
+	Approvals []shipper.Approval
 	// RetryOf is the run that this one repeats from a task on; nil if there is none, or not any more.
 	RetryOf *shipper.SequenceRun
 	// Snapshot is the revision of the Shipyard, for a run that may end; nil if it is gone.
@@ -49,13 +49,6 @@ type Outcome struct {
 	Release string
 	// Data that the task reports.
 	Data shipper.FreeForm
-}
-
-// Vote is an Approval for a task.
-type Vote struct {
-	By, EventID, Subject string
-	Decision             shipper.ApprovalDecision
-	Time                 time.Time
 }
 
 // Decision is what is to be done about a run.
@@ -303,7 +296,7 @@ func (p *plan) ask(task *shipper.TaskStatus, of *shipper.Task) {
 	case result == shipper.ResultPass && wanted.Pass == automatic, result == shipper.ResultWarning && wanted.Warning == automatic:
 		p.ends(task, Outcome{Result: result, Completion: shipper.CompletionSucceeded, Message: "approved automatically"})
 	default:
-		task.State = shipper.TaskWaiting
+		task.State, task.Subject = shipper.TaskWaiting, Subject(p.soon())
 	}
 }
 

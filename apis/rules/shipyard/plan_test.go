@@ -23,7 +23,7 @@ type story struct {
 	now    time.Time
 	stages []shipper.Stage
 	runs   []*shipper.SequenceRun
-	votes  []Vote
+	given  []shipper.Approval
 	lines  []string
 }
 
@@ -60,9 +60,9 @@ func (s *story) creates(name, sequence string, edits ...func(*shipper.SequenceRu
 // decides once, writes the status, and notes how the run is. It fails if the second decision differs from the first.
 func (s *story) decides(run *shipper.SequenceRun, outcome *Outcome) Decision {
 	s.t.Helper()
-	d := Plan(Observed{Run: run, Others: s.runs, Outcome: outcome, Approvals: s.votes, Snapshot: s.of(), Now: s.now})
+	d := Plan(Observed{Run: run, Others: s.runs, Outcome: outcome, Approvals: s.given, Snapshot: s.of(), Now: s.now})
 	run.Status = d.Status
-	again := Plan(Observed{Run: run, Others: s.runs, Approvals: s.votes, Snapshot: s.of(), Now: s.now})
+	again := Plan(Observed{Run: run, Others: s.runs, Approvals: s.given, Snapshot: s.of(), Now: s.now})
 	if diff := cmp.Diff(d.Status, again.Status); diff != "" && (outcome == nil || outcome.Blocked == "") {
 		s.t.Errorf("the next decision about %s differs (-first +second):\n%s", run.Name, diff)
 	}
@@ -291,84 +291,6 @@ func TestATaskIsTriggeredAfterATime(t *testing.T) {
 		"0s a: Running [deployment Finished pass, test Delayed]",
 		"10m0s a: Running [deployment Finished pass, test Triggered] do test",
 	)
-}
-
-// KS21, scenarios 10, 12 and 13.
-func TestApprovals(t *testing.T) {
-	two := shipper.Task{Name: "approval", Properties: shipper.FreeForm{"approvals": float64(2)}}
-	vote := func(run *shipper.SequenceRun, by string, decision shipper.ApprovalDecision) Vote {
-		return Vote{By: by, Decision: decision, EventID: run.Status.Tasks[0].EventID, Subject: Subject(run), Time: start}
-	}
-	approve, reject := shipper.DecisionApprove, shipper.DecisionReject
-	for sentence, tc := range map[string]struct {
-		votes func(run *shipper.SequenceRun) []Vote
-		after time.Duration
-		want  string
-	}{
-		"one of two": {
-			func(run *shipper.SequenceRun) []Vote { return []Vote{vote(run, "ann", approve)} }, 0,
-			"Running [approval Waiting]",
-		},
-		"the same user twice": {
-			func(run *shipper.SequenceRun) []Vote {
-				return []Vote{vote(run, "ann", approve), vote(run, "ann", approve)}
-			}, 0,
-			"Running [approval Waiting]",
-		},
-		"of an earlier attempt": {
-			func(run *shipper.SequenceRun) []Vote {
-				return []Vote{vote(run, "ann", approve), {By: "bob", EventID: "earlier", Decision: approve}}
-			}, 0, "Running [approval Waiting]",
-		},
-		"one approves, and refuses later": {
-			func(run *shipper.SequenceRun) []Vote {
-				return []Vote{vote(run, "ann", approve), vote(run, "ann", reject)}
-			}, 0,
-			"Failed [approval Finished fail] (task approval: ann rejected it) triggers staging.rollback",
-		},
-		"of what is not deployed any more": {
-			func(run *shipper.SequenceRun) []Vote {
-				other := vote(run, "bob", approve)
-				other.Subject = "other"
-				return []Vote{vote(run, "ann", approve), other}
-			}, 0, "Running [approval Waiting]",
-		},
-		"by who asked for the run, and for the one that it repeats": {
-			func(run *shipper.SequenceRun) []Vote {
-				run.Spec.RequestedBy.Username, run.Status.Resolved.EarlierRequesters = "ann", []string{"bob"}
-				return []Vote{vote(run, "ann", approve), vote(run, "bob", approve)}
-			}, 0, "Running [approval Waiting]",
-		},
-		"two users": {
-			func(run *shipper.SequenceRun) []Vote {
-				return []Vote{vote(run, "ann", approve), vote(run, "bob", approve)}
-			}, 0,
-			"Passed [approval Finished pass]",
-		},
-		"one refuses": {
-			func(run *shipper.SequenceRun) []Vote {
-				return []Vote{vote(run, "ann", approve), vote(run, "bob", reject)}
-			}, 0,
-			"Failed [approval Finished fail] (task approval: bob rejected it) triggers staging.rollback",
-		},
-		"expired": {
-			func(run *shipper.SequenceRun) []Vote { return []Vote{vote(run, "ann", approve)} }, 72 * time.Hour,
-			"Failed [approval Finished fail] (task approval: expired after 72h0m0s with 1 of 2 approvals) triggers staging.rollback",
-		},
-		"nearly expired, after the time-outs of run and task": {
-			func(*shipper.SequenceRun) []Vote { return nil }, 71 * time.Hour, "Running [approval Waiting]",
-		},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			s := begin(t, two)
-			run := s.creates("a", "delivery")
-			s.decides(run, nil)
-			s.votes = tc.votes(run)
-			s.after(tc.after)
-			s.decides(run, nil)
-			s.tells("0s a: Running [approval Waiting]", fmt.Sprintf("%s a: %s", tc.after, tc.want))
-		})
-	}
 }
 
 func TestApprovalsMayBeAutomatic(t *testing.T) {

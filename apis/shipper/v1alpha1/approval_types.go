@@ -5,10 +5,10 @@ package v1alpha1
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // Approval is one user's consent to a step of a Release whose gate asks for approvals, or to a task approval of a SequenceRun, or the refusal
-// of it. It counts until the Release is moved, the task has ended, or it is deleted. Shipper writes who gave it, and when; nothing of it can
-// be changed.
+// of it. It counts until the Release is moved, the task has ended, or it is deleted. Shipper writes who gave it; nothing of it can be changed.
 //
 // +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
 // +kubebuilder:resource:path=approvals,shortName=appr,categories={shipper}
 // +kubebuilder:printcolumn:name="Release",type=string,JSONPath=`.spec.release`
 // +kubebuilder:printcolumn:name="Step",type=integer,JSONPath=`.spec.step`
@@ -16,6 +16,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Task",type=string,JSONPath=`.spec.task`
 // +kubebuilder:printcolumn:name="Decision",type=string,JSONPath=`.spec.decision`
 // +kubebuilder:printcolumn:name="By",type=string,JSONPath=`.spec.by.username`
+// +kubebuilder:printcolumn:name="Counted",type=string,JSONPath=`.status.conditions[?(@.type=="Counted")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type Approval struct {
@@ -25,6 +26,10 @@ type Approval struct {
 	// spec is what is approved or refused.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an Approval cannot be changed: delete it, and create another"
 	Spec ApprovalSpec `json:"spec"`
+
+	// status is written by Shipper, for an Approval of a run. Which Approvals of a Release count is in status.progress.approvals of the Release.
+	// +optional
+	Status ApprovalStatus `json:"status,omitzero"`
 }
 
 // ApprovalSpec names the step or the task that a user approves or refuses.
@@ -68,23 +73,42 @@ type ApprovalSpec struct {
 	// +optional
 	By ApprovalUser `json:"by,omitzero"`
 
-	// time of the creation. Written by Shipper: leave it out.
-	// +optional
-	Time *metav1.Time `json:"time,omitempty"`
-
 	// move is how often the Release had been moved by then. Written by Shipper: leave it out.
 	// +optional
 	Move int64 `json:"move,omitempty"`
 
-	// eventID is the attempt at the task that waited. Written by Shipper: leave it out.
+	// eventID is ignored: status has it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	EventID string `json:"eventID,omitempty"`
 
-	// subject is a digest of the version and the values that the run would deploy, a sha256 in hexadecimal. Written by Shipper: leave it out.
+	// subject is ignored: status has it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Subject string `json:"subject,omitempty"`
+
+	// time is ignored: metadata.creationTimestamp has it.
+	// +optional
+	Time *metav1.Time `json:"time,omitempty"`
+}
+
+// ApprovalStatus is what an Approval of a run has come to.
+type ApprovalStatus struct {
+	// eventID is the attempt at the task that it approves or rejects.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	EventID string `json:"eventID,omitempty"`
+
+	// subject is a digest of the version and the values that it approves, a sha256 in hexadecimal: subject of the task.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Subject string `json:"subject,omitempty"`
+
+	// conditions: Counted.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []Condition `json:"conditions,omitempty"`
 }
 
 // ApprovalUser is a user as the API server knows them.

@@ -39,3 +39,10 @@ const (
 	// RunPreempted means that a run with whenBusy Preempt ended it.
 	RunPreempted = "Preempted"
 )
+
+// ApprovalCounted is the condition of Approvals of runs: True when it counts for the task; False with the reason NotCounted and a message
+// that says why not.
+const ApprovalCounted = "Counted"
+
+// ApprovalNotCounted is the reason of the condition Counted when it is False.
+const ApprovalNotCounted = "NotCounted"

@@ -336,7 +336,7 @@ type TaskStatus struct {
 	// generation of the Application that the task wrote. Absent: it wrote none.
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
-	// subject is the digest of what was approved, of a task approval that ended with approvals.
+	// subject of a task approval is a digest of what it is about, from when it waits: the version and the values that would be deployed.
 	// +optional
 	Subject string `json:"subject,omitempty"`
 	// approvals that were counted.
@@ -351,7 +351,7 @@ type CountedApproval struct {
 	By string `json:"by"`
 	// decision of it.
 	Decision ApprovalDecision `json:"decision"`
-	// time of it.
+	// time of its creation.
 	Time metav1.Time `json:"time"`
 }
 

@@ -194,12 +194,8 @@ func approvals(s *state) []Entry {
 		if a.Spec.Reason != "" {
 			text += ": " + a.Spec.Reason
 		}
-		at := a.CreationTimestamp.Time
-		if a.Spec.Time != nil {
-			at = a.Spec.Time.Time
-		}
 		out = append(out, Entry{
-			Time: at, Kind: kindApproval, User: a.Spec.By.Username, Namespace: a.Namespace, Object: "Approval/" + a.Name, Application: app,
+			Time: a.CreationTimestamp.Time, Kind: kindApproval, User: a.Spec.By.Username, Namespace: a.Namespace, Object: "Approval/" + a.Name, Application: app,
 			Text: inOneLine(text),
 		})
 	}

@@ -63,7 +63,6 @@ func delivered() *state {
 	release.Labels = map[string]string{shipper.AppLabel: "web"}
 	release.Spec.Environment.Chart = shipper.Chart{Name: "nginx", Version: "1.4.2"}
 	approval := func(name string, of shipper.ApprovalSpec, time time.Duration) shipper.Approval {
-		of.Time = ptr.To(at(time))
 		return shipper.Approval{ObjectMeta: meta("shop", name, time, nil), Spec: of}
 	}
 	ofStep := approval("web-6f19-0-1", shipper.ApprovalSpec{

@@ -52,7 +52,7 @@ func deploy(o *observed) action {
 // approved reports whether what would be written is what the last approval before was given to.
 func (o *observed) approved() bool {
 	for _, task := range slices.Backward(o.run.Status.Tasks) {
-		if task.Name == shipyard.TaskApproval && task.Subject != "" {
+		if task.Name == shipyard.TaskApproval && task.Subject != "" && task.Result != shipper.ResultFail {
 			return task.Subject == shipyard.Subject(o.run)
 		}
 	}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package approval
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/response"
+)
+
+// ofRelease is a Release that an Approval names.
+type ofRelease struct{ rel *shipper.Release }
+
+// stamp makes the Release the owner: the Approval goes with it, and does not count for the next one of that name.
+func (o ofRelease) stamp(a *shipper.Approval) {
+	a.Spec.Move = stamp.Moved(o.rel).Count
+	response.Label(&a.ObjectMeta, shipper.AppLabel, o.rel.Labels[shipper.AppLabel])
+	response.Label(&a.ObjectMeta, shipper.ReleaseLabel, o.rel.Name)
+	a.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: shipper.GroupVersion.String(), Kind: "Release", Name: o.rel.Name, UID: o.rel.UID,
+	}}
+}
+
+func (o ofRelease) judge(a *shipper.Approval) error {
+	rel, user, rejects := o.rel, a.Spec.By.Username, a.Spec.Decision == shipper.DecisionReject
+	if !rejects && slices.Contains(stamp.Requesters(rel), user) {
+		return response.Forbid(resource, a.Name, fmt.Sprintf("user %q has asked for Release %s: another user has to approve it", user, rel.Name))
+	}
+	why, step := "", ptr.Deref(a.Spec.Step, 0) // the schema asks for one
+	switch p := rel.Status.Progress; {
+	case step != rel.Spec.TargetStep:
+		why = fmt.Sprintf("Release %s is at step %d", rel.Name, rel.Spec.TargetStep)
+	case p == nil || p.Approvals == nil || p.Step != step || p.Move != stamp.Moved(rel).Count || p.ConvergedTime == nil:
+		why = fmt.Sprintf("step %d of Release %s is not waiting for approval", step, rel.Name)
+		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing); c != nil && c.Message != "" {
+			why += ": " + c.Message
+		}
+	case rejects && p.Approvals.RejectedBy == user:
+		why = fmt.Sprintf("user %q has refused step %d of Release %s already", user, step, rel.Name)
+	case rejects:
+	case slices.Contains(p.Approvals.Users, user):
+		why = fmt.Sprintf("user %q has approved step %d of Release %s already", user, step, rel.Name)
+	case len(p.Approvals.Users) >= int(p.Approvals.Required):
+		why = fmt.Sprintf("step %d of Release %s has the approvals that it needs: raise targetStep", step, rel.Name)
+	}
+	if why == "" {
+		return nil
+	}
+	return response.Invalidate(kind, a.Name, field.ErrorList{field.Invalid(specPath.Child("step"), step, why)})
+}
