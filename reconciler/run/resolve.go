@@ -5,20 +5,21 @@ package run
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/rights"
 	"shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/index"
 	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/reconciler/access"
 )
 
 // maxClockSkew is how far the clock of the webhook, which admitted a run, may be ahead of the one here.
@@ -79,66 +80,76 @@ func isOlder(a, b *shipper.SequenceRun) bool {
 	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 
+// errUnresolved is why a run cannot be resolved yet.
+type errUnresolved struct{ why string }
+
+func (e errUnresolved) Error() string { return e.why }
+
 // judge resolves a run that is whole, or says why not.
 func (r *Reconciler) judge(ctx context.Context, run *shipper.SequenceRun) (judgement, error) {
-	known, err := r.earlier(ctx, run)
-	if err != nil {
-		return judgement{}, err
-	}
-	resolved := *run
-	var of *shipper.ShipyardSnapshot
+	resolved, err := r.resolved(ctx, run)
 	var refusal *shipyard.Refusal
-	if by := run.Labels[shipper.TriggeredByLabel]; by != "" {
-		of, refusal, err = r.inherit(ctx, &resolved, by)
-	} else {
-		of, refusal, err = r.requested(ctx, &resolved, known)
+	var unresolved errUnresolved
+	switch {
+	case errors.As(err, &refusal):
+		return judgement{refused: refusal.Error()}, nil
+	case errors.As(err, &unresolved):
+		return judgement{unresolved: unresolved.why, again: unresolvedAgain}, nil
 	}
-	if err != nil || refusal != nil {
-		return refusedBy(refusal), err
-	}
-	if shipyard.Deploys(&resolved) && resolved.Status.Resolved.Version.Version == "" {
-		unresolved, refusal, err := r.resolveVersion(ctx, &resolved)
-		if err != nil || refusal != nil {
-			return refusedBy(refusal), err
-		}
-		if unresolved != "" {
-			return judgement{unresolved: unresolved, again: unresolvedAgain}, nil
-		}
-	}
-	if _, refusal := shipyard.Admit(&resolved, of, known, r.clock.Now().Add(maxClockSkew)); refusal != nil {
-		return refusedBy(refusal), nil
-	}
-	return judgement{resolved: resolved.Status.Resolved}, nil
+	return judgement{resolved: resolved}, err
 }
 
-func refusedBy(why *shipyard.Refusal) judgement {
-	if why == nil {
-		return judgement{}
+// resolved is what a run does. The error is a refusal if the run is not started, and errUnresolved if that cannot be decided yet.
+func (r *Reconciler) resolved(ctx context.Context, run *shipper.SequenceRun) (*shipper.ResolvedRun, error) {
+	known, err := r.earlier(ctx, run)
+	if err != nil {
+		return nil, err
 	}
-	return judgement{refused: why.Error()}
+	whole := *run
+	var of *shipper.ShipyardSnapshot
+	if by := run.Labels[shipper.TriggeredByLabel]; by != "" {
+		of, err = r.inherit(ctx, &whole, by)
+	} else {
+		of, err = r.requested(ctx, &whole, known)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if shipyard.Deploys(&whole) && whole.Status.Resolved.Version.Version == "" {
+		if err := r.resolveVersion(ctx, &whole); err != nil {
+			return nil, err
+		}
+	}
+	if _, refusal := shipyard.Admit(&whole, of, known, r.clock.Now().Add(maxClockSkew)); refusal != nil {
+		return nil, refusal
+	}
+	return whole.Status.Resolved, nil
 }
 
 // inherit resolves a run that follows from another one, and returns the revision of its Shipyard.
-func (r *Reconciler) inherit(
-	ctx context.Context, run *shipper.SequenceRun, by string,
-) (of *shipper.ShipyardSnapshot, refusal *shipyard.Refusal, err error) {
+func (r *Reconciler) inherit(ctx context.Context, run *shipper.SequenceRun, by string) (*shipper.ShipyardSnapshot, error) {
 	before, err := r.namedNow(ctx, run.Namespace, by)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
+	var of *shipper.ShipyardSnapshot
 	if before != nil && before.Status.Resolved != nil {
 		if of, err = r.revisions.of(ctx, before); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	run.Status.Resolved, refusal = shipyard.Inherit(run, before, of)
-	return of, refusal, nil
+	resolved, refusal := shipyard.Inherit(run, before, of)
+	if refusal != nil {
+		return nil, refusal
+	}
+	run.Status.Resolved = resolved
+	return of, nil
 }
 
 // requested resolves a run that a user requests, but for its version, and keeps the revision of its Shipyard.
 func (r *Reconciler) requested(
 	ctx context.Context, run *shipper.SequenceRun, known []*shipper.SequenceRun,
-) (*shipper.ShipyardSnapshot, *shipyard.Refusal, error) {
+) (*shipper.ShipyardSnapshot, error) {
 	asked := &shipyard.Request{Run: run, Known: known}
 	var err error
 	if asked.Yard, err = r.shipyard(ctx, run); err == nil && asked.Yard == nil {
@@ -148,19 +159,18 @@ func (r *Reconciler) requested(
 		asked.RetryOf, err = r.namedNow(ctx, run.Namespace, of.Run)
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	resolved, refusal := shipyard.Resolve(asked)
 	if refusal != nil {
-		return nil, refusal, nil
+		return nil, refusal
 	}
 	run.Status.Resolved = resolved
 	if asked.RetryOf != nil {
-		of, err := r.revisions.of(ctx, run)
-		return of, nil, err
+		return r.revisions.of(ctx, run)
 	}
 	of := shipyard.Snapshot(asked.Yard)
-	return of, nil, r.saveRevision(ctx, run, asked.Yard, of)
+	return of, r.saveRevision(ctx, run, asked.Yard, of)
 }
 
 // saveRevision stores the revision of a Shipyard for a run, and deletes those that no run has. One run of a Shipyard at a time does so: a
@@ -233,52 +243,42 @@ func (r *Reconciler) repeated(ctx context.Context, run *shipper.SequenceRun) (*s
 	return before, shipyard.NotAgain(before, of.From, known), err
 }
 
-// resolveVersion writes the version that a run deploys now. unresolved is why that is not possible yet.
-func (r *Reconciler) resolveVersion(
-	ctx context.Context, run *shipper.SequenceRun,
-) (unresolved string, refusal *shipyard.Refusal, err error) {
+// resolveVersion writes the version that a run deploys now. Errors are as of resolved.
+func (r *Reconciler) resolveVersion(ctx context.Context, run *shipper.SequenceRun) error {
 	key := shipyard.ApplicationOfRun(run)
-	if may, err := r.runnerMayPatch(ctx, run, key); err != nil || !may { // its version is not for all who may start runs
-		return "", shipyard.RunnerMayNot(run), err
+	may, err := access.May(ctx, r.direct, rights.ServiceAccount(run.Namespace, run.Status.Resolved.ServiceAccountName), rights.Action{
+		Verb: "patch", Group: shipper.GroupName, Resource: "applications", Namespace: key.Namespace, Name: key.Name,
+	})
+	switch {
+	case err != nil:
+		return err
+	case !may: // its version is not for all who may start runs
+		return shipyard.RunnerMayNot(run)
 	}
 	app := &shipper.Application{}
-	if err := r.live.Get(ctx, key, app); client.IgnoreNotFound(err) != nil {
-		return "", nil, fmt.Errorf("reading Application %s: %w", key, err)
-	} else if err != nil {
+	switch err := r.live.Get(ctx, key, app); {
+	case apierrors.IsNotFound(err):
 		app = nil
+	case err != nil:
+		return fmt.Errorf("reading Application %s: %w", key, err)
 	}
 	want, refusal := shipyard.WantedChart(run, app)
 	if refusal != nil {
-		return "", refusal, nil
+		return refusal
 	}
 	version := &run.Status.Resolved.Version
 	version.Name, version.Version = want.Name, want.Version
 	found, err := r.charts.Resolve(ctx, key.Namespace, want)
 	switch {
 	case ctx.Err() != nil:
-		return "", nil, ctx.Err()
+		return ctx.Err()
 	case chart.Final(err):
-		return "", shipyard.NoSuchVersion(&want, err), nil
+		return shipyard.NoSuchVersion(&want, err)
 	case err != nil && index.IsExact(want.Version) && len(shipyard.StageOf(run).Requires) == 0:
-		return "", nil, nil // the archive is not known: a stage that requires it would refuse the run
+		return nil // the archive is not known: a stage that requires it would refuse the run
 	case err != nil:
-		return fmt.Sprintf("chart %s %q cannot be resolved to a version now: %v", want.Name, want.Version, err), nil, nil
+		return errUnresolved{fmt.Sprintf("chart %s %q cannot be resolved to a version now: %v", want.Name, want.Version, err)}
 	}
 	version.Version, version.Digest = found.Version, found.Digest
-	return "", nil, nil
-}
-
-// runnerMayPatch reports whether the ServiceAccount of a run may patch an Application.
-func (r *Reconciler) runnerMayPatch(ctx context.Context, run *shipper.SequenceRun, key client.ObjectKey) (bool, error) {
-	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:   shipyard.Runner(run),
-		Groups: append(serviceaccount.MakeGroupNames(run.Namespace), "system:authenticated"),
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "patch", Group: shipper.GroupName, Resource: "applications", Namespace: key.Namespace, Name: key.Name,
-		},
-	}}
-	if err := r.direct.Create(ctx, review); err != nil {
-		return false, fmt.Errorf("asking whether %s may patch application %s: %w", review.Spec.User, key, err)
-	}
-	return review.Status.Allowed, nil
+	return nil
 }

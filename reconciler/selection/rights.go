@@ -8,11 +8,11 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/rights"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/access"
 	"shipper.dev/shipper/reconciler/retry"
 )
 
@@ -66,17 +66,9 @@ func (a *asker) allowed(ctx context.Context, who authenticationv1.UserInfo, need
 	group.SetLimit(reviewsAtOnce)
 	for i, action := range actions {
 		group.Go(func() error {
-			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: who.Username, UID: who.UID, Groups: who.Groups,
-				ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Verb: action.Verb, Group: action.Group, Version: "*", Resource: action.Resource, Namespace: action.Namespace, Name: action.Name,
-				},
-			}}
-			if err := a.reviews.Create(ctx, review); err != nil {
-				return fmt.Errorf("asking whether %s may %s %s: %w", who.Username, action.Verb, action.Object(), err)
-			}
-			answers[i] = review.Status.Allowed
-			return nil
+			var err error
+			answers[i], err = access.May(ctx, a.reviews, who, action)
+			return err
 		})
 	}
 	if err := group.Wait(); err != nil {

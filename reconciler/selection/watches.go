@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -20,6 +19,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"shipper.dev/shipper/apis/rules/rights"
+	"shipper.dev/shipper/reconciler/access"
 )
 
 const (
@@ -159,18 +161,16 @@ func (w *watches) mayList(ctx context.Context, p place, asked answers) (bool, er
 	if allowed, known := asked[p]; known {
 		return allowed, nil
 	}
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "list", Group: p.resource.Group, Version: p.resource.Version, Resource: p.resource.Resource, Namespace: p.namespace,
-		},
-	}}
-	if err := w.rights.Create(ctx, review); err != nil {
+	allowed, err := access.Own(ctx, w.rights, rights.Action{
+		Verb: "list", Group: p.resource.Group, Resource: p.resource.Resource, Namespace: p.namespace,
+	})
+	if err != nil {
 		log.FromContext(ctx).Error(err, "Shipper does not learn whether it may list selected objects", "resource", p.resource.String(),
 			"namespace", p.namespace)
 		return false, err
 	}
-	asked[p] = review.Status.Allowed
-	return review.Status.Allowed, nil
+	asked[p] = allowed
+	return allowed, nil
 }
 
 // run starts the watch of a place unless another pass has.

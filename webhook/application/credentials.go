@@ -43,7 +43,7 @@ func (w *Webhook) permitSecret(
 	ctx context.Context, req *admission.Request, app *shipper.Application, path *field.Path, name, since string,
 ) error {
 	secret := types.NamespacedName{Namespace: app.Namespace, Name: name}
-	allowed, err := w.Guard.Authz.MayGet(ctx, req.UserInfo, "secrets", secret)
+	allowed, err := w.Guard.Authz.May(ctx, req.UserInfo, authz.Get("secrets", secret))
 	if err != nil {
 		return response.Later(err.Error(), authz.RetryAfter)
 	}

@@ -149,7 +149,7 @@ func (w *Webhook) permitSources(ctx context.Context, req *admission.Request, app
 			resource, noun = "secrets", "Secret"
 		}
 		key := types.NamespacedName{Namespace: app.Namespace, Name: source.Ref().Name}
-		allowed, err := w.Guard.Authz.MayGet(ctx, req.UserInfo, resource, key)
+		allowed, err := w.Guard.Authz.May(ctx, req.UserInfo, authz.Get(resource, key))
 		if err != nil {
 			return response.Later(err.Error(), time.Second)
 		}

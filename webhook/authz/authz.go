@@ -42,22 +42,19 @@ func Get(resource string, key types.NamespacedName) Action {
 	return Action{Verb: "get", Resource: resource, Namespace: key.Namespace, Name: key.Name}
 }
 
+// On is a right on the object of resource (a plural of Shipper's group) and key.
+func On(verb, resource string, key types.NamespacedName) Action {
+	return Action{Verb: verb, Group: shipper.GroupName, Resource: resource, Namespace: key.Namespace, Name: key.Name}
+}
+
 // SecretRefused is the error of a user who names a Secret that they may not get in an object; empty if they may.
 func SecretRefused(ctx context.Context, a Authorizer, who authenticationv1.UserInfo, secret types.NamespacedName) (string, error) {
-	allowed, err := a.MayGet(ctx, who, "secrets", secret)
+	allowed, err := a.May(ctx, who, Get("secrets", secret))
 	if err != nil || allowed {
 		return "", err
 	}
 	return fmt.Sprintf("user %q may not get secrets/%s in %s: the author must be allowed to get a Secret that the object names; %s",
 		who.Username, secret.Name, secret.Namespace, rights.Remedy(Get("secrets", secret), who.Username)), nil
-}
-
-// ServiceAccount is a ServiceAccount as the API server knows it.
-func ServiceAccount(namespace, name string) authenticationv1.UserInfo {
-	return authenticationv1.UserInfo{
-		Username: "system:serviceaccount:" + namespace + ":" + name,
-		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
-	}
 }
 
 // RetryAfter is the retry hint when the API server could not say what a user may do.
@@ -69,14 +66,8 @@ const (
 	denyTTL  = 2 * time.Second
 )
 
-// Authorizer reports whether a user may do verb to the object of resource (a plural of Shipper's group) and key.
+// Authorizer reports whether a user may do something.
 type Authorizer interface {
-	Allowed(
-		ctx context.Context, who authenticationv1.UserInfo, verb, resource string, key types.NamespacedName,
-	) (bool, error)
-	// MayGet reports whether a user may get the object of resource (a plural of the core group, such as secrets) and key.
-	MayGet(ctx context.Context, who authenticationv1.UserInfo, resource string, key types.NamespacedName) (bool, error)
-	// May reports whether a user may do something to objects of any kind.
 	May(ctx context.Context, who authenticationv1.UserInfo, what Action) (bool, error)
 }
 
@@ -101,35 +92,12 @@ func From(a authorizer.Authorizer) Authorizer { return delegated{a} }
 
 type delegated struct{ authorizer authorizer.Authorizer }
 
-// Allowed asks the authorizer.
-func (d delegated) Allowed(
-	ctx context.Context, who authenticationv1.UserInfo, verb, resource string, key types.NamespacedName,
-) (bool, error) {
-	return d.ask(ctx, who, authorizer.AttributesRecord{
-		Verb: verb, APIGroup: shipper.GroupName, APIVersion: shipper.GroupVersion.Version, Resource: resource,
-		Namespace: key.Namespace, Name: key.Name,
-	})
-}
-
-// MayGet asks the authorizer.
-func (d delegated) MayGet(
-	ctx context.Context, who authenticationv1.UserInfo, resource string, key types.NamespacedName,
-) (bool, error) {
-	return d.ask(ctx, who, authorizer.AttributesRecord{
-		Verb: "get", APIVersion: "v1", Resource: resource, Namespace: key.Namespace, Name: key.Name,
-	})
-}
-
 // May asks the authorizer.
 func (d delegated) May(ctx context.Context, who authenticationv1.UserInfo, what Action) (bool, error) {
-	return d.ask(ctx, who, authorizer.AttributesRecord{
-		Verb: what.Verb, APIGroup: what.Group, APIVersion: "*", Resource: what.Resource, Namespace: what.Namespace, Name: what.Name,
+	decision, _, err := d.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User: userOf(who), ResourceRequest: true, Verb: what.Verb, APIGroup: what.Group, APIVersion: "*", Resource: what.Resource,
+		Namespace: what.Namespace, Name: what.Name,
 	})
-}
-
-func (d delegated) ask(ctx context.Context, who authenticationv1.UserInfo, what authorizer.AttributesRecord) (bool, error) {
-	what.User, what.ResourceRequest = userOf(who), true
-	decision, _, err := d.authorizer.Authorize(ctx, what)
 	if decision == authorizer.DecisionAllow {
 		return true, nil
 	}

@@ -58,14 +58,14 @@ func TestTheAPIServerIsAsked(t *testing.T) {
 		Username: "ann", UID: "7", Groups: []string{"sre"}, Extra: map[string]authenticationv1.ExtraValue{"scope": {"x"}},
 	}
 	for range 2 { // the second answer is remembered
-		if allowed, err := who.Allowed(t.Context(), ann, authz.Override, "rolloutblocks", block); !allowed || err != nil {
+		if allowed, err := who.May(t.Context(), ann, authz.On(authz.Override, "rolloutblocks", block)); !allowed || err != nil {
 			t.Errorf("ann: got %v, %v", allowed, err)
 		}
 	}
 	want := []authorizationv1.SubjectAccessReviewSpec{{
 		User: "ann", UID: "7", Groups: []string{"sre"}, Extra: map[string]authorizationv1.ExtraValue{"scope": {"x"}},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: "override", Group: "shipper.booking.com", Version: "v1alpha1", Resource: "rolloutblocks", Namespace: "global",
+			Verb: "override", Group: "shipper.booking.com", Version: "*", Resource: "rolloutblocks", Namespace: "global",
 			Name: "dns",
 		},
 	}}
@@ -73,7 +73,7 @@ func TestTheAPIServerIsAsked(t *testing.T) {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}
 	bob := authenticationv1.UserInfo{Username: "bob"}
-	if allowed, err := who.Allowed(t.Context(), bob, authz.Stamp, "releases", block); allowed || err != nil {
+	if allowed, err := who.May(t.Context(), bob, authz.On(authz.Stamp, "releases", block)); allowed || err != nil {
 		t.Errorf("bob: got %v, %v", allowed, err)
 	}
 	if allowed, err := who.May(t.Context(), ann, authz.Action{
@@ -86,7 +86,7 @@ func TestTheAPIServerIsAsked(t *testing.T) {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}
 	broken := authenticationv1.UserInfo{Username: "broken"}
-	if allowed, err := who.Allowed(t.Context(), broken, authz.Stamp, "releases", block); allowed || err == nil {
+	if allowed, err := who.May(t.Context(), broken, authz.On(authz.Stamp, "releases", block)); allowed || err == nil {
 		t.Errorf("broken: got %v, %v; want an error", allowed, err)
 	}
 }

@@ -227,7 +227,7 @@ func (g *Checker) permitAll(
 func (g *Checker) permitOne(
 	ctx context.Context, who authenticationv1.UserInfo, resource, name string, b types.NamespacedName,
 ) error {
-	allowed, err := g.Authz.Allowed(ctx, who, authz.Override, "rolloutblocks", b)
+	allowed, err := g.Authz.May(ctx, who, authz.On(authz.Override, "rolloutblocks", b))
 	if err != nil {
 		return response.Later(err.Error(), authz.RetryAfter)
 	}

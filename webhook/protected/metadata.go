@@ -201,7 +201,7 @@ func (g *Guard) MayStamp(ctx context.Context, req *admission.Request, s Metadata
 		return true, nil
 	}
 	key := types.NamespacedName{Namespace: req.Namespace, Name: req.Name}
-	allowed, err := g.Authz.Allowed(ctx, req.UserInfo, authz.Stamp, s.Resource, key)
+	allowed, err := g.Authz.May(ctx, req.UserInfo, authz.On(authz.Stamp, s.Resource, key))
 	if err != nil {
 		return false, response.Later(err.Error(), authz.RetryAfter)
 	}

@@ -105,7 +105,7 @@ func (w *Webhook) validateMove(ctx context.Context, req *admission.Request, rel,
 	}
 	if !w.reconciler(req) {
 		key := types.NamespacedName{Namespace: req.Namespace, Name: req.Name}
-		allowed, err := w.Guard.Authz.Allowed(ctx, req.UserInfo, authz.Skip, resource, key)
+		allowed, err := w.Guard.Authz.May(ctx, req.UserInfo, authz.On(authz.Skip, resource, key))
 		switch {
 		case err != nil:
 			return response.Later(err.Error(), authz.RetryAfter)

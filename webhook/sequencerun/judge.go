@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"shipper.dev/shipper/apis/rules/rights"
 	"shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
@@ -146,7 +147,7 @@ func (w *Webhook) permitRunner(ctx context.Context, run *shipper.SequenceRun) er
 		return nil
 	}
 	account, key := run.Status.Resolved.ServiceAccountName, shipyard.ApplicationOfRun(run)
-	allowed, err := w.Authz.Allowed(ctx, authz.ServiceAccount(run.Namespace, account), "patch", "applications", key)
+	allowed, err := w.Authz.May(ctx, rights.ServiceAccount(run.Namespace, account), authz.On("patch", "applications", key))
 	switch {
 	case err != nil:
 		return response.Later(err.Error(), authz.RetryAfter)

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"shipper.dev/shipper/apis/rules/rights"
 	"shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/authz"
@@ -90,7 +91,7 @@ func impersonate(now *shipper.Shipyard) authz.Action {
 func (w *Webhook) warnOfRunner(ctx context.Context, a *response.Response, now *shipper.Shipyard) error {
 	needs := impersonate(now)
 	namespace, name, _ := strings.Cut(strings.TrimPrefix(w.Reconciler, "system:serviceaccount:"), ":")
-	lent, err := w.Authz.May(ctx, authz.ServiceAccount(namespace, name), needs)
+	lent, err := w.Authz.May(ctx, rights.ServiceAccount(namespace, name), needs)
 	if err != nil {
 		return response.Later(err.Error(), authz.RetryAfter)
 	}

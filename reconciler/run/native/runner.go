@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,8 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/rights"
 	"shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/access"
 )
 
 // maxRunners bounds the clients that are kept for ServiceAccounts, and maxPermitted the rights of these, for permittedFor.
@@ -173,15 +174,13 @@ func (t *Tasks) permitted(ctx context.Context, run *shipper.SequenceRun, verb st
 	if err != nil {
 		return err
 	}
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Verb: verb, Group: shipper.GroupName, Resource: "applications", Namespace: key.Namespace, Name: key.Name,
-		},
-	}}
-	if err := c.Create(ctx, review); err != nil {
+	allowed, err := access.Own(ctx, c, rights.Action{
+		Verb: verb, Group: shipper.GroupName, Resource: "applications", Namespace: key.Namespace, Name: key.Name,
+	})
+	if err != nil {
 		return fmt.Errorf("asking for the rights of %s: %w", user, err)
 	}
-	if !review.Status.Allowed {
+	if !allowed {
 		return apierrors.NewForbidden(shipper.GroupVersion.WithResource("applications").GroupResource(), key.Name,
 			fmt.Errorf("%s may not %s it", user, verb))
 	}

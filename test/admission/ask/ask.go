@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -102,26 +103,15 @@ func Grant(rights ...string) *Rights {
 	return r
 }
 
-// Allowed is webhook/authz.Rights.
-func (r *Rights) Allowed(
-	_ context.Context, who authenticationv1.UserInfo, verb, resource string, key types.NamespacedName,
-) (bool, error) {
-	asked := fmt.Sprintf("%s %s %s %s", who.Username, verb, resource, key)
+// May is webhook/authz.Authorizer. The right is listed with a group that is not Shipper's, as in
+// `ann place clusterroles.rbac.authorization.k8s.io /admin`.
+func (r *Rights) May(_ context.Context, who authenticationv1.UserInfo, what authz.Action) (bool, error) {
+	resource := schema.GroupResource{Group: strings.TrimPrefix(what.Group, shipper.GroupName), Resource: what.Resource}.String()
+	asked := fmt.Sprintf("%s %s %s %s", who.Username, what.Verb, resource, types.NamespacedName{Namespace: what.Namespace, Name: what.Name})
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	r.Asked = append(r.Asked, asked)
 	return r.Granted[asked], r.Err
-}
-
-// MayGet is webhook/authz.Rights.
-func (r *Rights) MayGet(ctx context.Context, who authenticationv1.UserInfo, resource string, key types.NamespacedName) (bool, error) {
-	return r.Allowed(ctx, who, "get", resource, key)
-}
-
-// May is webhook/authz.Rights. The right is listed with the group, as in `ann place clusterroles.rbac.authorization.k8s.io /admin`.
-func (r *Rights) May(ctx context.Context, who authenticationv1.UserInfo, what authz.Action) (bool, error) {
-	resource := schema.GroupResource{Group: what.Group, Resource: what.Resource}.String()
-	return r.Allowed(ctx, who, what.Verb, resource, types.NamespacedName{Namespace: what.Namespace, Name: what.Name})
 }
 
 // World has the objects and rights that the webhook finds in a test.
