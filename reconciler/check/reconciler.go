@@ -24,9 +24,9 @@ import (
 	"shipper.dev/shipper/reconciler/check/measurement"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/history"
 	"shipper.dev/shipper/reconciler/queue"
 	"shipper.dev/shipper/reconciler/retry"
-	"shipper.dev/shipper/reconciler/rollout/history"
 )
 
 // The rollout reconciler writes the spec of CheckTargets, this one their status. Secrets of users are read with the rights that the owner

@@ -27,9 +27,9 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/start"
 	"shipper.dev/shipper/reconciler"
+	"shipper.dev/shipper/reconciler/history"
 	"shipper.dev/shipper/reconciler/queue"
 	"shipper.dev/shipper/reconciler/rollout"
-	"shipper.dev/shipper/reconciler/rollout/history"
 	"shipper.dev/shipper/test/env"
 	"shipper.dev/shipper/test/memory"
 )

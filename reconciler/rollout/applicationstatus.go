@@ -13,9 +13,9 @@ import (
 	"shipper.dev/shipper/apis/rules/strategy"
 	"shipper.dev/shipper/apis/rules/summary"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/events"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/retry"
-	"shipper.dev/shipper/reconciler/rollout/events"
 	"shipper.dev/shipper/reconciler/selection"
 )
 

@@ -14,10 +14,10 @@ import (
 
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/events"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/retry"
 	"shipper.dev/shipper/reconciler/rollout/blocks"
-	"shipper.dev/shipper/reconciler/rollout/events"
 )
 
 // applied is what a pass could not write.

@@ -14,7 +14,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/reconciler/rollout/history"
+	"shipper.dev/shipper/reconciler/history"
 	"shipper.dev/shipper/reconciler/selection"
 )
 

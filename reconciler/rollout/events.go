@@ -11,8 +11,8 @@ import (
 
 	"shipper.dev/shipper/apis/rules/progress"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/events"
 	"shipper.dev/shipper/reconciler/fleet/report"
-	"shipper.dev/shipper/reconciler/rollout/events"
 )
 
 // Reasons of events.

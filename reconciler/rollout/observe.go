@@ -16,8 +16,8 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/history"
 	"shipper.dev/shipper/reconciler/rollout/blocks"
-	"shipper.dev/shipper/reconciler/rollout/history"
 )
 
 // settleTimeout bounds how long a worker waits for the cache to show what a pass has written.

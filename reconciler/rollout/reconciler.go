@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/history"
 	"shipper.dev/shipper/reconciler/queue"
 	"shipper.dev/shipper/reconciler/resourcesnapshot"
 	"shipper.dev/shipper/reconciler/retry"
-	"shipper.dev/shipper/reconciler/rollout/history"
 )
 
 // Users write Applications; the reconciler writes annotations, status, its finalizer and, on abort, the template.

@@ -18,8 +18,8 @@ import (
 	"shipper.dev/shipper/apis/rules/summary"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/reconciler/events"
 	"shipper.dev/shipper/reconciler/fleet/report"
-	"shipper.dev/shipper/reconciler/rollout/events"
 )
 
 // releaseStatus is the new status of the i-th live Release.

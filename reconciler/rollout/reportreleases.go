@@ -13,9 +13,9 @@ import (
 
 	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/events"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/rollout/blocks"
-	"shipper.dev/shipper/reconciler/rollout/events"
 )
 
 // reportReleases persists the status of every Release and then records the events of the pass. A Release whose status cannot be

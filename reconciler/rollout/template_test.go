@@ -13,7 +13,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/reconciler/rollout/history"
+	"shipper.dev/shipper/reconciler/history"
 )
 
 // env is an environment; each number makes another.

@@ -20,8 +20,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/predicates"
 	"shipper.dev/shipper/reconciler/retry"
-	"shipper.dev/shipper/reconciler/rollout/predicates"
 )
 
 const (

@@ -25,9 +25,9 @@ import (
 	"shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/history"
 	"shipper.dev/shipper/reconciler/queue"
 	"shipper.dev/shipper/reconciler/retry"
-	"shipper.dev/shipper/reconciler/rollout/history"
 	"shipper.dev/shipper/reconciler/run/native"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/reconciler/rollout/history"
+	"shipper.dev/shipper/reconciler/history"
 )
 
 func TestAHistoryIsCurrentUntilTheAPIServerHasNewerObjects(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"shipper.dev/shipper/apis/rules/shipyard"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/reconciler/rollout/history"
+	"shipper.dev/shipper/reconciler/history"
 )
 
 // Options of Tasks.

@@ -19,7 +19,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/reconciler/rollout/history"
+	"shipper.dev/shipper/reconciler/history"
 )
 
 // EnqueueForApplication wakes the Application that an object says it belongs to.
