@@ -83,8 +83,8 @@ func applicationBlocked(p templatePlan, a applied) shipper.Condition {
 
 func validHistory(p templatePlan) shipper.Condition {
 	c := shipper.Condition{Type: shipper.ApplicationValidHistory, Status: corev1.ConditionTrue}
-	if p.disorder != "" {
-		c.Status, c.Reason, c.Message = corev1.ConditionFalse, p.disorder, p.action
+	if !p.isOrdered() {
+		c.Status, c.Reason, c.Message = corev1.ConditionFalse, p.disorder.reason, p.disorder.message
 	}
 	return c
 }
@@ -114,21 +114,15 @@ func failure(p templatePlan, a applied) (reason, message string) {
 	problem, unkept := errors.AsType[*selection.Problem](a.create)
 	switch {
 	case p.restoring:
-		return p.disorder, p.action
+		return p.disorder.reason, p.disorder.message
 	case unkept:
 		return problem.Reason, problem.Message
 	case a.create != nil && retry.Blocked(a.create) == "":
 		return shipper.CreateReleaseFailed, fmt.Sprintf("could not create a new release: %q", a.create)
 	case p.stampErr != nil:
 		return shipper.CreateReleaseFailed, fmt.Sprintf("could not create a new release: %q", p.stampErr)
-	case p.unread != "":
-		return shipper.ValuesFetchFailure, p.unread
-	case p.untaken != "":
-		return p.untakenReason, p.untaken
-	case p.unresolved != "":
-		return shipper.ChartVersionResolutionFailed, p.unresolved
 	}
-	return "", ""
+	return p.unready.reason, p.unready.message
 }
 
 // rollingOut is the condition RollingOut. rels are what there is after the pass, oldest first.

@@ -78,7 +78,9 @@ func TestApplicationStatus(t *testing.T) {
 			},
 		},
 		"nothing is resolved": {
-			scope: seen(web(1, "", 0)), change: func(p *templatePlan) { p.create, p.unresolved = nil, "not one version" },
+			scope: seen(web(1, "", 0)), change: func(p *templatePlan) {
+				p.create, p.unready = nil, refusal{shipper.ChartVersionResolutionFailed, "not one version"}
+			},
 			want: conditions{
 				"RollingOut":    "False ChartVersionResolutionFailed not one version",
 				"ReleaseSynced": "False ChartVersionResolutionFailed not one version",
@@ -97,7 +99,7 @@ func TestApplicationStatus(t *testing.T) {
 		},
 		"history cannot be read": {
 			scope: seen(web(1, "0", 1), first), history: []string{first.Name},
-			change: func(p *templatePlan) { p.disorder, p.action = "Broken", "mend it" },
+			change: func(p *templatePlan) { p.disorder = refusal{"Broken", "mend it"} },
 			want:   conditions{"ValidHistory": "False Broken mend it"},
 		},
 	}

@@ -18,7 +18,7 @@ func takenResources(s *scope, p templatePlan, a applied) *shipper.TakenResources
 	switch {
 	case s.app.Spec.Template.Resources == nil:
 		return nil
-	case p.restoring || p.pending != "" || p.untaken != "" || p.stampErr != nil || a.create != nil:
+	case p.restoring || p.pending != "" || p.unready.reason != "" || p.stampErr != nil || a.create != nil:
 		return lastTaken(s)
 	}
 	return s.content.taken

@@ -20,6 +20,9 @@ import (
 	"shipper.dev/shipper/chart/index"
 )
 
+// refusal is why something cannot be done, as a condition has it; empty if it can.
+type refusal struct{ reason, message string }
+
 // templatePlan is what one pass does.
 type templatePlan struct {
 	// blocked says which blocks stop whatever might be asked of the Application; empty when none does. A rollback or an
@@ -29,17 +32,12 @@ type templatePlan struct {
 	verdict block.Verdict
 	// pending says which blocks keep the template from becoming a Release; empty when none do.
 	pending string
-	// disorder is the reason why the order of Releases is unknown, and action the remedy; empty if it is known. Nothing is deleted
-	// and nothing taken back then.
-	disorder, action string
+	// disorder is why the order of Releases is unknown, with the remedy. Nothing is deleted and nothing taken back then.
+	disorder refusal
 	// restoring is true while the newest Release of an Application that was restored was not: nothing is done until it is.
 	restoring bool
-	// unresolved says why no Release can be made of the template; empty when one can.
-	unresolved string
-	// unread says why no Release can be made of what valuesFrom names; empty when one can.
-	unread string
-	// untaken says why the content of resources is not known, and its reason; empty when it is.
-	untaken, untakenReason string
+	// unready is why no Release can be made of the template yet: its version, its values or its content is not known.
+	unready refusal
 	// stampErr is why the Release that is wanted cannot be named; nil when it can.
 	stampErr error
 	// create is the Release to be made; nil when the newest has the template's environment.
@@ -66,20 +64,23 @@ func (p templatePlan) acts() bool {
 	return len(p.finalize) > 0 || p.create != nil || p.abort != nil || p.back != nil || p.lowers || len(p.remove) > 0
 }
 
+// isOrdered reports whether the order of Releases is known.
+func (p templatePlan) isOrdered() bool { return p.disorder.reason == "" }
+
 // planTemplate is pure.
 func planTemplate(s *scope, now metav1.Time) templatePlan {
 	var p templatePlan
 	highest, known, err := stamp.HighestObserved(s.app)
 	newest := s.history.Newest()
-	p.disorder, p.action = disorder(s, err)
+	p.disorder.reason, p.disorder.message = disorder(s, err)
 	if p.restoring = stamp.Restoring(s.app, newest); p.restoring {
-		p.disorder, p.action = shipper.ReleasesMissing, restoring(s.app, newest, highest)
+		p.disorder = refusal{shipper.ReleasesMissing, restoring(s.app, newest, highest)}
 		return p
 	}
 	p.finalize = withoutFinalizer(s)
 	pending := newest == nil || !stamp.SameEnvironment(&newest.Spec.Environment, &s.placing().Spec.Template)
-	abort := p.disorder == "" && aborted(s.app, newest, highest, known)
-	returns := abort || (p.disorder == "" && !pending && known && generation(newest) < highest)
+	abort := p.isOrdered() && aborted(s.app, newest, highest, known)
+	returns := abort || (p.isOrdered() && !pending && known && generation(newest) < highest)
 	if returns {
 		p.back, p.backAs = bringBack(s, newest, now)
 	}
@@ -91,7 +92,7 @@ func planTemplate(s *scope, now metav1.Time) templatePlan {
 		switch {
 		case pending:
 			p.pending = stopped
-		case p.disorder == "" && !returns:
+		case p.isOrdered() && !returns:
 			p.remove = superseded(s, now) // as far as it belongs to a rollback that is allowed
 		}
 		return p
@@ -101,7 +102,7 @@ func planTemplate(s *scope, now metav1.Time) templatePlan {
 		return p
 	}
 	head := p.head(s)
-	if p.disorder == "" || p.create != nil {
+	if p.isOrdered() || p.create != nil {
 		p.mark = marks(s.app, head)
 		if p.endsRollback = endsRollback(s, returns, p.create != nil); p.endsRollback && p.create == nil {
 			p.mark = with(p.mark, shipper.AppRolledBackToAnnotation, shipper.AppRollbackStrategyAnnotation)
@@ -111,7 +112,7 @@ func planTemplate(s *scope, now metav1.Time) templatePlan {
 		}
 		p.lowers = known && p.mark[shipper.AppHighestObservedGenerationAnnotation] != "" && generation(head) < highest
 	}
-	if p.create == nil && p.disorder == "" {
+	if p.create == nil && p.isOrdered() {
 		p.remove = append(superseded(s, now), surplus(s, now)...)
 	}
 	return p
@@ -148,14 +149,14 @@ func (p *templatePlan) head(s *scope) *shipper.Release {
 	case strategy.StartsOver(len(s.history.Live), s.history.Leaving):
 		return nil // its name is to be given again
 	case s.app.Spec.Template.Resources != nil:
-		if p.untakenReason, p.untaken = untaken(s.content); p.untaken == "" && !slices.ContainsFunc(s.history.Broken, hasTemplateOf(wanted)) {
+		if p.unready = contentPending(s.content); p.unready.reason == "" && !slices.ContainsFunc(s.history.Broken, hasTemplateOf(wanted)) {
 			p.create = rel
 			return rel
 		}
 	case !resolved(s.app):
-		p.unresolved = neverResolved(s.app)
+		p.unready = refusal{shipper.ChartVersionResolutionFailed, neverResolved(s.app)}
 	case !read(s.app):
-		p.unread = neverRead(s.app)
+		p.unready = refusal{shipper.ValuesFetchFailure, neverRead(s.app)}
 	case slices.ContainsFunc(s.history.Broken, hasTemplateOf(s.app)):
 	default:
 		p.create = rel
@@ -185,15 +186,15 @@ func neverRead(app *shipper.Application) string {
 		app.Name, shipper.AppValuesRefreshAnnotation, app.Namespace)
 }
 
-// untaken says why there is no content of resources; empty when there is.
-func untaken(c content) (reason, message string) {
+// contentPending is why there is no content of resources; empty when there is.
+func contentPending(c content) refusal {
 	if c.digest != "" {
-		return "", ""
+		return refusal{}
 	}
 	if p := c.problem(); p != nil {
-		return p.Reason, p.Message
+		return refusal{p.Reason, p.Message}
 	}
-	return shipper.SelectionPending, "the content of resources is being taken"
+	return refusal{shipper.SelectionPending, "the content of resources is being taken"}
 }
 
 // shutOut reports whether the newest Release cannot have targets for want of a name: those of an earlier Release of its name are

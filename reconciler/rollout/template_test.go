@@ -132,7 +132,8 @@ type planned struct {
 
 func described(p templatePlan) planned {
 	t := planned{
-		Mark: p.mark, Disorder: p.disorder, Unresolved: p.unresolved != "", Failed: p.stampErr != nil, Blocks: p.blocked != "",
+		Mark: p.mark, Disorder: p.disorder.reason,
+		Unresolved: p.unready.reason == shipper.ChartVersionResolutionFailed, Failed: p.stampErr != nil, Blocks: p.blocked != "",
 	}
 	if p.create != nil {
 		t.Create = p.create.Name + " " + p.create.Annotations[shipper.ReleaseGenerationAnnotation]
