@@ -183,8 +183,8 @@ func (r *pass) keepContent(ctx context.Context, s *scope, p templatePlan) error 
 	return problem
 }
 
-// settleContent gives stored content its owners.
-func (r *pass) settleContent(ctx context.Context, s *scope) error {
+// ownContent gives stored content its owners.
+func (r *pass) ownContent(ctx context.Context, s *scope) error {
 	if s.app.Spec.Template.Resources == nil && s.app.Status.Resources == nil && !hasContent(s.history.All) {
 		return nil
 	}

@@ -8,7 +8,7 @@
 // releases.go: what the strategy asks of targets; all are pure),
 // writes (applytemplate.go, applyreleases.go), and reports (applicationstatus.go, releasestatus.go, reportreleases.go, events.go).
 //
-// A pass plans by the cache. At its end it waits until the cache shows what it wrote (settle), so the next pass cannot take an old
+// A pass plans by the cache. At its end it waits until the cache shows what it wrote (awaitCache), so the next pass cannot take an old
 // version for a new one. Every write is refused if its object was changed since it was read. Before it creates or deletes a Release, and
 // before the first write of the process to an Application, a pass compares the cache with the API server (confirm).
 //

@@ -20,8 +20,8 @@ import (
 	"shipper.dev/shipper/reconciler/rollout/blocks"
 )
 
-// settleTimeout bounds how long a worker waits for the cache to show what a pass has written.
-const settleTimeout = 5 * time.Second
+// cacheTimeout bounds how long a worker waits for the cache to show what a pass has written.
+const cacheTimeout = 5 * time.Second
 
 // scope is everything that one pass has read.
 type scope struct {
@@ -145,7 +145,7 @@ func (r *Reconciler) anyLeaves(ctx context.Context, s *scope) (bool, error) {
 	return false, nil
 }
 
-// confirm fails with a conflict if the cache lags behind the API server. What this process wrote the cache shows (settle), and
+// confirm fails with a conflict if the cache lags behind the API server. What this process wrote the cache shows (awaitCache), and
 // optimistic locks refuse a write to an object that was changed. That leaves what cannot be undone, which is always confirmed, and the
 // first write of a process to an Application: the leader before may have written to its other objects. Blocks are as the cache has
 // them: the webhook refuses each write under one that the cache does not show yet.
@@ -191,12 +191,12 @@ func (r *pass) wrote(o client.Object) {
 	r.written = append(r.written, of)
 }
 
-// settle waits until the cache shows what this pass has written: the next pass plans by it. A Get waits for writes to its object.
-func (r *pass) settle(ctx context.Context, req ctrl.Request) error {
+// awaitCache waits until the cache shows what this pass has written: the next pass plans by it. A Get waits for writes to its object.
+func (r *pass) awaitCache(ctx context.Context, req ctrl.Request) error {
 	if len(r.written) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cacheTimeout)
 	defer cancel()
 	for _, o := range r.written {
 		if err := r.client.Get(ctx, client.ObjectKeyFromObject(o), o, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
@@ -215,7 +215,7 @@ func (r *pass) resume(ctx context.Context, req ctrl.Request) error {
 		return nil
 	}
 	r.written, _ = unseen.([]client.Object)
-	err := r.settle(ctx, req)
+	err := r.awaitCache(ctx, req)
 	r.written = nil
 	return err
 }

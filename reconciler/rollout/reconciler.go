@@ -106,7 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return r.retrier.Result(req, err)
 	}
 	wait, errs := p.run(ctx, req)
-	errs = append(errs, p.settle(ctx, req))
+	errs = append(errs, p.awaitCache(ctx, req))
 	result, err := r.retrier.Result(req, errs...)
 	result.RequeueAfter = report.Sooner(result.RequeueAfter, wait)
 	return result, err
@@ -144,7 +144,7 @@ func (r *pass) run(ctx context.Context, req ctrl.Request) (wait time.Duration, e
 	if t.restoring || t.acts() && acted.err() == nil { // the events of these writes bring the next pass, which sees them
 		return wait, errs
 	}
-	errs = append(errs, r.settleContent(ctx, s))
+	errs = append(errs, r.ownContent(ctx, s))
 	done := r.applyReleases(ctx, s, p)
 	if done.moved {
 		return wait, append(errs, done.errs()...)

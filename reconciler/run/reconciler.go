@@ -46,8 +46,8 @@ import (
 // blockedAgain is how long after the refusal of a block the task is tried again if no event came.
 const blockedAgain = 15 * time.Second
 
-// deciders is how many Shipyards, whose keys have different hashes, are decided about at the same time.
-const deciders = 64
+// decisionLocks is how many Shipyards, whose keys have different hashes, are decided about at the same time.
+const decisionLocks = 64
 
 // Options for SetupWithManager.
 type Options struct {

@@ -61,7 +61,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		client: mgr.GetClient(), direct: direct, live: mgr.GetAPIReader(), clock: o.Clock,
 		charts: o.Charts, revisions: newRevisions(direct),
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()),
-		deciding: keymutex.NewHashed(deciders),
+		deciding: keymutex.NewHashed(decisionLocks),
 		tasks: native.New(native.Options{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Config: o.Config, Histories: o.Histories,
 			SharedChecks: o.SharedChecksNamespace, Clock: o.Clock,

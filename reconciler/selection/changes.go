@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// settle is how long nothing must have changed before content is taken, so that many objects make one Release.
-	settle = time.Second
-	// settleAtMost is how long after its first change content is taken in any case.
-	settleAtMost = 5 * time.Second
+	// quietPeriod is how long nothing must have changed before content is taken, so that many objects make one Release.
+	quietPeriod = time.Second
+	// maxQuietPeriod is how long after its first change content is taken in any case.
+	maxQuietPeriod = 5 * time.Second
 )
 
 // span is the time of the first and the last change of selected objects that no pass has read.
@@ -22,8 +22,8 @@ type span struct{ first, last time.Time }
 
 // wait is how long after now a pass may read the changes.
 func (s span) wait(now time.Time) time.Duration {
-	due := s.last.Add(settle)
-	if latest := s.first.Add(settleAtMost); latest.Before(due) {
+	due := s.last.Add(quietPeriod)
+	if latest := s.first.Add(maxQuietPeriod); latest.Before(due) {
 		due = latest
 	}
 	return max(due.Sub(now), 0)

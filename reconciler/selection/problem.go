@@ -35,7 +35,7 @@ func (p *Problem) Unwrap() error { return p.cause }
 // Passing reports whether the same may succeed later.
 func (p *Problem) Passing() bool { return p.action > retry.Recheck }
 
-// Recheck is the time until it is looked at again; 0 if a change does that, or if it is passing.
+// Recheck is the time until it is looked at again; 0 if a change does that, or if it is transient.
 func (p *Problem) Recheck() time.Duration {
 	if p.action == retry.Recheck {
 		return recheck

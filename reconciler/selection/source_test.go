@@ -143,7 +143,7 @@ func TestContentIsReadOnceForEachChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.source.Changed(key("web"))
-	if now, wait := observe(); now != nil || wait != settle {
+	if now, wait := observe(); now != nil || wait != quietPeriod {
 		t.Fatalf("while objects change there is %+v, and again after %s", now, wait)
 	}
 	if now, _, err := c.source.Observe(t.Context(), app, true); err != nil || now.Digest == first.Digest {

@@ -229,7 +229,7 @@ func (w *watches) late(p place) {
 	w.mu.Lock()
 	apps := w.interests.at(p)
 	w.mu.Unlock()
-	w.enqueue(apps, settle)
+	w.enqueue(apps, quietPeriod)
 }
 
 // drop ends a watch that the API server refuses, and makes requests for its Applications: their passes ask for the rights again.
@@ -255,7 +255,7 @@ func (w *watches) changed(resource schema.GroupVersionResource, before, after *m
 	w.mu.Lock()
 	apps := w.interests.of(resource, before, after)
 	w.mu.Unlock()
-	w.enqueue(apps, settle)
+	w.enqueue(apps, quietPeriod)
 }
 
 // enqueue makes requests for Applications after a delay, as for changed objects.

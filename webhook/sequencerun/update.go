@@ -46,15 +46,15 @@ func (w *Webhook) warn(ctx context.Context, a *response.Response, run *shipper.S
 	if err != nil {
 		return err
 	}
-	line := slices.DeleteFunc(slices.Clone(known), func(other *shipper.SequenceRun) bool {
+	queue := slices.DeleteFunc(slices.Clone(known), func(other *shipper.SequenceRun) bool {
 		return other.Spec.Stage != run.Spec.Stage || other.Spec.Service != run.Spec.Service || other.Name == run.Name
 	})
 	newest := run.DeepCopy()
 	newest.CreationTimestamp = metav1.NewTime(w.Clock.Now())
-	line = shipyard.Line(append(line, newest))
-	if at := slices.Index(line, newest); at > 0 {
+	queue = shipyard.Queue(append(queue, newest))
+	if at := slices.Index(queue, newest); at > 0 {
 		var names []string
-		for _, other := range line[:at] {
+		for _, other := range queue[:at] {
 			names = append(names, other.Name)
 		}
 		a.Warn("this run is behind %d of service %s in stage %s: %s", at, run.Spec.Service, run.Spec.Stage, listed(names))

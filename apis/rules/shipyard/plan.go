@@ -114,17 +114,17 @@ func (p *plan) begin() bool {
 		p.unfinished(shipper.RunPaused, p.Run.Spec.Hold)
 		return false
 	}
-	line := Line(append(p.rivals(), p.Run))
-	if newer := p.superseding(line); newer != "" {
+	queue := Queue(append(p.rivals(), p.Run))
+	if newer := p.superseding(queue); newer != "" {
 		p.finish(shipper.ResultFail, shipper.CompletionAborted, shipper.RunSuperseded, "run "+newer+" is newer")
 		return false
 	}
-	at := slices.Index(line, p.Run)
-	busy := slices.IndexFunc(line, func(run *shipper.SequenceRun) bool { return run != p.Run && run.Status.StartTime != nil })
+	at := slices.Index(queue, p.Run)
+	busy := slices.IndexFunc(queue, func(run *shipper.SequenceRun) bool { return run != p.Run && run.Status.StartTime != nil })
 	if at > 0 || busy >= 0 {
-		ahead := line[max(at-1, 0)]
+		ahead := queue[max(at-1, 0)]
 		if at == 0 {
-			ahead = line[busy] // this one goes next, or the other is about to be aborted for it
+			ahead = queue[busy] // this one goes next, or the other is about to be aborted for it
 		}
 		p.status.Behind = ahead.Name
 		p.unfinished(shipper.RunQueued, "behind run "+ahead.Name)

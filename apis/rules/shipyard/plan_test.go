@@ -402,7 +402,7 @@ func TestAStageBoundsItsRuns(t *testing.T) {
 }
 
 // A held run that has not started leaves the line, and comes back.
-func TestAHeldRunLeavesTheLine(t *testing.T) {
+func TestAHeldRunLeavesTheQueue(t *testing.T) {
 	s := begin(t, tasks("deployment")...)
 	a := s.creates("a", "delivery", func(r *shipper.SequenceRun) { r.Spec.Hold = "not yet" })
 	s.decides(a, nil)

@@ -9,16 +9,16 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// rivals are the other runs of the line.
+// rivals are the other runs of the queue.
 func (p *plan) rivals() []*shipper.SequenceRun {
 	return slices.DeleteFunc(slices.Clone(p.Others), func(run *shipper.SequenceRun) bool {
 		return run.Name == p.Run.Name || run.Spec.Stage != p.Run.Spec.Stage || run.Spec.Service != p.Run.Spec.Service
 	})
 }
 
-// superseding is a newer run in line that ends this queued one; empty if there is none.
-func (p *plan) superseding(line []*shipper.SequenceRun) string {
-	for _, run := range line {
+// superseding is a newer run in queue that ends this queued one; empty if there is none.
+func (p *plan) superseding(queue []*shipper.SequenceRun) string {
+	for _, run := range queue {
 		if run.Spec.Sequence != p.Run.Spec.Sequence || run.Status.StartTime != nil {
 			continue
 		}
@@ -54,11 +54,11 @@ func (p *plan) underWay() string {
 
 // preempted ends a run that another one breaks into.
 func (p *plan) preempted() bool {
-	line := Line(append(p.rivals(), p.Run))
-	at := slices.IndexFunc(line, breaksIn)
-	if at < 0 || rank(p.Run) <= rank(line[at]) {
+	queue := Queue(append(p.rivals(), p.Run))
+	at := slices.IndexFunc(queue, breaksIn)
+	if at < 0 || rank(p.Run) <= rank(queue[at]) {
 		return false
 	}
-	p.finish(shipper.ResultFail, shipper.CompletionAborted, shipper.RunPreempted, "run "+line[at].Name+" preempted it")
+	p.finish(shipper.ResultFail, shipper.CompletionAborted, shipper.RunPreempted, "run "+queue[at].Name+" preempted it")
 	return true
 }

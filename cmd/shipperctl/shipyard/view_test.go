@@ -121,7 +121,7 @@ func TestRunsAreShown(t *testing.T) {
 	}
 }
 
-func TestPositionsAreCountedAlongTheLine(t *testing.T) {
+func TestPositionsAreCountedAlongTheQueue(t *testing.T) {
 	run := func(name, behind string) *shipper.SequenceRun {
 		return &shipper.SequenceRun{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: shipper.SequenceRunStatus{Behind: behind}}
 	}

@@ -377,7 +377,7 @@ func TestTasks(t *testing.T) {
 		"evaluation: the heavy one is undecided": {evaluated(shipper.CheckUndecided, shipper.CheckPassed), "fail/unknown: check a in eu: "},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if got := told(deciders[tc.o.task.Name](tc.o)); got != tc.want {
+			if got := told(decisions[tc.o.task.Name](tc.o)); got != tc.want {
 				t.Errorf("got:  %s\nwant: %s", got, tc.want)
 			}
 		})

@@ -52,8 +52,8 @@ func New(o Options) *Tasks {
 	}
 }
 
-// deciders decide about tasks, by name. The task approval is decided with the run.
-var deciders = map[string]func(*observed) action{
+// decisions are functions that decide about a task, by its name. The task approval is decided with the run.
+var decisions = map[string]func(*observed) action{
 	shipyard.TaskDeployment: deploy,
 	shipyard.TaskRelease:    release,
 	shipyard.TaskRollback:   rollback,
@@ -64,7 +64,7 @@ var deciders = map[string]func(*observed) action{
 
 // Do goes on with a task, and says what it has come to. An error means that the API server could not be asked: the same is done again.
 func (t *Tasks) Do(ctx context.Context, run, before *shipper.SequenceRun, task *shipper.TaskStatus) (shipyard.Outcome, error) {
-	decide, known := deciders[task.Name]
+	decide, known := decisions[task.Name]
 	if !known {
 		return fails("Shipper does not do task %q, and nobody else is asked to: name one of %v", task.Name, shipyard.Native).outcome, nil
 	}
