@@ -126,18 +126,18 @@ func (r *Reconciler) advance(ctx context.Context, run *shipper.SequenceRun) (tim
 		return 0, err
 	}
 	for {
-		d, err := r.step(ctx, run, j, nil)
+		d, err := r.decideNext(ctx, run, j, nil)
 		if err != nil {
 			return 0, err
 		}
 		again := report.Sooner(d.Recheck, j.again)
 		if d.Do != nil && isStored(run, d.Do) {
-			out, err := r.do(ctx, run, d.Do)
+			out, err := r.act(ctx, run, d.Do)
 			if err != nil {
 				return 0, err
 			}
 			doing := d.Do.EventID
-			if d, err = r.step(ctx, run, j, &out); err != nil {
+			if d, err = r.decideNext(ctx, run, j, &out); err != nil {
 				return 0, err
 			}
 			if again = d.Recheck; out.Blocked != "" {
@@ -157,9 +157,9 @@ func (r *Reconciler) advance(ctx context.Context, run *shipper.SequenceRun) (tim
 	}
 }
 
-// step decides and writes the decision, unless a task is to be done first that is stored already. Runs of a Shipyard are decided about one
-// after another, so that each knows which others have begun.
-func (r *Reconciler) step(
+// decideNext decides and writes the decision, unless a task is to be done first that is stored already. Runs of a Shipyard are decided
+// about one after another, so that each knows which others have begun.
+func (r *Reconciler) decideNext(
 	ctx context.Context, run *shipper.SequenceRun, j judgement, out *shipyard.Outcome,
 ) (shipyard.Decision, error) {
 	key := run.Namespace + "/" + run.Spec.Shipyard
@@ -178,8 +178,8 @@ func isStored(run *shipper.SequenceRun, task *shipper.TaskStatus) bool {
 	return n > 0 && run.Status.Tasks[n-1].EventID == task.EventID && run.Status.Tasks[n-1].State == shipper.TaskTriggered
 }
 
-// do goes on with a task. A run that follows from another one is given that one.
-func (r *Reconciler) do(ctx context.Context, run *shipper.SequenceRun, task *shipper.TaskStatus) (shipyard.Outcome, error) {
+// act advances a task. A run that follows from another one is given that one.
+func (r *Reconciler) act(ctx context.Context, run *shipper.SequenceRun, task *shipper.TaskStatus) (shipyard.Outcome, error) {
 	var before *shipper.SequenceRun
 	if by := run.Status.Resolved.TriggeredBy; by != nil {
 		var err error
