@@ -46,7 +46,8 @@ func newReconciler(t *testing.T, funcs interceptor.Funcs, objects ...client.Obje
 	if err := errors.Join(appsv1.AddToScheme(scheme), authorizationv1.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&shipper.SequenceRun{}, &shipper.Approval{}).WithObjects(objects...).
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithStatusSubresource(&shipper.SequenceRun{}, &shipper.Approval{}).
 		WithIndex(&shipper.Approval{}, approvalsOf, runOfApproval).WithInterceptorFuncs(funcs)
 	for field, keys := range shipyardIndexes() {
 		builder.WithIndex(&shipper.SequenceRun{}, field, keys)

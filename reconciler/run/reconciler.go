@@ -31,9 +31,9 @@ import (
 	"shipper.dev/shipper/reconciler/run/native"
 )
 
-// Users create runs and Shipyards; this one writes the status of runs and of their Approvals, keeps what they do as revisions of the Shipyard, creates those that
-// follow and deletes those that history does not keep. It asks whether the ServiceAccount of a run may write. A run's tasks write as that
-// ServiceAccount, which its namespace lends.
+// Users create runs and Shipyards; this one writes the status of runs and of their Approvals, keeps what they do as revisions of the
+// Shipyard, creates those that follow and deletes those that history does not keep. It asks whether the ServiceAccount of a run may write.
+// A run's tasks write as that ServiceAccount, which its namespace lends.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=shipyards,verbs=get;list;watch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=sequenceruns,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=sequenceruns/status;approvals/status,verbs=patch

@@ -4,8 +4,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Approval is one user's consent to a step of a Release whose gate asks for approvals, or to a task approval of a SequenceRun, or the refusal
-// of it. It counts until the Release is moved, the task has ended, or it is deleted. Shipper writes who gave it; nothing of it can be changed.
+// Approval is one user's consent to a step of a Release whose gate asks for approvals, or to a task approval of a SequenceRun, or the
+// refusal of it. It counts until the Release is moved, the task has ended, or it is deleted. Shipper writes who gave it; nothing of it can
+// be changed.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -27,7 +28,7 @@ type Approval struct {
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an Approval cannot be changed: delete it, and create another"
 	Spec ApprovalSpec `json:"spec"`
 
-	// status is written by Shipper, for an Approval of a run. Which Approvals of a Release count is in status.progress.approvals of the Release.
+	// status is written by Shipper, for an Approval of a run. Which Approvals of a Release count is in its status.progress.approvals.
 	// +optional
 	Status ApprovalStatus `json:"status,omitzero"`
 }

@@ -195,8 +195,8 @@ func approvals(s *state) []Entry {
 			text += ": " + a.Spec.Reason
 		}
 		out = append(out, Entry{
-			Time: a.CreationTimestamp.Time, Kind: kindApproval, User: a.Spec.By.Username, Namespace: a.Namespace, Object: "Approval/" + a.Name, Application: app,
-			Text: inOneLine(text),
+			Time: a.CreationTimestamp.Time, Kind: kindApproval, User: a.Spec.By.Username, Namespace: a.Namespace,
+			Object: "Approval/" + a.Name, Application: app, Text: inOneLine(text),
 		})
 	}
 	return out
