@@ -83,6 +83,7 @@ func isOlder(a, b *shipper.SequenceRun) bool {
 // errUnresolved is why a run cannot be resolved yet.
 type errUnresolved struct{ why string }
 
+// Error is why.
 func (e errUnresolved) Error() string { return e.why }
 
 // judge resolves a run that is whole, or says why not.
