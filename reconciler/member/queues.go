@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -20,13 +21,14 @@ import (
 	"shipper.dev/shipper/reconciler/retry"
 )
 
-// Key is what one pass is about.
+// Key is an Application in a cluster. Passes of a Key are made one after the other.
 type Key struct {
 	// Cluster is the Cluster's name.
 	Cluster string
-	// Namespace and Name are those of an Application if Pods is true, and of an InstallationTarget otherwise.
-	Namespace, Name string
-	Pods            bool
+	// Namespace and App are those of the Application. A target that names none counts as one of its own name.
+	Namespace, App string
+	// Pods is true for Pods and traffic, false for what is installed.
+	Pods bool
 }
 
 // queues has a controller for each cluster. Those of clusters that are gone stay, idle, until the process ends. It is safe for concurrent
@@ -34,6 +36,8 @@ type Key struct {
 type queues struct {
 	reconcile reconcile.TypedReconciler[Key]
 	options   queue.Options[Key]
+	clock     clock.PassiveClock
+	due       due
 
 	mu      sync.Mutex
 	ctx     context.Context // nil until Start
@@ -86,7 +90,7 @@ func (q *queues) launch(cluster string, c priorityqueue.PriorityQueue[Key]) {
 		LogConstructor: func(key *Key) logr.Logger {
 			l := log.FromContext(ctx).WithName("member").WithValues("cluster", cluster)
 			if key != nil {
-				l = l.WithValues("namespace", key.Namespace, "name", key.Name)
+				l = l.WithValues("namespace", key.Namespace, "application", key.App)
 			}
 			return l
 		},
@@ -114,13 +118,20 @@ func (q *queues) start(ctx context.Context) {
 	q.running.Wait()
 }
 
-// add has a pass made because of an event.
-func (q *queues) add(key Key) { q.of(key.Cluster).Add(key) }
-
-// check has a pass made without an event, as after a start.
-func (q *queues) check(key Key) {
-	q.of(key.Cluster).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, key)
+// add has work done because of an event.
+func (q *queues) add(w work) {
+	q.due.mark(w, q.clock.Now())
+	q.of(w.Cluster).Add(w.Key)
 }
 
-// addAfter has a pass made later, one for all events until then.
-func (q *queues) addAfter(key Key, in time.Duration) { q.of(key.Cluster).AddAfter(key, in) }
+// check has work done without an event, as after a start.
+func (q *queues) check(w work) {
+	q.due.mark(w, q.clock.Now())
+	q.of(w.Cluster).AddWithOpts(priorityqueue.AddOpts{Priority: ptr.To(handler.LowPriority)}, w.Key)
+}
+
+// addAfter has work done later, once for all events until then.
+func (q *queues) addAfter(w work, in time.Duration) {
+	q.due.mark(w, q.clock.Now().Add(in))
+	q.of(w.Cluster).AddAfter(w.Key, in)
+}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	"shipper.dev/shipper/reconciler/queue"
@@ -15,12 +16,12 @@ import (
 // start of the workers.
 func TestQueuesWithoutWorkersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := &queues{all: map[string]priorityqueue.PriorityQueue[Key]{}, options: queue.Options[Key]{
+		q := &queues{clock: clock.RealClock{}, all: map[string]priorityqueue.PriorityQueue[Key]{}, options: queue.Options[Key]{
 			Namespace: func(k Key) string { return k.Namespace }, Workers: 1,
 		}}
-		q.add(Key{Cluster: "a"})
+		q.add(work{Key: Key{Cluster: "a"}})
 		q.end()
-		q.add(Key{Cluster: "b"})
+		q.add(work{Key: Key{Cluster: "b"}})
 		if a, b := q.of("a").ShuttingDown(), q.of("b").ShuttingDown(); !a || !b {
 			t.Errorf("the queues end: %t, and %t", a, b)
 		}

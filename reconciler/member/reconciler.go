@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -47,7 +49,7 @@ type Options struct {
 	Registry prometheus.Registerer
 	// Priority of an Application. Nil: none is urgent.
 	Priority func(application types.NamespacedName) queue.Priority
-	// PriorityOfTarget is Priority by the name of a target or Release.
+	// PriorityOfTarget is Priority by the name of a target, for the queues of their statuses.
 	PriorityOfTarget func(reconcile.Request) queue.Priority
 	// SelectByRelease lets the Service of an Application select by Release while exactly one weighs anything.
 	SelectByRelease bool
@@ -60,7 +62,7 @@ type Reconciler struct {
 	fleet    *fleet.Fleet
 	clock    clock.PassiveClock
 	recorder events.EventRecorder
-	retries  *retry.Retrier[Key]
+	retries  *retry.Retrier[work]
 	queues   *queues
 
 	installation *installation.Worker
@@ -80,7 +82,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	}
 	r := &Reconciler{
 		client: mgr.GetClient(), cache: mgr.GetCache(), fleet: o.Fleet, clock: o.Clock,
-		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: retry.NewRetrier(retry.ClusterLimiter[Key]()),
+		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: retry.NewRetrier(retry.ClusterLimiter[work]()),
 		installation: installation.NewWorker(installation.Options{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Fleet: o.Fleet, Renderer: o.Renderer, Content: o.Content, Clock: o.Clock,
 			InitialSelector: selector,
@@ -91,9 +93,11 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		scaled:    targetstatus.NewResults[capacity.Outcome](),
 		shifted:   targetstatus.NewResults[traffic.Outcome](),
 	}
-	r.queues = &queues{reconcile: r, all: map[string]priorityqueue.PriorityQueue[Key]{}, options: queue.Options[Key]{
-		Namespace: func(k Key) string { return k.Namespace }, Priority: priorityOf(o), Workers: o.Workers,
-	}}
+	r.queues = &queues{
+		reconcile: r, clock: o.Clock, all: map[string]priorityqueue.PriorityQueue[Key]{}, options: queue.Options[Key]{
+			Namespace: func(k Key) string { return k.Namespace }, Priority: priorityOf(o), Workers: o.Workers,
+		},
+	}
 	if err := r.setupStatuses(mgr, o); err != nil {
 		return err
 	}
@@ -105,15 +109,11 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 
 // priorityOf a key is that of its Application.
 func priorityOf(o Options) func(Key) queue.Priority {
-	if o.Priority == nil || o.PriorityOfTarget == nil {
+	if o.Priority == nil {
 		return nil
 	}
 	return func(k Key) queue.Priority {
-		name := types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
-		if k.Pods {
-			return o.Priority(name)
-		}
-		return o.PriorityOfTarget(reconcile.Request{NamespacedName: name})
+		return o.Priority(types.NamespacedName{Namespace: k.Namespace, Name: k.App})
 	}
 }
 
@@ -168,33 +168,73 @@ func (r *Reconciler) Reconcile(ctx context.Context, key Key) (ctrl.Result, error
 	return r.reconcileInstallation(ctx, key)
 }
 
-// reconcileInstallation installs or removes in one cluster what one InstallationTarget says.
+// sideBySide is how many targets of an Application are worked on at the same time in a cluster.
+const sideBySide = 4
+
+// reconcileInstallation works on the targets of an Application that are due in a cluster, side by side: each has an anchor, a timeout and
+// retries of its own.
 func (r *Reconciler) reconcileInstallation(ctx context.Context, key Key) (ctrl.Result, error) {
+	var all errgroup.Group
+	all.SetLimit(sideBySide)
+	for _, target := range r.queues.due.take(key, r.clock.Now()) {
+		all.Go(func() error { return r.recovered(ctx, work{key, target}) })
+	}
+	if err := all.Wait(); err != nil {
+		return ctrl.Result{}, err
+	}
+	return ctrl.Result{RequeueAfter: r.queues.due.next(key, r.clock.Now())}, nil
+}
+
+// recovered does work. A panic is an error of the pass, as it is where controllers call; after an error the work stays due.
+func (r *Reconciler) recovered(ctx context.Context, w work) (err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			err = fmt.Errorf("working on %s/%s %s: panic: %v\n%s", w.Namespace, w.App, w.target, caught, debug.Stack())
+		}
+		if err != nil {
+			r.queues.due.mark(w, r.clock.Now())
+		}
+	}()
 	it := &shipper.InstallationTarget{}
-	err := r.client.Get(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.Name}, it)
-	if err != nil {
-		return r.retries.Persisted(key, client.IgnoreNotFound(err))
+	err = r.client.Get(ctx, types.NamespacedName{Namespace: w.Namespace, Name: w.target}, it)
+	switch {
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("reading InstallationTarget %s/%s: %w", w.Namespace, w.target, err)
+	case err != nil || keyOf(it, w.Cluster) != w:
+		r.retries.Forget(w)
+		return nil
 	}
-	if !slices.Contains(installation.Clusters(it), key.Cluster) {
-		return r.retries.Persisted(key, nil)
+	return r.install(ctx, it, w)
+}
+
+// install installs or removes what one InstallationTarget says in a cluster, if it is or was there.
+func (r *Reconciler) install(ctx context.Context, it *shipper.InstallationTarget, w work) error {
+	if !slices.Contains(installation.Clusters(it), w.Cluster) {
+		r.retries.Forget(w)
+		return nil
 	}
-	outcome := r.installation.Work(ctx, it, key.Cluster)
+	outcome := r.installation.Work(ctx, it, w.Cluster)
 	if outcome.Missing() {
-		return r.retries.Persisted(key, nil)
+		r.retries.Forget(w)
+		return nil
 	}
-	if !r.retries.Overtaken(key, outcome.Errors()...) {
-		r.installed.Put(it, key.Cluster, outcome)
+	if !r.retries.Overtaken(w, outcome.Errors()...) {
+		r.installed.Put(it, w.Cluster, outcome)
 	}
 	report.Emit(r.recorder, it, outcome.Events()) // of what was done; the next pass does not do it again
-	result, err := r.retries.ResultInCluster(ctx, key, outcome.Errors()...)
-	result.RequeueAfter = report.Sooner(result.RequeueAfter, outcome.Again(r.clock.Now()))
-	return result, err
+	result, err := r.retries.ResultInCluster(ctx, w, outcome.Errors()...)
+	now := r.clock.Now()
+	if again := report.Sooner(result.RequeueAfter, outcome.Again(now)); again > 0 {
+		r.queues.due.mark(w, now.Add(again))
+	}
+	return err
 }
 
 // reconcilePods scales and shifts traffic for one Application in one cluster.
 func (r *Reconciler) reconcilePods(ctx context.Context, key Key) (ctrl.Result, error) {
+	w := work{Key: key}
 	var list shipper.CapacityTargetList
-	if err := targets.OfApplication(ctx, r.client, &list, key.Namespace, key.Name); err != nil {
+	if err := targets.OfApplication(ctx, r.client, &list, key.Namespace, key.App); err != nil {
 		return ctrl.Result{}, err
 	}
 	var met, broken []error // of the cluster, which are in a status, and of the management cluster
@@ -207,15 +247,15 @@ func (r *Reconciler) reconcilePods(ctx context.Context, key Key) (ctrl.Result, e
 			continue
 		}
 		outcome := r.capacity.Work(ctx, ct, ct.Spec.Clusters[n])
-		if !r.retries.Overtaken(key, outcome.Errors()...) {
+		if !r.retries.Overtaken(w, outcome.Errors()...) {
 			r.scaled.Put(ct, key.Cluster, outcome)
 		}
 		met = append(met, outcome.Errors()...)
 	}
-	outcomes, err := r.traffic.Work(ctx, key.Cluster, key.Namespace, key.Name)
+	outcomes, err := r.traffic.Work(ctx, key.Cluster, key.Namespace, key.App)
 	broken = append(broken, err)
 	for tt, outcome := range outcomes {
-		if !r.retries.Overtaken(key, outcome.Errors()...) {
+		if !r.retries.Overtaken(w, outcome.Errors()...) {
 			r.shifted.Put(tt, key.Cluster, outcome)
 		}
 		met = append(met, outcome.Errors()...)
@@ -223,5 +263,5 @@ func (r *Reconciler) reconcilePods(ctx context.Context, key Key) (ctrl.Result, e
 	if err := errors.Join(broken...); err != nil {
 		return ctrl.Result{}, err
 	}
-	return r.retries.ResultInCluster(ctx, key, met...)
+	return r.retries.ResultInCluster(ctx, w, met...)
 }

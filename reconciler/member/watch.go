@@ -3,6 +3,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -11,7 +12,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -106,12 +111,12 @@ func eventHandler(ctx context.Context, handle func(context.Context, change)) too
 	}
 }
 
-// put has a pass made, with low priority if only a watch began.
-func (r *Reconciler) put(key Key, initial bool) {
+// put has work done, with low priority if only a watch began.
+func (r *Reconciler) put(w work, initial bool) {
 	if initial {
-		r.queues.check(key)
+		r.queues.check(w)
 	} else {
-		r.queues.add(key)
+		r.queues.add(w)
 	}
 }
 
@@ -130,9 +135,9 @@ func (r *Reconciler) installationChanged(ctx context.Context, c change) {
 			continue
 		}
 		for _, cluster := range installation.Clusters(it) {
-			r.put(Key{cluster, it.Namespace, it.Name, false}, c.initial)
+			r.put(keyOf(it, cluster), c.initial)
 			if pods && it.Spec.Resources == nil {
-				r.put(Key{cluster, it.Namespace, it.Labels[shipper.AppLabel], true}, c.initial)
+				r.put(podsOf(it, cluster), c.initial)
 			}
 			if it.Spec.Resources != nil && !c.initial {
 				r.siblingsOf(ctx, it, cluster)
@@ -153,20 +158,20 @@ func (r *Reconciler) podsChanged(_ context.Context, c change) {
 			continue
 		}
 		for _, cluster := range clustersOf(o) {
-			r.put(Key{cluster, o.GetNamespace(), o.GetLabels()[shipper.AppLabel], true}, c.initial)
+			r.put(podsOf(o, cluster), c.initial)
 		}
 	}
 }
 
 // checksChanged is about CheckTargets that ask for the tests of a chart.
-func (r *Reconciler) checksChanged(_ context.Context, c change) {
+func (r *Reconciler) checksChanged(ctx context.Context, c change) {
 	target, ok := c.after.(*shipper.CheckTarget)
 	if !ok || c.initial || c.before != nil && sameMeta(c.before, c.after) ||
 		!slices.ContainsFunc(target.Spec.Checks, func(run shipper.CheckRun) bool { return run.Check.Tests != nil }) {
 		return
 	}
 	for _, cluster := range target.Spec.Clusters {
-		r.queues.add(Key{cluster, target.Namespace, target.Name, false})
+		r.named(ctx, client.ObjectKeyFromObject(target), cluster, r.queues.add)
 	}
 }
 
@@ -235,7 +240,7 @@ func (r *Reconciler) policyChanged(ctx context.Context, c change) {
 func (r *Reconciler) podOrServiceChanged(_ context.Context, e fleet.Event) {
 	for _, o := range []client.Object{e.Old, e.New} {
 		if o != nil {
-			r.put(Key{e.Cluster, o.GetNamespace(), o.GetLabels()[shipper.AppLabel], true}, e.Initial)
+			r.put(podsOf(o, e.Cluster), e.Initial)
 		}
 	}
 }
@@ -248,7 +253,7 @@ func (r *Reconciler) anchorChanged(ctx context.Context, e fleet.Event) {
 	}
 	o := e.Object()
 	if target := installation.AnchorGone(e); target.Name != "" {
-		r.put(Key{e.Cluster, target.Namespace, target.Name, false}, e.Initial)
+		r.named(ctx, target, e.Cluster, func(w work) { r.put(w, e.Initial) })
 	}
 	if r.fleet.ClaimChanged(e) {
 		r.each(ctx, o.GetNamespace(), o.GetLabels()[shipper.AppLabel], e.Cluster, func(o client.Object, cluster string) {
@@ -268,7 +273,7 @@ func (r *Reconciler) namespaceChanged(ctx context.Context, e fleet.Event) {
 func (r *Reconciler) installedChanged(ctx context.Context, e fleet.Event) {
 	o := e.Object()
 	if name := installation.HookOf(o); name != "" {
-		r.put(Key{e.Cluster, o.GetNamespace(), name, false}, e.Initial)
+		r.named(ctx, types.NamespacedName{Namespace: o.GetNamespace(), Name: name}, e.Cluster, func(w work) { r.put(w, e.Initial) })
 	}
 	if installation.Gone(e) {
 		of := []client.ListOption{client.MatchingLabels{shipper.AppLabel: o.GetLabels()[shipper.AppLabel]}}
@@ -281,16 +286,16 @@ func (r *Reconciler) installedChanged(ctx context.Context, e fleet.Event) {
 		return
 	}
 	name, app := o.GetLabels()[shipper.OwnedByLabel], o.GetLabels()[shipper.AppLabel]
-	check := func(namespace, target string) {
-		if e.HealthChanged() || r.installation.Edited(ctx, e, namespace) {
-			r.queues.addAfter(Key{e.Cluster, namespace, target, false}, fleet.Settling)
+	check := func(w work) {
+		if e.HealthChanged() || r.installation.Edited(ctx, e, w.Namespace) {
+			r.queues.addAfter(w, fleet.Settling)
 		}
 	}
 	if o.GetNamespace() != "" {
-		check(o.GetNamespace(), name)
+		r.named(ctx, types.NamespacedName{Namespace: o.GetNamespace(), Name: name}, e.Cluster, check)
 		return
 	}
-	r.inCluster(ctx, &shipper.InstallationTargetList{}, e.Cluster, func(o client.Object) { check(o.GetNamespace(), o.GetName()) },
+	r.inCluster(ctx, &shipper.InstallationTargetList{}, e.Cluster, func(o client.Object) { check(keyOf(o, e.Cluster)) },
 		client.MatchingLabels{shipper.AppLabel: app, shipper.ReleaseLabel: name})
 }
 
@@ -313,12 +318,28 @@ func (r *Reconciler) connectionChanged(ctx context.Context, cluster string) {
 	}
 }
 
-// keyOf is what a target is worked on as in a cluster.
-func keyOf(o client.Object, cluster string) Key {
-	if _, ok := o.(*shipper.InstallationTarget); ok {
-		return Key{cluster, o.GetNamespace(), o.GetName(), false}
+// keyOf is the work on a target in a cluster.
+func keyOf(o client.Object, cluster string) work {
+	it, ok := o.(*shipper.InstallationTarget)
+	if !ok {
+		return podsOf(o, cluster)
 	}
-	return Key{cluster, o.GetNamespace(), o.GetLabels()[shipper.AppLabel], true}
+	return work{Key{cluster, it.Namespace, cmp.Or(it.Labels[shipper.AppLabel], it.Name), false}, it.Name}
+}
+
+// podsOf is the work on Pods and traffic that something of an Application causes.
+func podsOf(o client.Object, cluster string) work {
+	return work{Key: Key{cluster, o.GetNamespace(), o.GetLabels()[shipper.AppLabel], true}}
+}
+
+// named calls do for the work on the target of a name in a cluster, if there is such a target: it says of which Application it is.
+func (r *Reconciler) named(ctx context.Context, target types.NamespacedName, cluster string, do func(work)) {
+	var it shipper.InstallationTarget
+	if err := r.client.Get(ctx, target, &it, client.UnsafeDisableDeepCopy); err == nil {
+		do(keyOf(&it, cluster))
+	} else if !apierrors.IsNotFound(err) {
+		log.FromContext(ctx).V(1).Info("A target cannot be read", "target", target, "reason", err.Error())
+	}
 }
 
 // each calls do for the targets of an Application, with each of their clusters, or only one if that is not empty.
@@ -350,24 +371,18 @@ func (r *Reconciler) inCluster(
 
 // list reads targets from the cache, which are not to be changed.
 func (r *Reconciler) list(ctx context.Context, list client.ObjectList, of ...client.ListOption) []client.Object {
-	if err := r.client.List(ctx, list, append(of, client.UnsafeDisableDeepCopy)...); err != nil {
-		log.FromContext(ctx).V(1).Info("Targets cannot be listed", "reason", err.Error())
-		return nil
-	}
 	var out []client.Object
-	switch list := list.(type) {
-	case *shipper.InstallationTargetList:
-		for i := range list.Items {
-			out = append(out, &list.Items[i])
-		}
-	case *shipper.CapacityTargetList:
-		for i := range list.Items {
-			out = append(out, &list.Items[i])
-		}
-	case *shipper.TrafficTargetList:
-		for i := range list.Items {
-			out = append(out, &list.Items[i])
-		}
+	err := r.client.List(ctx, list, append(of, client.UnsafeDisableDeepCopy)...)
+	if err == nil {
+		err = meta.EachListItem(list, func(o runtime.Object) error {
+			if target, ok := o.(client.Object); ok {
+				out = append(out, target)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		log.FromContext(ctx).V(1).Info("Targets cannot be listed", "reason", err.Error())
 	}
 	return out
 }
