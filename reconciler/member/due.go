@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// work is one part of what a pass may be about: a target of the Application, or its Pods, which have no target.
+// work is one part of what a pass may be about.
 type work struct {
 	Key
+	// target is an InstallationTarget of a chart. Empty for all with resources, which are worked on together, and for Pods.
 	target string
 }
 

@@ -25,7 +25,7 @@ import (
 type Key struct {
 	// Cluster is the Cluster's name.
 	Cluster string
-	// Namespace and App are those of the Application. A target that names none counts as one of its own name.
+	// Namespace and App are those of the Application. A target of a chart that names none counts as one of its own.
 	Namespace, App string
 	// Pods is true for Pods and traffic, false for what is installed.
 	Pods bool

@@ -172,7 +172,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, key Key) (ctrl.Result, error
 const sideBySide = 4
 
 // reconcileInstallation works on the targets of an Application that are due in a cluster, side by side: each has an anchor, a timeout and
-// retries of its own.
+// retries of its own. Those with resources share an anchor.
 func (r *Reconciler) reconcileInstallation(ctx context.Context, key Key) (ctrl.Result, error) {
 	var all errgroup.Group
 	all.SetLimit(sideBySide)
@@ -195,6 +195,9 @@ func (r *Reconciler) recovered(ctx context.Context, w work) (err error) {
 			r.queues.due.mark(w, r.clock.Now())
 		}
 	}()
+	if w.target == "" {
+		return r.place(ctx, w.Key)
+	}
 	it := &shipper.InstallationTarget{}
 	err = r.client.Get(ctx, types.NamespacedName{Namespace: w.Namespace, Name: w.target}, it)
 	switch {
@@ -204,16 +207,32 @@ func (r *Reconciler) recovered(ctx context.Context, w work) (err error) {
 		r.retries.Forget(w)
 		return nil
 	}
-	return r.install(ctx, it, w)
+	return r.install(ctx, it, w.Key, nil)
 }
 
-// install installs or removes what one InstallationTarget says in a cluster, if it is or was there.
-func (r *Reconciler) install(ctx context.Context, it *shipper.InstallationTarget, w work) error {
-	if !slices.Contains(installation.Clusters(it), w.Cluster) {
+// place works on the targets with resources of an Application in a cluster, one after the other.
+func (r *Reconciler) place(ctx context.Context, key Key) error {
+	all, err := r.installation.Siblings(ctx, types.NamespacedName{Namespace: key.Namespace, Name: key.App}, key.Cluster)
+	if err != nil {
+		return err
+	}
+	for _, it := range all.Targets {
+		if err := r.install(ctx, it, key, all); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// install installs or removes what one InstallationTarget says in a cluster, if it is or was there. all are those of its Application if it
+// has resources.
+func (r *Reconciler) install(ctx context.Context, it *shipper.InstallationTarget, key Key, all *resources.Siblings) error {
+	w := work{key, it.Name}
+	if !slices.Contains(installation.Clusters(it), key.Cluster) {
 		r.retries.Forget(w)
 		return nil
 	}
-	outcome := r.installation.Work(ctx, it, w.Cluster)
+	outcome := r.installation.Work(ctx, it, w.Cluster, all)
 	if outcome.Missing() {
 		r.retries.Forget(w)
 		return nil
@@ -225,7 +244,7 @@ func (r *Reconciler) install(ctx context.Context, it *shipper.InstallationTarget
 	result, err := r.retries.ResultInCluster(ctx, w, outcome.Errors()...)
 	now := r.clock.Now()
 	if again := report.Sooner(result.RequeueAfter, outcome.Again(now)); again > 0 {
-		r.queues.due.mark(w, now.Add(again))
+		r.queues.due.mark(keyOf(it, w.Cluster), now.Add(again))
 	}
 	return err
 }

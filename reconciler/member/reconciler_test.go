@@ -23,11 +23,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/member/installation"
 	"shipper.dev/shipper/reconciler/member/targetstatus"
+	"shipper.dev/shipper/reconciler/queue"
 	"shipper.dev/shipper/reconciler/retry"
 )
 
@@ -67,7 +69,10 @@ func begin(t *testing.T, targets ...string) *fixture {
 	live := interceptor.NewClient(cached, interceptor.Funcs{Get: f.get})
 	clusters := fleet.New(fleet.Options{Reader: cached, Clock: clock.RealClock{}})
 	f.Reconciler = &Reconciler{
-		client: cached, clock: clock.RealClock{}, recorder: events.NewFakeRecorder(100), queues: &queues{},
+		client: cached, clock: clock.RealClock{}, recorder: events.NewFakeRecorder(100),
+		queues: &queues{clock: clock.RealClock{}, all: map[string]priorityqueue.PriorityQueue[Key]{}, options: queue.Options[Key]{
+			Namespace: func(k Key) string { return k.Namespace }, Workers: 1,
+		}},
 		retries:      retry.NewRetrier(retry.ClusterLimiter[work]()),
 		installation: installation.NewWorker(installation.Options{Client: cached, Live: live, Fleet: clusters, Clock: clock.RealClock{}}),
 		installed:    targetstatus.NewResults[installation.Outcome](),
@@ -89,7 +94,7 @@ func (f *fixture) get(ctx context.Context, c client.WithWatch, key client.Object
 	return c.Get(ctx, key, o, opts...)
 }
 
-// due has targets worked on in the next pass.
+// mark has targets worked on in the next pass.
 func (f *fixture) mark(targets ...string) {
 	for _, name := range targets {
 		f.queues.due.mark(work{f.key, name}, time.Now())
@@ -108,9 +113,7 @@ func (f *fixture) pass() (ctrl.Result, []string, error) {
 func (f *fixture) reported() []string {
 	f.Helper()
 	var all shipper.InstallationTargetList
-	if err := f.client.List(f.Context(), &all); err != nil {
-		f.Fatal(err)
-	}
+	f.must(f.client.List(f.Context(), &all))
 	var out []string
 	for i := range all.Items {
 		if len(f.installed.Of(&all.Items[i])) > 0 {
@@ -203,10 +206,66 @@ func TestATargetOfAnotherKeyIsNotWorkedOn(t *testing.T) {
 	f.same("the pass", []any{ctrl.Result{}, []string(nil), nil}, []any{out, asked, err})
 }
 
-func TestATargetWithoutAnApplicationCountsAsOne(t *testing.T) {
-	it := &shipper.InstallationTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "web-0"}}
-	want := work{Key{Cluster: "eu", Namespace: "team", App: "web-0"}, "web-0"}
-	if got := keyOf(it, "eu"); got != want {
-		t.Errorf("%+v, want %+v", got, want)
+// TestTargetsWithResourcesAreWorkedOnTogether: an event of one may make another the one that writes. Retries are of each all the same, and
+// end with the target.
+func TestTargetsWithResourcesAreWorkedOnTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := begin(t, "web-0", "web-1")
+		defer f.queues.end()
+		var all shipper.InstallationTargetList
+		f.must(f.client.List(t.Context(), &all))
+		for i := range all.Items {
+			all.Items[i].Spec.Resources = &shipper.TargetResources{}
+			f.must(f.client.Update(t.Context(), &all.Items[i]))
+		}
+		f.answers["web-0"] = conflicting
+		f.installationChanged(t.Context(), change{after: &all.Items[1]})
+		out, asked, err := f.pass()
+		f.same("an event of one", []any{100 * time.Millisecond, []string{"web-0", "web-1"}, nil}, []any{out.RequeueAfter, asked, err})
+		f.same("reported: a conflict is not", []string{"web-1"}, f.reported())
+		time.Sleep(out.RequeueAfter)
+		out, asked, _ = f.pass()
+		f.same("a retry", []any{200 * time.Millisecond, []string{"web-0"}}, []any{out.RequeueAfter, asked})
+
+		all.Items[0].Finalizers = nil
+		f.must(f.client.Update(t.Context(), &all.Items[0]))
+		f.installationChanged(t.Context(), change{before: &all.Items[0]})
+		out, asked, err = f.pass()
+		f.same("it is gone", []any{ctrl.Result{}, []string(nil), nil}, []any{out, asked, err})
+		if again := f.retries.Again(work{f.key, "web-0"}).RequeueAfter; again != 100*time.Millisecond {
+			t.Errorf("its retries are remembered: the next is in %s", again)
+		}
+	})
+}
+
+func (f *fixture) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
 	}
+}
+
+// TestATargetWithoutAnApplicationIsWorkedOn: a user may have removed the label.
+func TestATargetWithoutAnApplicationIsWorkedOn(t *testing.T) {
+	f := begin(t, "web-0", "web-1", "web-2")
+	var all shipper.InstallationTargetList
+	f.must(f.client.List(t.Context(), &all))
+	keys := map[Key]bool{}
+	for i := range all.Items {
+		it := &all.Items[i]
+		if it.Labels = nil; i > 0 { // these share an anchor
+			it.Spec.Resources = &shipper.TargetResources{}
+		}
+		f.must(f.client.Update(t.Context(), it))
+		f.installationChanged(t.Context(), change{after: it})
+		keys[keyOf(it, "eu").Key] = true
+	}
+	f.same("keys", map[Key]bool{{Cluster: "eu", Namespace: "team", App: "web-0"}: true, {Cluster: "eu", Namespace: "team"}: true}, keys)
+	for f.key = range keys {
+		if _, _, err := f.pass(); err != nil {
+			t.Error(err)
+		}
+	}
+	f.same("reported", []string{"web-0", "web-1", "web-2"}, f.reported())
+	f.queues.end()
 }

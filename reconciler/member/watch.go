@@ -122,7 +122,7 @@ func (r *Reconciler) put(w work, initial bool) {
 
 // installationChanged is about InstallationTargets. Of their own status, nothing is new but the clusters that it names: in those that it
 // does not name yet, nothing is written.
-func (r *Reconciler) installationChanged(ctx context.Context, c change) {
+func (r *Reconciler) installationChanged(_ context.Context, c change) {
 	before, _ := c.before.(*shipper.InstallationTarget)
 	after, _ := c.after.(*shipper.InstallationTarget)
 	if before != nil && after != nil && sameMeta(before, after) &&
@@ -139,8 +139,8 @@ func (r *Reconciler) installationChanged(ctx context.Context, c change) {
 			if pods && it.Spec.Resources == nil {
 				r.put(podsOf(it, cluster), c.initial)
 			}
-			if it.Spec.Resources != nil && !c.initial {
-				r.siblingsOf(ctx, it, cluster)
+			if w := keyOf(it, cluster); after == nil && w.target == "" {
+				r.queues.add(work{w.Key, it.Name}) // ends its retries
 			}
 		}
 	}
@@ -324,7 +324,11 @@ func keyOf(o client.Object, cluster string) work {
 	if !ok {
 		return podsOf(o, cluster)
 	}
-	return work{Key{cluster, it.Namespace, cmp.Or(it.Labels[shipper.AppLabel], it.Name), false}, it.Name}
+	app := it.Labels[shipper.AppLabel]
+	if it.Spec.Resources != nil {
+		return placingOf(types.NamespacedName{Namespace: it.Namespace, Name: app}, cluster)
+	}
+	return work{Key{cluster, it.Namespace, cmp.Or(app, it.Name), false}, it.Name}
 }
 
 // podsOf is the work on Pods and traffic that something of an Application causes.

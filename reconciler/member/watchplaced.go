@@ -4,6 +4,7 @@ package member
 
 import (
 	"context"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,24 +15,15 @@ import (
 	"shipper.dev/shipper/reconciler/member/resources"
 )
 
-// placedBy calls do for the targets with resources of an Application that are or were in a cluster.
-func (r *Reconciler) placedBy(ctx context.Context, app types.NamespacedName, cluster string, do func(it *shipper.InstallationTarget)) {
+// placedBy are the targets with resources of an Application that are or were in a cluster.
+func (r *Reconciler) placedBy(ctx context.Context, app types.NamespacedName, cluster string) []*shipper.InstallationTarget {
+	var out []*shipper.InstallationTarget
 	r.inCluster(ctx, &shipper.InstallationTargetList{}, cluster, func(o client.Object) {
 		if it, ok := o.(*shipper.InstallationTarget); ok && it.Spec.Resources != nil {
-			do(it)
+			out = append(out, it)
 		}
 	}, client.InNamespace(app.Namespace), client.MatchingLabels{shipper.AppLabel: app.Name})
-}
-
-// siblingsOf has a pass made of the other targets of an Application in a cluster that a target lists or listed: another one may be the
-// newest there now.
-func (r *Reconciler) siblingsOf(ctx context.Context, of *shipper.InstallationTarget, cluster string) {
-	app := types.NamespacedName{Namespace: of.Namespace, Name: of.Labels[shipper.AppLabel]}
-	r.placedBy(ctx, app, cluster, func(it *shipper.InstallationTarget) {
-		if it.Name != of.Name {
-			r.queues.add(keyOf(it, cluster))
-		}
-	})
+	return out
 }
 
 // placedChanged is about objects of any namespace that an Application placed.
@@ -39,21 +31,25 @@ func (r *Reconciler) placedChanged(ctx context.Context, e fleet.Event, app types
 	if cm, ok := e.Object().(*corev1.ConfigMap); ok && fleet.IsAnchor(cm) {
 		return // it has a handler of its own
 	}
-	gone := resources.Gone(e)
-	r.placedBy(ctx, app, e.Cluster, func(it *shipper.InstallationTarget) {
-		switch key := keyOf(it, e.Cluster); {
-		case gone:
-			r.queues.add(key)
-		case e.HealthChanged() || resources.Judges(it, e.Object()) || r.installation.Edited(ctx, e, app.Namespace):
-			r.queues.addAfter(key, fleet.Settling)
-		}
-	})
+	by := r.placedBy(ctx, app, e.Cluster)
+	judged := func(it *shipper.InstallationTarget) bool { return resources.Judges(it, e.Object()) }
+	switch w := placingOf(app, e.Cluster); {
+	case len(by) == 0:
+	case resources.Gone(e):
+		r.queues.add(w)
+	case e.HealthChanged() || slices.ContainsFunc(by, judged) || r.installation.Edited(ctx, e, app.Namespace):
+		r.queues.addAfter(w, fleet.Settling)
+	}
 }
 
 // placedAnchorChanged is about the anchors of Applications with resources.
 func (r *Reconciler) placedAnchorChanged(ctx context.Context, e fleet.Event, app types.NamespacedName) {
-	if !resources.Gone(e) && !r.fleet.ClaimChanged(e) {
-		return
+	if (resources.Gone(e) || r.fleet.ClaimChanged(e)) && len(r.placedBy(ctx, app, e.Cluster)) > 0 {
+		r.put(placingOf(app, e.Cluster), e.Initial)
 	}
-	r.placedBy(ctx, app, e.Cluster, func(it *shipper.InstallationTarget) { r.put(keyOf(it, e.Cluster), e.Initial) })
+}
+
+// placingOf is the work on the targets with resources of an Application in a cluster.
+func placingOf(app types.NamespacedName, cluster string) work {
+	return work{Key: Key{Cluster: cluster, Namespace: app.Namespace, App: app.Name}}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
@@ -14,7 +15,7 @@ import (
 )
 
 // place places the resources of a target in a cluster.
-func (w *Worker) place(ctx context.Context, it *shipper.InstallationTarget, cluster string) Outcome {
+func (w *Worker) place(ctx context.Context, it *shipper.InstallationTarget, cluster string, all *resources.Siblings) Outcome {
 	out := Outcome{cluster: cluster}
 	policy, err := w.driftPolicy(ctx, it.Namespace, it.Labels[shipper.AppLabel])
 	if err != nil {
@@ -28,7 +29,12 @@ func (w *Worker) place(ctx context.Context, it *shipper.InstallationTarget, clus
 	}
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
-	return placedOutcome(out, w.resources.Place(ctx, resources.TaskIn(member, it, policy)))
+	return placedOutcome(out, w.resources.Place(ctx, resources.TaskIn(member, it, all, policy)))
+}
+
+// Siblings are the targets with resources of an Application, which a pass in a cluster works on one after the other.
+func (w *Worker) Siblings(ctx context.Context, app types.NamespacedName, cluster string) (*resources.Siblings, error) {
+	return w.resources.Siblings(ctx, app, cluster)
 }
 
 // placedOutcome is out with what came of a pass over resources.

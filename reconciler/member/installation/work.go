@@ -50,20 +50,21 @@ type Outcome struct {
 }
 
 // Work installs in a cluster of spec, and removes from one that only status still names, or from all when the target leaves. Nothing is
-// installed before the status names the cluster: until then, there is no outcome.
-func (w *Worker) Work(ctx context.Context, it *shipper.InstallationTarget, cluster string) Outcome {
+// installed before the status names the cluster: until then, there is no outcome. all are the targets of its Application, for one with
+// resources.
+func (w *Worker) Work(ctx context.Context, it *shipper.InstallationTarget, cluster string, all *resources.Siblings) Outcome {
 	leaving, err := w.releaseGone(ctx, it)
 	if err != nil {
 		return Outcome{cluster: cluster, general: err}
 	}
 	if leaving || !slices.Contains(it.Spec.Clusters, cluster) {
-		return w.uninstall(ctx, it, cluster, leaving)
+		return w.uninstall(ctx, it, cluster, all, leaving)
 	}
 	if !controllerutil.ContainsFinalizer(it, shipper.InstallationFinalizer) || find(it.Status.Clusters, cluster).Name == "" {
 		return Outcome{cluster: cluster, missing: true}
 	}
 	if it.Spec.Resources != nil {
-		return w.place(ctx, it, cluster)
+		return w.place(ctx, it, cluster, all)
 	}
 	source, err := w.source(ctx, it)
 	if err == nil {
@@ -115,7 +116,9 @@ func (w *Worker) install(
 	return out
 }
 
-func (w *Worker) uninstall(ctx context.Context, it *shipper.InstallationTarget, cluster string, leaving bool) Outcome {
+func (w *Worker) uninstall(
+	ctx context.Context, it *shipper.InstallationTarget, cluster string, all *resources.Siblings, leaving bool,
+) Outcome {
 	out := Outcome{cluster: cluster, leaving: true}
 	member, err := w.fleet.Get(ctx, cluster)
 	if err != nil {
@@ -138,7 +141,7 @@ func (w *Worker) uninstall(ctx context.Context, it *shipper.InstallationTarget, 
 		}
 	}
 	if it.Spec.Resources != nil {
-		return placedOutcome(out, w.resources.Remove(ctx, resources.TaskIn(member, it, "")))
+		return placedOutcome(out, w.resources.Remove(ctx, resources.TaskIn(member, it, all, "")))
 	}
 	out.events, out.err = uninstall(ctx, member, it)
 	out.err = sourcesOf(it).discreet(out.err)

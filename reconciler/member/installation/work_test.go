@@ -24,7 +24,7 @@ func TestNothingIsInstalledBeforeTheStatusNamesTheCluster(t *testing.T) {
 	} {
 		it := &shipper.InstallationTarget{}
 		it.Finalizers, it.Spec.Clusters, it.Status.Clusters = tc.finalizers, []string{cluster}, tc.status
-		if outcome := (&Worker{}).Work(t.Context(), it, cluster); !outcome.Missing() {
+		if outcome := (&Worker{}).Work(t.Context(), it, cluster, nil); !outcome.Missing() {
 			t.Errorf("%s: the outcome is %+v", sentence, outcome)
 		}
 	}

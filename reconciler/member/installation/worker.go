@@ -42,7 +42,8 @@ type Options struct {
 	InitialSelector traffic.InitialSelector
 }
 
-// Worker installs and removes in application clusters. It is safe for concurrent use, but for the same target in the same cluster.
+// Worker installs and removes in application clusters. It is safe for concurrent use, but for the same target in the same cluster, and for
+// targets with resources of the same Application.
 type Worker struct {
 	client, live    client.Reader
 	fleet           *fleet.Fleet

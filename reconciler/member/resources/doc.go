@@ -5,9 +5,9 @@
 // # Which target writes
 //
 // Objects keep their names, so two Releases of an Application cannot be side by side in a cluster. Of the targets that list a cluster and
-// are in effect, the one of the newest Release writes there (head.go). The others report SupersededByNewer. A target that leaves a cluster
+// are in effect, the one of the newest Release writes there. The others report SupersededByNewer. A target that leaves a cluster
 // removes the objects only if no other target lists it, by what the management cluster's API server says, and if the writer of the anchor
-// is the target itself or is gone. Passes of one Application in one cluster wait for each other, because its targets share an anchor.
+// is the target itself or is gone. All targets of an Application share an anchor, so one pass works on one after the other (siblings.go).
 //
 // # The anchor
 //

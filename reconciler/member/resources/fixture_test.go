@@ -121,7 +121,16 @@ func (f *fixture) release(generation int, digest string) *shipper.InstallationTa
 }
 
 func (f *fixture) task(it *shipper.InstallationTarget) Task {
-	return Task{Target: it, Cluster: f.member, Name: "eu-1", Identity: "us", Policy: f.policy}
+	f.Helper()
+	return Task{Target: it, Siblings: f.siblings(it.Namespace), Cluster: f.member, Name: "eu-1", Identity: "us", Policy: f.policy}
+}
+
+// siblings are those of the Application in a namespace, as a pass begins.
+func (f *fixture) siblings(namespace string) *Siblings {
+	f.Helper()
+	all, err := f.worker.Siblings(f.Context(), types.NamespacedName{Namespace: namespace, Name: "web"}, "eu-1")
+	f.must(err)
+	return all
 }
 
 // place makes one pass, and returns its writes.

@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/reconciler/retry"
 )
 
 // pass is one pass of a target in one cluster.
@@ -45,23 +44,14 @@ func (w *Worker) pass(t Task) *pass {
 	return p
 }
 
-// Place makes a cluster that the target lists have the content of the target, if no newer one lists it.
+// Place makes a cluster that the target lists have the content of the target, if it is the one that writes there.
 func (w *Worker) Place(ctx context.Context, t Task) Result {
-	leave, err := w.enter(ctx, t)
-	if err != nil {
-		return Result{Err: &problem{shipper.InProgress, retry.Retry, err.Error()}}
-	}
-	defer leave()
-	all, err := siblings(ctx, w.Client, t.Target)
-	if err != nil {
-		return Result{General: err}
-	}
-	switch head := headOf(all, t.Name); {
-	case head == nil:
+	switch writer := t.Siblings.Writer; {
+	case writer == nil:
 		return Result{Ended: true, Err: waiting("the Release is no longer in effect")}
-	case head.UID != t.Target.UID:
+	case writer.UID != t.Target.UID:
 		return Result{
-			Superseded: true, Reason: shipper.SupersededByNewer, Message: fmt.Sprintf("Release %q writes in this cluster", head.Name),
+			Superseded: true, Reason: shipper.SupersededByNewer, Message: fmt.Sprintf("Release %q writes in this cluster", writer.Name),
 		}
 	}
 	p := w.pass(t)

@@ -141,40 +141,6 @@ func TestTheAnchorListsWhatIsAboutToBeWritten(t *testing.T) {
 
 func aProblem() error { return waiting("x") }
 
-func TestTheNewestTargetInEffectWrites(t *testing.T) {
-	one := func(name string, generation int, ended bool, clusters ...string) sibling {
-		it := &shipper.InstallationTarget{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
-		it.Spec.Clusters = clusters
-		return sibling{it, generation, ended}
-	}
-	all := []sibling{one("d", 3, true, "eu"), one("c", 2, false, "us"), one("b", 1, false, "eu"), one("a", 0, false, "eu", "us")}
-	for cluster, want := range map[string]string{"eu": "b", "us": "c", "ap": ""} {
-		got := ""
-		if head := headOf(all, cluster); head != nil {
-			got = head.Name
-		}
-		if got != want {
-			t.Errorf("in %s %q writes, want %q", cluster, got, want)
-		}
-	}
-	for sentence, tc := range map[string]struct {
-		all    []sibling
-		writer string
-		want   bool
-	}{
-		"another lists the cluster":                {all, "d", false},
-		"it wrote last and none lists it":          {[]sibling{all[0], one("x", 0, false, "us")}, "d", true},
-		"another wrote last, and is still there":   {[]sibling{all[0], one("x", 0, false, "us")}, "x", false},
-		"another wrote last, and is gone":          {[]sibling{all[0]}, "x", true},
-		"one that has ended does not count":        {[]sibling{all[0], one("x", 4, true, "eu")}, "d", true},
-		"the last writer has ended and must do it": {[]sibling{all[0], one("x", 4, true, "eu")}, "x", false},
-	} {
-		if got := removes(tc.all, all[0].target, "eu", tc.writer); got != tc.want {
-			t.Errorf("%s: removes %t", sentence, got)
-		}
-	}
-}
-
 func TestAnObjectOfAChartBelongsToNoApplicationWithResources(t *testing.T) {
 	placed, chart := there("team/web", "d"), there("team/web", "d")
 	chart.Labels[shipper.OwnedByLabel] = "rival-1"

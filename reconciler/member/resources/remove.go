@@ -24,11 +24,6 @@ import (
 // Remove takes out of a cluster that the target leaves what its Application has there, unless another target of the Application stays.
 // Without an error it is gone.
 func (w *Worker) Remove(ctx context.Context, t Task) Result {
-	leave, err := w.enter(ctx, t)
-	if err != nil {
-		return Result{Err: &problem{shipper.InProgress, retry.Retry, err.Error()}}
-	}
-	defer leave()
 	p := w.pass(t)
 	p.out.Err = p.removeAll(ctx)
 	return p.out
@@ -50,12 +45,12 @@ func (p *pass) removeAll(ctx context.Context) error {
 		p.out.Events = append(p.out.Events, leftAlone(p.Name, anchorKey(p.Target).String(), p.anchor.identity, p.Identity))
 		return nil
 	}
-	all, err := siblings(ctx, p.worker.Live, p.Target, p.Target.UID)
+	removes, err := p.Siblings.removes(ctx, p.Target, p.Name, p.anchor.targetUID)
 	if err != nil {
 		p.out.General = err
 		return err
 	}
-	if !removes(all, p.Target, p.Name, p.anchor.targetUID) {
+	if !removes {
 		return nil
 	}
 	if p.anchor.deleting {

@@ -5,7 +5,6 @@ package resources
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -59,25 +58,18 @@ type Options struct {
 	Parallel int
 }
 
-// Worker places resources in application clusters and removes them. It is safe for concurrent use: passes of one Application in one
-// cluster wait for each other, because its targets share an anchor.
+// Worker places resources in application clusters and removes them. It is safe for concurrent use, but for the same Application in the same
+// cluster, of which the targets share an anchor.
 type Worker struct {
 	Options
 
-	mu    sync.Mutex
-	locks map[string]*lock
+	mu sync.Mutex // of the results of passes
 
 	drifts, diffs drift.Memories[objects.Key]
 	judgements    judgements
 	polls         polls
 	// maxCost is maxCost, but in tests.
 	maxCost uint64
-}
-
-// lock is that of one Application in one cluster; users counts the passes that hold it or wait for it.
-type lock struct {
-	slot  chan struct{}
-	users int
 }
 
 // noContent is where no process keeps ResourceSnapshots.
@@ -99,7 +91,7 @@ func NewWorker(o Options) *Worker {
 	if o.Corrected == nil {
 		o.Corrected = func(string, string, string) {}
 	}
-	return &Worker{Options: o, locks: map[string]*lock{}, maxCost: maxCost}
+	return &Worker{Options: o, maxCost: maxCost}
 }
 
 // Forget a target that is gone.
@@ -112,8 +104,9 @@ func (w *Worker) Forget(target types.NamespacedName) {
 
 // Task is what one pass is about.
 type Task struct {
-	// Target is the InstallationTarget, with spec.resources.
-	Target *shipper.InstallationTarget
+	// Target is the InstallationTarget, with spec.resources, and Siblings are all of its Application.
+	Target   *shipper.InstallationTarget
+	Siblings *Siblings
 	// Cluster is the connection, Name the name of the Cluster and Identity that of this management cluster.
 	Cluster  Cluster
 	Name     string
@@ -123,8 +116,8 @@ type Task struct {
 }
 
 // TaskIn is a Task in a member of the fleet.
-func TaskIn(m *fleet.Member, it *shipper.InstallationTarget, policy shipper.DriftPolicy) Task {
-	return Task{Target: it, Cluster: m, Name: m.Name, Identity: m.Identity, Policy: policy}
+func TaskIn(m *fleet.Member, it *shipper.InstallationTarget, all *Siblings, policy shipper.DriftPolicy) Task {
+	return Task{Target: it, Siblings: all, Cluster: m, Name: m.Name, Identity: m.Identity, Policy: policy}
 }
 
 // Result is what came of a pass.
@@ -144,33 +137,6 @@ type Result struct {
 	Drift, Diff *shipper.InstalledDrift
 	// Later is when to look again although nothing happens; 0 for never.
 	Later time.Duration
-}
-
-// enter waits until no other pass of the Application is under way in the cluster. leave ends this one.
-func (w *Worker) enter(ctx context.Context, t Task) (leave func(), err error) {
-	key := t.Name + " " + ownerOf(t.Target)
-	w.mu.Lock()
-	mine := w.locks[key]
-	if mine == nil {
-		mine = &lock{slot: make(chan struct{}, 1)}
-		w.locks[key] = mine
-	}
-	mine.users++
-	w.mu.Unlock()
-	done := func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if mine.users--; mine.users == 0 {
-			delete(w.locks, key)
-		}
-	}
-	select {
-	case mine.slot <- struct{}{}:
-		return func() { <-mine.slot; done() }, nil
-	case <-ctx.Done():
-		done()
-		return nil, fmt.Errorf("waiting for another pass of the Application: %w", ctx.Err())
-	}
 }
 
 // each calls do for all numbers below n, limit of them side by side.
