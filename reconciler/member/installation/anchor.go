@@ -10,15 +10,14 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/member/applyset"
 )
 
 // Data keys of anchors, beside that of the target's UID.
@@ -63,9 +62,9 @@ func (i item) String() string {
 
 // anchor is the ConfigMap that owns a target's objects in one cluster.
 type anchor struct {
-	uid             types.UID
-	resourceVersion string
-	targetUID       string
+	applyset.Version
+
+	targetUID string
 	// identity is that of the management cluster that wrote it; empty when it does not say.
 	identity  string
 	deleting  bool
@@ -99,26 +98,21 @@ func liveAnchor(ctx context.Context, m *fleet.Member, it *shipper.InstallationTa
 func anchorFrom(
 	ctx context.Context, reader client.Reader, m *fleet.Member, it *shipper.InstallationTarget,
 ) (*anchor, error) {
-	key := types.NamespacedName{Namespace: it.Namespace, Name: shipper.AnchorName(it.Name)}
-	var cm corev1.ConfigMap
-	err := reader.Get(ctx, key, &cm)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
+	key := anchorKey(it)
+	cm, err := applyset.Read(ctx, reader, key)
+	if cm == nil || err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading ConfigMap %s: %w", key.Name, err)
-	}
-	if !fleet.IsAnchor(&cm) {
+	if !fleet.IsAnchor(cm) {
 		return nil, conflict("ConfigMap %q is not Shipper's, and its name is needed for the anchor", key.Name)
 	}
-	return anchorOf(m, &cm), nil
+	return anchorOf(m, cm), nil
 }
 
 // anchorOf reads an anchor.
 func anchorOf(m *fleet.Member, cm *corev1.ConfigMap) *anchor {
 	out := &anchor{
-		uid: cm.UID, resourceVersion: cm.ResourceVersion,
-		targetUID: cm.Data[shipper.AnchorTargetUIDKey], identity: cm.Data[shipper.AnchorIdentityKey],
+		Version: applyset.VersionOf(cm), targetUID: cm.Data[shipper.AnchorTargetUIDKey], identity: cm.Data[shipper.AnchorIdentityKey],
 		deleting: cm.DeletionTimestamp != nil, hooks: cm.Data[hooksKey], claim: m.Claim(cm),
 	}
 	out.inventory, out.rendered = inventoryOf(cm)
@@ -174,70 +168,58 @@ func writeAnchor(
 	if err != nil || now.says(want) {
 		return now, err
 	}
-	cm, err := want.object(it)
+	list, err := want.list(it)
 	if err != nil {
 		return nil, err
 	}
-	if now == nil {
-		err = m.Client().Create(ctx, cm, client.FieldOwner(shipper.FieldOwner))
-	} else {
-		cm.SetResourceVersion(now.resourceVersion)
-		err = apply(ctx, m, cm)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("writing ConfigMap %s: %w", cm.GetName(), err)
-	}
 	out := *want
-	out.uid, out.resourceVersion = cm.GetUID(), cm.GetResourceVersion()
+	if now != nil {
+		out.Version = now.Version
+	}
+	if out.Version, err = list.Write(ctx, m.Client(), out.Version); err != nil {
+		return nil, err
+	}
 	return &out, nil
 }
 
-// object is the ConfigMap.
-func (a *anchor) object(it *shipper.InstallationTarget) (*unstructured.Unstructured, error) {
-	list, err := json.Marshal(a.inventory)
+// list is the ConfigMap.
+func (a *anchor) list(it *shipper.InstallationTarget) (out applyset.List, err error) {
+	inventory, err := json.Marshal(a.inventory)
 	if err != nil {
-		return nil, fmt.Errorf("writing the inventory: %w", err)
+		return out, fmt.Errorf("writing the inventory: %w", err)
 	}
-	labels := map[string]any{}
+	labels := map[string]string{}
 	for k, v := range it.Labels {
 		if strings.HasPrefix(k, "shipper-") {
 			labels[k] = v
 		}
 	}
 	labels[shipper.OwnedByLabel] = it.Name
-	data := map[string]any{
+	data := map[string]string{
 		shipper.AnchorTargetUIDKey: a.targetUID, shipper.AnchorIdentityKey: a.identity,
-		inventoryKey: string(list), renderedKey: a.rendered,
+		inventoryKey: string(inventory), renderedKey: a.rendered,
 	}
 	if a.hooks != "" {
 		data[hooksKey] = a.hooks
 	}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1",
-		"kind":       "ConfigMap",
-		"metadata": map[string]any{
-			"namespace": it.Namespace, "name": shipper.AnchorName(it.Name), "labels": labels,
-		},
-		"data": data,
-	}}, nil
+	return applyset.List{NamespacedName: anchorKey(it), Labels: labels, Data: data}, nil
 }
 
-// apply writes an object as we have it. On return the object is as the API server has it.
-func apply(ctx context.Context, m *fleet.Member, object *unstructured.Unstructured, how ...client.ApplyOption) error {
-	return m.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
-		append(how, client.ForceOwnership, client.FieldOwner(shipper.FieldOwner))...)
+// anchorKey is where the anchor of a target is.
+func anchorKey(it *shipper.InstallationTarget) types.NamespacedName {
+	return types.NamespacedName{Namespace: it.Namespace, Name: shipper.AnchorName(it.Name)}
 }
 
 // reference makes the anchor, which has that name, an owner that is waited for when it is deleted in the foreground.
 func (a *anchor) reference(name string) metav1.OwnerReference {
 	block := true
-	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: a.uid, BlockOwnerDeletion: &block}
+	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: a.UID, BlockOwnerDeletion: &block}
 }
 
 // owns reports whether the anchor is among an object's owners.
 func (a *anchor) owns(live *metav1.PartialObjectMetadata) bool {
 	for _, ref := range live.OwnerReferences {
-		if a != nil && ref.UID == a.uid {
+		if a != nil && ref.UID == a.UID {
 			return true
 		}
 	}

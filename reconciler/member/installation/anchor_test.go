@@ -21,7 +21,7 @@ func TestAnchorSaysWhatItWasWrittenWith(t *testing.T) {
 	changed.Digest = "3"
 	here := &fleet.Member{Identity: "here"}
 	written := anchorFor(here, it, []item{one}, "from")
-	written.uid, written.resourceVersion = "of the ConfigMap", "7"
+	written.UID, written.ResourceVersion = "of the ConfigMap", "7"
 	earlier := anchorFor(here, &shipper.InstallationTarget{ObjectMeta: metav1.ObjectMeta{UID: "that"}}, []item{one}, "from")
 	tests := map[string]struct {
 		anchor    *anchor

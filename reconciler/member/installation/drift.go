@@ -17,6 +17,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/member/applyset"
 	"shipper.dev/shipper/reconciler/member/drift"
 )
 
@@ -124,7 +125,7 @@ func (d *drifting) examine(ctx context.Context, entry item, objects []wanted, be
 func (d *drifting) correct(
 	ctx context.Context, entry item, object *unstructured.Unstructured, c drift.Comparison, remaining []shipper.DriftedField,
 ) (drift.Comparison, error) {
-	if err := apply(ctx, d.member, object); err != nil {
+	if err := applyset.Apply(ctx, d.member.Client(), object, client.ForceOwnership); err != nil {
 		return c, d.about("correcting "+d.called(entry), err)
 	}
 	log.FromContext(ctx).Info("Corrected what was edited", "cluster", d.member.Name, "object", d.called(entry))

@@ -18,6 +18,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/member/applyset"
 	"shipper.dev/shipper/reconciler/retry"
 )
 
@@ -256,8 +257,7 @@ func (i *installer) clearAway(
 // removeHook deletes a hook's object, after the Pods it owns.
 func (i *installer) removeHook(ctx context.Context, live *unstructured.Unstructured) error {
 	uid := live.GetUID()
-	err := i.member.Client().Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationForeground),
-		client.Preconditions{UID: &uid})
+	err := i.member.Client().Delete(ctx, live, applyset.Foreground, client.Preconditions{UID: &uid})
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("removing %s %q: %w", live.GetKind(), live.GetName(), err)
 	}
@@ -272,7 +272,7 @@ func (i *installer) remember(ctx context.Context, run shipper.HookRun) error {
 
 // runID distinguishes the object of one run from those of other runs and other anchors.
 func (i *installer) runID(run shipper.HookRun) string {
-	return fmt.Sprintf("%s/%s/%d", i.anchor.uid, run.Event, run.Attempt)
+	return fmt.Sprintf("%s/%s/%d", i.anchor.UID, run.Event, run.Attempt)
 }
 
 // hookItem is what is to be made.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/member/applyset"
 )
 
 // aTarget is an InstallationTarget of the Application web.
@@ -79,7 +80,7 @@ func TestDecide(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := decide(aTarget("web-2", tc.override), tc.item, &anchor{uid: "web-2"}, tc.live)
+			got := decide(aTarget("web-2", tc.override), tc.item, &anchor{Version: applyset.Version{UID: "web-2"}}, tc.live)
 			if got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}

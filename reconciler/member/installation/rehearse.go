@@ -15,6 +15,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/member/applyset"
 )
 
 // rehearsal is what the API server would make of an object that is written as released.
@@ -40,7 +41,7 @@ func (d *drifting) rehearse(ctx context.Context, object, live *unstructured.Unst
 		out.incomplete = err
 	}
 	out.object, out.whole = object.DeepCopy(), nil
-	err := apply(ctx, d.member, out.object, client.DryRunAll)
+	err := applyset.Apply(ctx, d.member.Client(), out.object, client.ForceOwnership, client.DryRunAll)
 	if apierrors.IsInvalid(err) {
 		out.object, out.whole = object.DeepCopy(), object.DeepCopy()
 		err = overlay(ctx, d.member, out.object, client.DryRunAll)

@@ -12,13 +12,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/member/applyset"
 	"shipper.dev/shipper/reconciler/retry"
 )
 
@@ -26,7 +26,7 @@ import (
 // goes after whatever else it owns. What others own too stays. The error is nil once the anchor is gone, with what is listed
 // without a namespace, or the anchor has another owner.
 func uninstall(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) ([]report.Event, error) {
-	name := shipper.AnchorName(it.Name)
+	key := anchorKey(it)
 	a, err := liveAnchor(ctx, m, it)
 	if err = foreignIsNone(err); err != nil {
 		return nil, err
@@ -35,10 +35,10 @@ func uninstall(ctx context.Context, m *fleet.Member, it *shipper.InstallationTar
 		return nil, removeListed(ctx, m, it)
 	}
 	if !a.goesWith(it) {
-		return []report.Event{leftAlone(m, a, name)}, forgetList(ctx, m, it)
+		return []report.Event{leftAlone(m, a, key.Name)}, forgetList(ctx, m, it)
 	}
 	if a.deleting {
-		return nil, waiting("waiting until everything that %q owns is gone", name)
+		return nil, waiting("waiting until everything that %q owns is gone", key.Name)
 	}
 	remaining, err := removeItems(ctx, m, it, a.inventory)
 	if err != nil {
@@ -50,16 +50,14 @@ func uninstall(ctx context.Context, m *fleet.Member, it *shipper.InstallationTar
 	if err := disown(ctx, m, it, a.inventory); err != nil {
 		return nil, err
 	}
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: it.Namespace, Name: name}}
-	err = m.Client().Delete(ctx, cm, client.PropagationPolicy(metav1.DeletePropagationForeground),
-		client.Preconditions{UID: &a.uid, ResourceVersion: &a.resourceVersion})
+	err = applyset.DeleteList(ctx, m.Client(), key, a.Version, applyset.Foreground)
 	if apierrors.IsNotFound(err) {
 		return nil, removeListed(ctx, m, it)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("deleting ConfigMap %s: %w", name, err)
+		return nil, err
 	}
-	return []report.Event{anchorDeleted(m.Name, name)}, waiting("waiting until everything that %q owns is gone", name)
+	return []report.Event{anchorDeleted(m.Name, key.Name)}, waiting("waiting until everything that %q owns is gone", key.Name)
 }
 
 // list names items of a target for people, or counts them where their names may hold what a Secret held.
@@ -92,52 +90,22 @@ func removeItems(
 		if isShared(entry) {
 			continue
 		}
-		live, err := leaver(ctx, m, it, entry)
+		may := func(cached *metav1.PartialObjectMetadata) bool { return cached != nil && goes(it, entry, cached) }
+		there, err := applyset.Remove(ctx, m, entry.gvk(), entry.key(), may, func(live *metav1.PartialObjectMetadata) (bool, error) {
+			if !goes(it, entry, live) {
+				return false, nil
+			}
+			listed, err := others()
+			return !contains(listed, entry), err
+		})
 		if err != nil {
-			return nil, err
-		}
-		if live == nil {
-			continue
-		}
-		listed, err := others()
-		if err != nil {
-			return nil, err
-		}
-		if contains(listed, entry) {
-			continue
-		}
-		left = append(left, entry)
-		if live.DeletionTimestamp != nil {
-			continue
-		}
-		// An object that was taken over since it was read stays.
-		err = m.Client().Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationForeground),
-			client.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion})
-		if client.IgnoreNotFound(err) != nil {
 			return nil, fmt.Errorf("deleting %s: %w", entry, err)
+		}
+		if there {
+			left = append(left, entry)
 		}
 	}
 	return left, nil
-}
-
-// leaver is an object as the API server has it, if it is there and goes with the target.
-func leaver(
-	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, entry item,
-) (*metav1.PartialObjectMetadata, error) {
-	// The cache is asked first, so that there is one, and its event reports when the object is gone.
-	live, err := m.Metadata(ctx, entry.gvk(), entry.key())
-	if err == nil && goes(it, entry, live) {
-		live, err = m.LiveMetadata(ctx, entry.gvk(), entry.key())
-	}
-	switch {
-	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case !goes(it, entry, live):
-		return nil, nil
-	}
-	return live, nil
 }
 
 // inventories are the objects that anchors list which are not going.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +13,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/member/applyset"
 )
 
 // isListed reports whether the list in shipper-system has an object: it has no namespace, and may be deleted.
@@ -159,24 +159,10 @@ func removeOne(
 	if mapping, err := m.Mapping(entry.gvk()); err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		return false, nil
 	}
-	// The cache is asked first, so that there is one, and its event reports when the object is gone.
-	live, err := m.Metadata(ctx, entry.gvk(), entry.key())
-	if err == nil {
-		live, err = m.LiveMetadata(ctx, entry.gvk(), entry.key())
-	}
-	switch {
-	case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
-		return false, nil
-	case err != nil:
-		return false, err
-	case !remains(it, e, live, siblings), kept(entry, live.Annotations), ownedByOther(live):
-		return false, nil
-	case live.DeletionTimestamp != nil:
-		return true, nil
-	}
-	err = m.Client().Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationForeground),
-		client.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion})
-	return true, client.IgnoreNotFound(err)
+	may := func(cached *metav1.PartialObjectMetadata) bool { return cached != nil }
+	return applyset.Remove(ctx, m, entry.gvk(), entry.key(), may, func(live *metav1.PartialObjectMetadata) (bool, error) {
+		return remains(it, e, live, siblings) && !kept(entry, live.Annotations) && !ownedByOther(live), nil
+	})
 }
 
 // remains reports whether what is there is the object that was written, and still says that it is the target's, or that of another target

@@ -10,13 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/member/applyset"
 	"shipper.dev/shipper/reconciler/retry"
 )
 
@@ -34,9 +33,10 @@ type scopedEntry struct {
 // scopedList is the ConfigMap in shipper-system of an application cluster that lists what a target has there without a namespace. It stays
 // when the target's namespace is deleted there, and the anchor with it.
 type scopedList struct {
-	uid                        types.UID
-	resourceVersion, targetUID string
-	entries                    []scopedEntry
+	applyset.Version
+
+	targetUID string
+	entries   []scopedEntry
 }
 
 // all are the entries of a list, or none without one.
@@ -73,16 +73,11 @@ func listKey(m *fleet.Member, it *shipper.InstallationTarget) types.NamespacedNa
 
 // readList returns nil when there is none. Entries that cannot be read are none.
 func readList(ctx context.Context, from client.Reader, m *fleet.Member, it *shipper.InstallationTarget) (*scopedList, error) {
-	key := listKey(m, it)
-	var cm corev1.ConfigMap
-	err := from.Get(ctx, key, &cm)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
+	cm, err := applyset.Read(ctx, from, listKey(m, it))
+	if cm == nil || err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
-	}
-	out := &scopedList{uid: cm.UID, resourceVersion: cm.ResourceVersion, targetUID: cm.Data[shipper.AnchorTargetUIDKey]}
+	out := &scopedList{Version: applyset.VersionOf(cm), targetUID: cm.Data[shipper.AnchorTargetUIDKey]}
 	if err := json.Unmarshal([]byte(cm.Data[scopedKey]), &out.entries); err != nil {
 		out.targetUID, out.entries = "", nil // it is written again
 	}
@@ -135,35 +130,24 @@ func (i *installer) writeList(ctx context.Context, entries []scopedEntry) (*scop
 	if err != nil {
 		return nil, fmt.Errorf("writing the list of objects without a namespace: %w", err)
 	}
-	key := listKey(i.member, i.it)
-	cm := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1",
-		"kind":       "ConfigMap",
-		"metadata": map[string]any{
-			"namespace": key.Namespace, "name": key.Name,
-			"labels":      map[string]any{shipper.AppLabel: i.it.Labels[shipper.AppLabel], shipper.OwnedByLabel: i.it.Name},
-			"annotations": map[string]any{shipper.PlacedOwnerAnnotation: ownerOf(i.it)},
+	out := &scopedList{targetUID: string(i.it.UID), entries: entries}
+	list := applyset.List{
+		NamespacedName: listKey(i.member, i.it),
+		Labels:         map[string]string{shipper.AppLabel: i.it.Labels[shipper.AppLabel], shipper.OwnedByLabel: i.it.Name},
+		Annotations:    map[string]string{shipper.PlacedOwnerAnnotation: ownerOf(i.it)},
+		Data: map[string]string{
+			shipper.AnchorTargetUIDKey: out.targetUID, shipper.AnchorIdentityKey: i.member.Identity, scopedKey: string(text),
 		},
-		"data": map[string]any{
-			shipper.AnchorTargetUIDKey: string(i.it.UID), shipper.AnchorIdentityKey: i.member.Identity, scopedKey: string(text),
-		},
-	}}
-	if i.listed == nil {
-		err = i.member.Client().Create(ctx, cm, client.FieldOwner(shipper.FieldOwner))
-	} else {
-		cm.SetResourceVersion(i.listed.resourceVersion)
-		err = apply(ctx, i.member, cm)
 	}
+	if i.listed != nil {
+		out.Version = i.listed.Version
+	}
+	out.Version, err = list.Write(ctx, i.member.Client(), out.Version)
 	if i.listed == nil && apierrors.IsNotFound(err) {
 		return nil, &problem{shipper.NamespaceMissing, retry.Recheck, fmt.Sprintf("the cluster has no namespace %q, where Shipper lists "+
-			"objects without a namespace before it writes them; create it there", key.Namespace)}
+			"objects without a namespace before it writes them; create it there", list.Namespace)}
 	}
-	if err != nil {
-		return nil, fmt.Errorf("writing ConfigMap %s: %w", key, err)
-	}
-	return &scopedList{
-		uid: cm.GetUID(), resourceVersion: cm.GetResourceVersion(), targetUID: string(i.it.UID), entries: entries,
-	}, nil
+	return out, err
 }
 
 // listedByOthers are the objects that lists of other Applications have, and the other targets of this one that have lists.
@@ -207,11 +191,5 @@ func deleteList(ctx context.Context, m *fleet.Member, it *shipper.InstallationTa
 	if listed == nil {
 		return nil
 	}
-	key := listKey(m, it)
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	err := m.Client().Delete(ctx, cm, client.Preconditions{UID: &listed.uid, ResourceVersion: &listed.resourceVersion})
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting ConfigMap %s: %w", key, err)
-	}
-	return nil
+	return client.IgnoreNotFound(applyset.DeleteList(ctx, m.Client(), listKey(m, it), listed.Version))
 }

@@ -17,6 +17,7 @@ import (
 
 	rules "shipper.dev/shipper/apis/rules/traffic"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/member/applyset"
 	"shipper.dev/shipper/reconciler/member/traffic"
 )
 
@@ -31,7 +32,7 @@ func (i *installer) write(ctx context.Context, s step) (types.UID, error) {
 	if err != nil {
 		return "", err
 	}
-	err = apply(ctx, i.member, object)
+	err = applyset.Apply(ctx, i.member.Client(), object, client.ForceOwnership)
 	return object.GetUID(), err
 }
 

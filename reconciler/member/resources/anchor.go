@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +17,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/member/applyset"
 )
 
 // Data keys of anchors, beside those of the target's UID and of the identity. The inventory is where anchors of charts have it, so that no
@@ -107,9 +107,9 @@ func indexOf(inventory []entry) map[objects.Key]int {
 
 // anchor is the ConfigMap that lists what an Application has in a cluster.
 type anchor struct {
-	uid             types.UID
-	resourceVersion string
-	deleting        bool
+	applyset.Version
+
+	deleting bool
 	// claim is set when it is another management cluster's.
 	claim error
 
@@ -127,16 +127,11 @@ func anchorKey(it *shipper.InstallationTarget) types.NamespacedName {
 
 // readAnchor returns nil when there is none.
 func (t Task) readAnchor(ctx context.Context, from client.Reader) (*anchor, error) {
-	key := anchorKey(t.Target)
-	var cm corev1.ConfigMap
-	err := from.Get(ctx, key, &cm)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
+	cm, err := applyset.Read(ctx, from, anchorKey(t.Target))
+	if cm == nil || err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
-	}
-	return t.anchorOf(&cm)
+	return t.anchorOf(cm)
 }
 
 // anchorOf reads an anchor.
@@ -147,7 +142,7 @@ func (t Task) anchorOf(cm *corev1.ConfigMap) (*anchor, error) {
 			"give the Application another name", key, shipper.PlacedOwnerAnnotation, owner)
 	}
 	out := &anchor{
-		uid: cm.UID, resourceVersion: cm.ResourceVersion, deleting: cm.DeletionTimestamp != nil,
+		Version: applyset.VersionOf(cm), deleting: cm.DeletionTimestamp != nil,
 		targetUID: cm.Data[shipper.AnchorTargetUIDKey], identity: cm.Data[shipper.AnchorIdentityKey],
 		release: cm.Data[releaseKey], placed: cm.Data[placedKey],
 	}
@@ -191,45 +186,26 @@ func (t Task) writeAnchor(ctx context.Context, now, want *anchor) (*anchor, erro
 	if now.says(want) {
 		return now, nil
 	}
-	list, err := encodeInventory(want.inventory)
+	inventory, err := encodeInventory(want.inventory)
 	if err != nil {
 		return nil, err
 	}
-	key := anchorKey(t.Target)
-	cm := fromContent(map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap",
-		"metadata": map[string]any{
-			"namespace": key.Namespace, "name": key.Name,
-			"labels":      map[string]any{shipper.AppLabel: t.Target.Labels[shipper.AppLabel]},
-			"annotations": map[string]any{shipper.PlacedOwnerAnnotation: ownerOf(t.Target)},
-		},
-		"data": map[string]any{
+	list := applyset.List{
+		NamespacedName: anchorKey(t.Target),
+		Labels:         map[string]string{shipper.AppLabel: t.Target.Labels[shipper.AppLabel]},
+		Annotations:    map[string]string{shipper.PlacedOwnerAnnotation: ownerOf(t.Target)},
+		Data: map[string]string{
 			shipper.AnchorTargetUIDKey: want.targetUID, shipper.AnchorIdentityKey: want.identity,
-			releaseKey: want.release, placedKey: want.placed, inventoryKey: list,
+			releaseKey: want.release, placedKey: want.placed, inventoryKey: inventory,
 		},
-	})
-	if now == nil {
-		err = t.Cluster.Client().Create(ctx, cm, client.FieldOwner(shipper.FieldOwner))
-	} else {
-		cm.SetResourceVersion(now.resourceVersion)
-		err = t.apply(ctx, cm, client.ForceOwnership)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("writing ConfigMap %s: %w", key, err)
 	}
 	out := *want
 	out.index = indexOf(out.inventory)
-	out.uid, out.resourceVersion = cm.GetUID(), cm.GetResourceVersion()
-	return &out, nil
-}
-
-// deleteAnchor deletes it as it was read.
-func (t Task) deleteAnchor(ctx context.Context, a *anchor) error {
-	key := anchorKey(t.Target)
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
-	err := t.Cluster.Client().Delete(ctx, cm, client.Preconditions{UID: &a.uid, ResourceVersion: &a.resourceVersion})
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("deleting ConfigMap %s: %w", key, err)
+	if now != nil {
+		out.Version = now.Version
 	}
-	return nil
+	if out.Version, err = list.Write(ctx, t.Cluster.Client(), out.Version); err != nil {
+		return nil, err
+	}
+	return &out, nil
 }

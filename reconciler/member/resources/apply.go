@@ -17,18 +17,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/member/applyset"
 	"shipper.dev/shipper/reconciler/member/drift"
 )
 
 // maxLastApplied bounds the annotation that ClientSide keeps, in bytes, so that an object has room for others. Larger objects are applied
 // by the server.
 const maxLastApplied = 256 << 10
-
-// apply writes an object by server-side apply. On return the object is as the API server has it.
-func (t Task) apply(ctx context.Context, object *unstructured.Unstructured, how ...client.ApplyOption) error {
-	how = append(how, client.FieldOwner(shipper.FieldOwner))
-	return t.Cluster.Client().Apply(ctx, client.ApplyConfigurationFromUnstructured(object), how...)
-}
 
 // manifest is an object of the content as it is written, but for the marks.
 func manifest(content *unstructured.Unstructured) *unstructured.Unstructured {
@@ -83,7 +78,7 @@ func (p *pass) writeServerSide(ctx context.Context, s *subject, object *unstruct
 	if s.action == take {
 		object.SetResourceVersion(s.live.ResourceVersion)
 	}
-	return p.apply(ctx, object, how...)
+	return applyset.Apply(ctx, p.Cluster.Client(), object, how...)
 }
 
 // writeClientSide merges the manifest applied last, the manifest and the live object.

@@ -15,6 +15,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/member/applyset"
 	"shipper.dev/shipper/reconciler/member/drift"
 	"shipper.dev/shipper/reconciler/member/survey"
 	"shipper.dev/shipper/reconciler/retry"
@@ -85,7 +86,7 @@ func (p *pass) differ(ctx context.Context, wanted, live *unstructured.Unstructur
 	rehearsed := wanted.DeepCopy()
 	drift.WithoutScaled(rehearsed, live.GetManagedFields())
 	released := rehearsed.DeepCopy()
-	if err := p.apply(ctx, rehearsed, client.ForceOwnership, client.DryRunAll); err != nil {
+	if err := applyset.Apply(ctx, p.Cluster.Client(), rehearsed, client.ForceOwnership, client.DryRunAll); err != nil {
 		return nil, nil, err
 	}
 	managed = drift.WithoutLaterWrites(drift.Differences(rehearsed, live), released)

@@ -18,6 +18,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/objects"
+	"shipper.dev/shipper/reconciler/member/applyset"
 	"shipper.dev/shipper/reconciler/retry"
 )
 
@@ -63,7 +64,8 @@ func (p *pass) removeAll(ctx context.Context) error {
 	if len(left) > 0 {
 		return waiting("waiting until these are gone: %s", list(left))
 	}
-	if err := p.deleteAnchor(ctx, p.anchor); err != nil {
+	err = applyset.DeleteList(ctx, p.Cluster.Client(), anchorKey(p.Target), p.anchor.Version)
+	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
 	p.worker.judgements.set(site{p.Name, p.rules.owner}, judged{})
@@ -153,39 +155,24 @@ func rounds(entries []entry) [3][]entry {
 	return out
 }
 
-// removeOne deletes an object if it is the one that an entry lists, and reports whether it is gone, or is to stay.
+// removeOne deletes an object if it is the one that an entry lists, and reports whether it is gone, or is to stay. One without marks is in
+// no cache.
 func (p *pass) removeOne(ctx context.Context, e entry) (gone bool, err error) {
-	// The cache is asked first, so that there is one, and its event reports when the object is gone.
-	live, err := p.Cluster.Metadata(ctx, e.gvk(), e.name())
-	if err == nil || apierrors.IsNotFound(err) {
-		live, err = p.Cluster.LiveMetadata(ctx, e.gvk(), e.name())
-	}
-	switch {
-	case isGone(err):
-		return true, nil
-	case err != nil:
-		return false, err
-	case !e.goes(p.rules.owner, live):
-		return true, nil
-	case live.DeletionTimestamp != nil:
-		return false, nil
-	}
-	if isShared(e.key()) && p.spec.Removal != shipper.RemovalAll {
-		holds, err := p.holds(ctx, e)
-		if err != nil {
-			return false, err
+	always := func(*metav1.PartialObjectMetadata) bool { return true }
+	there, err := applyset.Remove(ctx, p.Cluster, e.gvk(), e.name(), always, func(live *metav1.PartialObjectMetadata) (bool, error) {
+		if !e.goes(p.rules.owner, live) {
+			return false, nil
 		}
-		if holds != "" {
-			p.note(stays(p.Name, e.key().String(), holds))
+		if live.DeletionTimestamp != nil || !isShared(e.key()) || p.spec.Removal == shipper.RemovalAll {
 			return true, nil
 		}
-	}
-	err = p.Cluster.Client().Delete(ctx, live, client.PropagationPolicy(metav1.DeletePropagationForeground),
-		client.Preconditions{UID: &live.UID, ResourceVersion: &live.ResourceVersion})
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	return false, err
+		holds, err := p.holds(ctx, e)
+		if holds != "" {
+			p.note(stays(p.Name, e.key().String(), holds))
+		}
+		return holds == "", err
+	})
+	return !there && err == nil, err
 }
 
 // holds names something that is not ours in a Namespace, or an object of a CustomResourceDefinition's kind; empty when there is nothing.
