@@ -44,6 +44,9 @@ const (
 	// ProofLabel marks the shadow Service: a short-lived copy of the production Service, without clients. Its EndpointSlices show the
 	// Pods of a selector before the production Service gets that selector. The value is the production Service's UID.
 	ProofLabel = "shipper-proof"
+	// WorkloadLabel is the name that the chart gave a Deployment, on its Pods and in its selector, where objects are named by Application:
+	// it distinguishes the Pods of one Release's Deployments.
+	WorkloadLabel = ReservedPrefix + "workload"
 	// HelmWorkaroundLabel set to "true" on an Application strips the key `release` from the LB Service's selector.
 	HelmWorkaroundLabel = "enable-helm-release-workaround"
 	// HelmReleaseSelector is the selector key that binds a Service to one Helm release.

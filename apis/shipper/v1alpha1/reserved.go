@@ -7,6 +7,9 @@ import "strings"
 // ReservedPrefix starts the keys of Shipper's own annotations, and of the labels that the original did not have.
 const ReservedPrefix = GroupName + "/"
 
+// ServesPrefix starts the labels that say which Services a Pod serves: ServesLabel.
+const ServesPrefix = "serves." + ReservedPrefix
+
 // ReservedLabel reports whether only Shipper may set a label on objects in application clusters. These labels decide traffic,
 // capacity and ownership.
 func ReservedLabel(key string) bool {
@@ -14,7 +17,13 @@ func ReservedLabel(key string) bool {
 	case AppLabel, ReleaseLabel, ReleaseHashLabel, OwnedByLabel, TrafficStatusLabel, LBLabel, ProofLabel:
 		return true
 	}
-	return strings.HasPrefix(key, ReservedPrefix)
+	return strings.HasPrefix(key, ReservedPrefix) || strings.HasPrefix(key, ServesPrefix)
+}
+
+// ServesLabel with value "true" is on the Pods that get the requests of a production Service, by the Service's name. Charts whose
+// objects are named by Application may have several such Services.
+func ServesLabel(service string) string {
+	return ServesPrefix + service
 }
 
 // ReservedAnnotation reports whether only Shipper may set an annotation on Pods.

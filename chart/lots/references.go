@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lots
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// referring are the fields of Pod templates that name a ConfigMap or Secret which the containers see. They are those of kustomize's builtin
+// configuration, which a test compares; kustomize itself is not used, because it panics on names that the API server would refuse.
+// imagePullSecrets are left out: they are no configuration.
+var referring = map[schema.GroupKind][]string{
+	configMap: {
+		"volumes/configMap/name",
+		"volumes/projected/sources/configMap/name",
+		"containers/env/valueFrom/configMapKeyRef/name",
+		"containers/envFrom/configMapRef/name",
+		"initContainers/env/valueFrom/configMapKeyRef/name",
+		"initContainers/envFrom/configMapRef/name",
+	},
+	secret: {
+		"volumes/secret/secretName",
+		"volumes/projected/sources/secret/name",
+		"containers/env/valueFrom/secretKeyRef/name",
+		"containers/envFrom/secretRef/name",
+		"initContainers/env/valueFrom/secretKeyRef/name",
+		"initContainers/envFrom/secretRef/name",
+	},
+}
+
+// scaledIn are the fields in spec of the objects that scale a workload. kustomize knows HorizontalPodAutoscalers alone.
+var scaledIn = map[schema.GroupKind]string{
+	podAutoscaler: "scaleTargetRef", scaledObject: "scaleTargetRef", verticalAutoscaler: "targetRef",
+}
+
+// visit replaces each string at a path by what replace returns for it. A path leads through lists, by each of their elements.
+func visit(value any, path []string, replace func(string) string) {
+	switch value := value.(type) {
+	case []any:
+		for _, element := range value {
+			visit(element, path, replace)
+		}
+	case map[string]any:
+		if len(path) > 1 {
+			visit(value[path[0]], path[1:], replace)
+		} else if now, ok := value[path[0]].(string); ok {
+			value[path[0]] = replace(now)
+		}
+	}
+}
+
+// eachReference replaces the names of the ConfigMaps and Secrets that the Pods of a workload use by what replace returns for them.
+func eachReference(o *unstructured.Unstructured, replace func(of schema.GroupKind, name string) string) {
+	pod := section(podTemplate(o), "spec")
+	for of, fields := range referring {
+		for _, field := range fields {
+			visit(pod, strings.Split(field, "/"), func(name string) string { return replace(of, name) })
+		}
+	}
+}
+
+// copyConfiguration gives the Release a copy of each ConfigMap and Secret of the chart that Pods side by side use, and has them use it. It
+// notes what the Pods of all workloads use.
+func (t *Table) copyConfiguration(suffix string) {
+	type key struct {
+		of   schema.GroupKind
+		name string
+	}
+	known := map[key]*Entry{}
+	for i := range t.Entries {
+		if e := &t.Entries[i]; groupKind(e.Object) == configMap || groupKind(e.Object) == secret {
+			known[key{groupKind(e.Object), e.Given}] = e
+		}
+	}
+	for i := range t.Entries {
+		by := &t.Entries[i]
+		if !isWorkload(by.Object) && groupKind(by.Object) != job {
+			continue
+		}
+		eachReference(by.Object, func(of schema.GroupKind, name string) string {
+			e := known[key{of, name}]
+			if e == nil {
+				return name
+			}
+			e.UsedBy = sortedUnique(append(e.UsedBy, by.String()))
+			if by.Lot != SideBySide || !isConfiguration(e.Object) {
+				return name
+			}
+			if e.Copy == nil {
+				e.Copy = copyOf(e.Object, Name(name, suffix, maxName))
+			}
+			return e.Copy.GetName()
+		})
+	}
+}
+
+// isConfiguration reports whether the content of a ConfigMap or Secret is the chart's. The content of an empty one, and of a token, comes
+// from another process, which does not know the copy.
+func isConfiguration(o *unstructured.Unstructured) bool {
+	if text(o.Object, "type") == "kubernetes.io/service-account-token" {
+		return false
+	}
+	return len(section(o.Object, "data"))+len(section(o.Object, "binaryData"))+len(section(o.Object, "stringData")) > 0
+}
+
+// copyOf is a ConfigMap or Secret under another name. It has the content alone, so that nothing that looks for labels or annotations finds
+// two.
+func copyOf(o *unstructured.Unstructured, name string) *unstructured.Unstructured {
+	out := o.DeepCopy()
+	metadata := map[string]any{"name": name}
+	if namespace := o.GetNamespace(); namespace != "" {
+		metadata["namespace"] = namespace
+	}
+	out.Object["metadata"] = metadata
+	return out
+}
+
+// rename gives what is side by side its suffix, and what scales it the names of what it scales.
+func (t *Table) rename(suffix string) {
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		if e.Lot != SideBySide {
+			continue
+		}
+		e.Object.SetName(Name(e.Given, suffix, MaxLabel))
+		rename := func(name string) string { return Name(name, suffix, MaxLabel) }
+		if field, is := scaledIn[groupKind(e.Object)]; is {
+			visit(e.Object.Object, []string{"spec", field, "name"}, rename)
+		}
+		if groupKind(e.Object) == scaledObject { // KEDA makes an autoscaler of this name
+			visit(e.Object.Object, []string{"spec", "advanced", "horizontalPodAutoscalerConfig", "name"}, rename)
+		}
+	}
+}
