@@ -273,6 +273,17 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
+// TestNamesOfCopiesAreLonger: nothing but the API server bounds them.
+func TestNamesOfCopiesAreLonger(t *testing.T) {
+	name := strings.Repeat("c", 250)
+	all := "{apiVersion: v1, kind: ConfigMap, metadata: {name: " + name + "}, data: {a: b}}\n---\n" +
+		web("{}", "{containers: [{envFrom: [{configMapRef: {name: "+name+"}}]}]}")
+	want := strings.Repeat("c", 233) + "-8ba4839f-6f19aa85-0"
+	if got := lots.Of(objects(t, all), release).Entries[0].Copy.GetName(); got != want || len(got) != 253 {
+		t.Errorf("%s (%d bytes), want %s", got, len(got), want)
+	}
+}
+
 func TestNames(t *testing.T) {
 	long := strings.Repeat("a", 30) + "." + strings.Repeat("b", 30)
 	tests := map[string]struct {

@@ -14,12 +14,17 @@ import (
 
 // Target is the release and the cluster that a chart is rendered for.
 type Target struct {
-	// ReleaseName is the name of the Release, and of its InstallationTarget: the templates' .Release.Name.
+	// Naming decides what .Release.Name is, and what exists once per Release. Empty: ByRelease.
+	Naming Naming
+	// ReleaseName is the name of the Release, and of its InstallationTarget: by Release, the templates' .Release.Name.
 	ReleaseName string
 	// Namespace is the Release's namespace: the templates' .Release.Namespace.
 	Namespace string
-	// App is the name of the Application.
+	// App is the name of the Application: by Application, the templates' .Release.Name.
 	App string
+	// Revision is 1 for the first Release of the Application in the cluster, and higher for every later one: by Application, it decides
+	// .Release.Revision, .IsInstall and .IsUpgrade. 0 counts as 1.
+	Revision int
 	// KubeVersion is the cluster's version, as in "v1.37.1". Empty: a recent version is assumed.
 	KubeVersion string
 	// APIVersions are the cluster's APIs, as "group/version" and "group/version/Kind". Empty: those of Kubernetes itself.

@@ -15,6 +15,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/lots"
 )
 
 // deployment finds the one Deployment.
@@ -63,10 +64,15 @@ func (m Manifest) checkDeployment() error {
 	return nil
 }
 
-// Replicas is the number of replicas in the chart's Deployment; 1 when it has none, and 0 when the Manifest is empty.
+// Replicas is the number of replicas in the chart's Deployment; 1 when it has none, and 0 when the Manifest is empty. By Application it is
+// the sum of all Deployments and StatefulSets.
 func (m Manifest) Replicas() int32 {
-	if m.nothing() {
+	switch {
+	case m.nothing():
 		return 0
+	case m.naming == ByApplication:
+		table := lots.Of(m.Objects, lots.Release{})
+		return table.Replicas()
 	}
 	at, err := m.deployment()
 	if err != nil {

@@ -33,6 +33,8 @@ type Manifest struct {
 	// hooks are the objects that Helm runs instead of installing them, and hookSources their templates.
 	hooks       []unstructured.Unstructured
 	hookSources []string
+	// naming is ByApplication if it was rendered that way.
+	naming Naming
 }
 
 // source names an object for messages, with the template it came from.

@@ -50,11 +50,16 @@ var (
 // nothingOn is nil when a chart renders to nothing on such a cluster.
 func (c *Chart) nothingOn(ctx context.Context, values map[string]any, t Target, on *chartutil.Capabilities, shown any) error {
 	manifest, err := c.once(ctx, values, t, on, shown)
-	if err == nil && !manifest.nothing() {
-		err = wrongDeployments("it renders to nothing or to something depending on what version or APIs the cluster has; " +
+	switch {
+	case err != nil || manifest.nothing():
+		return err
+	case t.Naming == ByApplication:
+		return chartError("it renders to nothing or to something depending on what version or APIs the cluster has; " +
+			"it must render to something in every cluster, or to nothing by its values alone")
+	default:
+		return wrongDeployments("it renders to nothing or to something depending on what version or APIs the cluster has; " +
 			"it must have exactly one Deployment in every cluster, or nothing by its values alone")
 	}
-	return err
 }
 
 // capable is a cluster that has every API.

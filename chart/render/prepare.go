@@ -15,10 +15,13 @@ import (
 // Prepare returns copies of the objects for installation, and refuses a chart that Shipper cannot roll out. Every object gets
 // the labels of t and the name of its owner; the Deployment has no replicas, and the labels in its selector and on its Pods;
 // one Service selects the Pods with traffic of all the Application's Releases, and at most one is for previews. Other Pods get no labels
-// of Shipper.
+// of Shipper. By Application, the objects are those of Lots.
 func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
-	if m.nothing() {
+	switch {
+	case m.nothing():
 		return nil, nil
+	case t.Naming == ByApplication:
+		return m.prepareByApplication(t)
 	}
 	if err := m.checkDeployment(); err != nil {
 		return nil, err

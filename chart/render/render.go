@@ -27,8 +27,8 @@ const (
 )
 
 // Render runs the chart's templates with values for t, as Helm's first installation does. Hooks are separate from the objects
-// to install, and those that Shipper does not run are refused. It fails without exactly one apps/v1 Deployment, unless the
-// result is empty. The result is shared, must not be changed, and lacks t's labels: Prepare and Hooks add them.
+// to install, and those that Shipper does not run are refused. By Release, it fails without exactly one apps/v1 Deployment, unless
+// the result is empty. The result is shared, must not be changed, and lacks t's labels: Prepare and Hooks add them.
 func (c *Chart) Render(ctx context.Context, from *shipper.ChartValues, t Target) (Manifest, error) {
 	given := map[string]any{}
 	if from != nil {
@@ -93,6 +93,9 @@ func (c *Chart) render(ctx context.Context, values map[string]any, t Target) (ma
 		return Manifest{}, err
 	case manifest.nothing():
 		return manifest, c.nothingAnywhere(ctx, values, t, capabilities)
+	case t.Naming == ByApplication:
+		manifest.naming = ByApplication
+		return manifest, nil
 	}
 	return manifest, manifest.checkDeployment()
 }
@@ -119,8 +122,7 @@ func execute(
 	if err := chartutil.ProcessDependenciesWithMerge(c, values); err != nil {
 		return nil, chartError("its dependencies cannot be processed: %s", chart.Shorten(err.Error()))
 	}
-	options := chartutil.ReleaseOptions{Name: t.ReleaseName, Namespace: t.Namespace, Revision: 1, IsInstall: true}
-	scope, err := chartutil.ToRenderValuesWithSchemaValidation(c, values, options, on, true)
+	scope, err := chartutil.ToRenderValuesWithSchemaValidation(c, values, t.releaseOptions(), on, true)
 	if err != nil {
 		return nil, chartError("the values do not fit it: %s", chart.Shorten(err.Error()))
 	}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/lots"
+)
+
+// Lots are the objects of a Manifest that was rendered by Application as they are to be written for t, each with what becomes of it. The
+// error, a *chart.Error, names everything that cannot be rolled out.
+func (m Manifest) Lots(t Target) (lots.Table, error) {
+	table := lots.Of(m.Objects, lots.Release{App: t.App, Name: t.ReleaseName})
+	for i := range table.Entries {
+		if err := prepareEntry(&table.Entries[i], m.source(i), t); err != nil {
+			table.Refused = append(table.Refused, err.Error())
+		}
+	}
+	uses := map[string]lots.Use{}
+	for _, s := range table.Services {
+		uses[s.Name] = s.Use
+	}
+	for i := range table.Entries {
+		if o := table.Entries[i].Object; o.GetAPIVersion() == "v1" && o.GetKind() == "Service" {
+			if err := selectByService(o, uses[o.GetName()], t); err != nil {
+				table.Refused = append(table.Refused, err.Error())
+			}
+		}
+	}
+	if len(table.Refused) > 0 {
+		return table, chartError("%s", strings.Join(table.Refused, "; ")).WithPublic("it cannot be rolled out")
+	}
+	return table, nil
+}
+
+// prepareByApplication is Prepare for charts whose objects are named by Application.
+func (m Manifest) prepareByApplication(t Target) ([]unstructured.Unstructured, error) {
+	table, err := m.Lots(t)
+	if err != nil {
+		return nil, err
+	}
+	objects := table.Objects()
+	out := make([]unstructured.Unstructured, len(objects))
+	for i, o := range objects {
+		out[i] = *o
+	}
+	return out, nil
+}
+
+// prepareEntry removes what is Shipper's from an object, and adds Shipper's labels. The labels of the chart win over those of the
+// Application: its other objects select by them. what names the object.
+func prepareEntry(e *lots.Entry, what string, t Target) error {
+	if err := checkNamespace(e.Object, what, t.Namespace); err != nil {
+		return err
+	}
+	removeMarks(e.Object)
+	if err := removeReserved(e.Object, what, t); err != nil {
+		return err
+	}
+	if err := addLabels(e.Object, t, nil, "metadata", "labels"); err != nil {
+		return chartError("%s: %s", what, err)
+	}
+	if e.Copy != nil {
+		e.Copy.SetLabels(t.marks())
+	}
+	if e.Lot != lots.SideBySide {
+		return nil
+	}
+	switch e.Object.GetKind() {
+	case "Deployment":
+		return prepareSideBySide(e, what, t)
+	case "Job": // the API server gives it a selector of its own, as its name is its own
+		unstructured.RemoveNestedField(e.Object.Object, "spec", "manualSelector")
+		unstructured.RemoveNestedField(e.Object.Object, "spec", "selector")
+	}
+	return nil
+}
+
+// prepareSideBySide prepares a Deployment: no replicas yet, and a selector that matches no Pods of other Deployments and Releases.
+func prepareSideBySide(e *lots.Entry, what string, t Target) error {
+	if err := unstructured.SetNestedField(e.Object.Object, int64(0), "spec", "replicas"); err != nil {
+		return chartError("%s has no spec that is a map", what)
+	}
+	own := map[string]string{
+		shipper.AppLabel: t.App, shipper.ReleaseLabel: t.ReleaseName, shipper.WorkloadLabel: lots.Name(e.Given, "", lots.MaxLabel),
+	}
+	if err := mergeLabels(e.Object.Object, own, "spec", "selector", "matchLabels"); err != nil {
+		return chartError("%s: %s", what, err)
+	}
+	if err := addLabels(e.Object, t, own, "spec", "template", "metadata", "labels"); err != nil {
+		return chartError("%s: %s", what, err)
+	}
+	return checkSelector(e.Object, what)
+}
+
+// selectByService makes a Service select the Pods that have traffic from it, or those of a preview, which are none yet. A Service that
+// stays as it is loses the label that would make it another.
+func selectByService(o *unstructured.Unstructured, use lots.Use, t Target) error {
+	removeKeys(o.Object, func(key, _ string) bool { return key == shipper.LBLabel || key == shipper.ProofLabel }, "metadata", "labels")
+	mark, selector := shipper.LBForProduction, map[string]string{shipper.AppLabel: t.App, shipper.ServesLabel(o.GetName()): "true"}
+	switch use {
+	case lots.AsItIs:
+		return nil
+	case lots.Preview:
+		mark, selector = shipper.LBForPreview, map[string]string{shipper.AppLabel: t.App, shipper.ReleaseLabel: shipper.NoRelease}
+	case lots.Production:
+	}
+	if err := unstructured.SetNestedStringMap(o.Object, selector, "spec", "selector"); err != nil {
+		return chartError("Service %q has no spec that is a map", chart.Shorten(o.GetName()))
+	}
+	return mergeLabels(o.Object, map[string]string{shipper.LBLabel: mark}, "metadata", "labels")
+}
+
+// addLabels adds to a map of labels those of the Application that the chart does not have, and those of Shipper.
+func addLabels(o *unstructured.Unstructured, t Target, more map[string]string, fields ...string) error {
+	if err := mergeLabels(o.Object, nil, fields...); err != nil {
+		return err
+	}
+	added := maps.Clone(t.Labels)
+	given, _, _ := unstructured.NestedStringMap(o.Object, fields...)
+	maps.DeleteFunc(added, func(key, _ string) bool {
+		_, has := given[key]
+		return has || shipper.ReservedLabel(key)
+	})
+	if added == nil {
+		added = map[string]string{}
+	}
+	maps.Copy(added, t.marks())
+	maps.Copy(added, more)
+	return mergeLabels(o.Object, added, fields...)
+}
+
+// marks are the labels by which Shipper knows the objects of a Release.
+func (t Target) marks() map[string]string {
+	out := map[string]string{shipper.AppLabel: t.App, shipper.ReleaseLabel: t.ReleaseName, shipper.OwnedByLabel: t.ReleaseName}
+	if sum := t.Labels[shipper.ReleaseHashLabel]; sum != "" {
+		out[shipper.ReleaseHashLabel] = sum
+	}
+	return out
+}
