@@ -171,6 +171,7 @@ func (t *Table) warn() {
 			given[e.Given] = true
 		}
 		if e.Lot == InPlace {
+			t.warnOfReplacement(e)
 			t.warnOfEarlyConfiguration(e)
 		}
 	}
@@ -180,6 +181,17 @@ func (t *Table) warn() {
 				t.Warnings = append(t.Warnings, fmt.Sprintf("%s names Deployment %s, which exists once per Release under other names", e, name))
 			}
 		}
+	}
+}
+
+// warnOfReplacement says how the Pods of a StatefulSet or DaemonSet are replaced, where that is not one by one.
+func (t *Table) warnOfReplacement(e *Entry) {
+	switch kind := groupKind(e.Object); {
+	case kind == deployment:
+	case text(e.Object.Object, "spec", "updateStrategy", "type") == "OnDelete":
+		t.Warnings = append(t.Warnings, fmt.Sprintf("%s has the update strategy OnDelete: its Pods change when you delete them", e))
+	case kind == statefulSet && e.Replicas == 1:
+		t.Warnings = append(t.Warnings, fmt.Sprintf("%s has one Pod, and none while that is replaced", e))
 	}
 }
 

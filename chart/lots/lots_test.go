@@ -258,6 +258,14 @@ func TestWarnings(t *testing.T) {
 			"Canary web names Deployment web, which exists once per Release under other names",
 		}},
 		"one that names what is not": {web("{type: Recreate}", "{}") + "\n---\n" + canary, nil},
+		"one Pod of a StatefulSet": {ofKind("apps/v1", "StatefulSet", "{}"), []string{
+			"StatefulSet web has one Pod, and none while that is replaced",
+		}},
+		"two Pods of a StatefulSet": {ofKind("apps/v1", "StatefulSet", "{replicas: 2}"), nil},
+		"a DaemonSet":               {ofKind("apps/v1", "DaemonSet", "{}"), nil},
+		"Pods that users delete": {ofKind("apps/v1", "DaemonSet", "{updateStrategy: {type: OnDelete}}"), []string{
+			"DaemonSet web has the update strategy OnDelete: its Pods change when you delete them",
+		}},
 		"configuration in place": {
 			web("{type: Recreate}", "{containers: [{envFrom: [{configMapRef: {name: web}}]}]}") +
 				"\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {a: b}}",
