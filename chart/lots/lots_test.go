@@ -84,7 +84,7 @@ func TestLotsOfWorkloads(t *testing.T) {
 			web("{}", mounts) + "\n---\n" + volumeClaim("ReadOnlyMany, ReadWriteOnce"), "in place: claim data can be mounted by one node",
 		},
 		"one that reads where many read": {web("{}", reads) + "\n---\n" + volumeClaim("ReadOnlyMany, ReadWriteOnce"), "side by side"},
-		"one with a claim of somebody else": {
+		"a claim that is not in the chart": {
 			web("{}", mounts), "in place: claim data is not in the chart, and may be mountable by one node",
 		},
 		"one with a disk": {

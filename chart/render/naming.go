@@ -26,7 +26,7 @@ const (
 
 // Naming decides how the objects of a new Application are named: by Release if the chart fits the rules of the original for t, whose
 // Naming is ignored, and by Application otherwise. A chart that renders to nothing is named by Application, which fits whatever comes
-// later. The error is one that says nothing about the chart.
+// later. Faults of the chart are no error; the end of ctx is.
 func (c *Chart) Naming(ctx context.Context, from *shipper.ChartValues, t Target) (Naming, error) {
 	t.Naming = ByRelease
 	manifest, err := c.Render(ctx, from, t)
