@@ -17,7 +17,7 @@ import (
 // stolen is the metadata of Pods that would join the Service of the Application "victim".
 const stolen = `{labels: {app: evil, shipper-app: victim, shipper-release: victim-1, shipper-release-hash: victim, ` +
 	`shipper-owned-by: victim-1, shipper-traffic-status: enabled, shipper-lb: production, shipper-proof: uid, ` +
-	`shipper.booking.com/x: "1"}, annotations: {note: here, shipper.booking.com/hook-run: "1"}}`
+	`shipper.booking.com/x: "1", serves.shipper.booking.com/web: "true"}, annotations: {note: here, shipper.booking.com/hook-run: "1"}}`
 
 // workloads are objects whose Pods have stolen metadata, by what they are.
 var workloads = map[string]string{
