@@ -243,6 +243,8 @@ func TestTwoObjectsOfOneNameAreRefused(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	scaler := ofKind("autoscaling/v2", "HorizontalPodAutoscaler", "{scaleTargetRef: {kind: Deployment, name: web}}")
+	const waits = "Deployment web names Job web in its arguments, which has another name in each Release: " +
+		"a container that waits for it never ends; make the Job a hook of the chart"
 	canary := ofKind("flagger.app/v1beta1", "Canary", "{targetRef: {kind: Deployment, name: web}}")
 	tests := map[string]struct {
 		objects string
@@ -258,6 +260,18 @@ func TestWarnings(t *testing.T) {
 			"Canary web names Deployment web, which exists once per Release under other names",
 		}},
 		"one that names what is not": {web("{type: Recreate}", "{}") + "\n---\n" + canary, nil},
+		"a container that waits for a Job": {
+			web("{}", "{initContainers: [{args: [job, web]}]}") + "\n---\n" + ofKind("batch/v1", "Job", "{}"), []string{waits},
+		},
+		"one that does so by a script": {
+			web("{}", "{containers: [{command: [sh, -c, kubectl wait job/web]}]}") + "\n---\n" + ofKind("batch/v1", "Job", "{}"), []string{waits},
+		},
+		"one that does so by its environment": {
+			web("{}", "{containers: [{env: [{name: JOB, value: web}]}]}") + "\n---\n" + ofKind("batch/v1", "Job", "{}"), []string{waits},
+		},
+		"one that names another thing": {
+			web("{}", "{containers: [{args: [webs, web-1, 1]}]}") + "\n---\n" + ofKind("batch/v1", "Job", "{}"), nil,
+		},
 		"one Pod of a StatefulSet": {ofKind("apps/v1", "StatefulSet", "{}"), []string{
 			"StatefulSet web has one Pod, and none while that is replaced",
 		}},
