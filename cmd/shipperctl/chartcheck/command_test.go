@@ -195,6 +195,19 @@ It rolls out unedited.
 	}
 }
 
+func TestCheckOfAChartInARepository(t *testing.T) {
+	served := charts.Serve(t)
+	for version, want := range map[string]string{"": "Chart nginx 0.0.2, ", "0.0.1": "Chart nginx 0.0.1, ", "~0.0.1": "Chart nginx 0.0.2, "} {
+		got, err := run(t, "nginx", "--repo", served.URL, "--version", version, "--chart-repositories", "http://127.0.0.1:*")
+		if err != nil || !strings.HasPrefix(got, want) {
+			t.Errorf("%q: %v, want %s\n%s", version, err, want, got)
+		}
+	}
+	if _, err := run(t, "nginx", "--repo", served.URL); err == nil || !strings.Contains(err.Error(), "127.0.0.1") {
+		t.Errorf("a repository that is not allowed: %v", err)
+	}
+}
+
 // TestCheckOfAChartForTheOriginal is about charts that are named by Release.
 func TestCheckOfAChartForTheOriginal(t *testing.T) {
 	packed, err := charts.Get("nginx", "0.0.1")
@@ -336,6 +349,8 @@ func TestMisuse(t *testing.T) {
 	}{
 		"no chart":            {[]string{"nowhere"}, cli.Failed, "reading the chart: "},
 		"no name":             {[]string{chart, "--app-name=A_b"}, cli.Misused, `--app-name: "A_b" cannot be the name of an Application: `},
+		"a version of a file": {[]string{chart, "--version=1"}, cli.Misused, "--version is for charts of a --repo"},
+		"no policy":           {[]string{"a", "--repo=https://a.example", "--chart-repositories=:"}, cli.Misused, "--chart-repositories: "},
 		"no values":           {[]string{chart, "-f", "nowhere"}, cli.Failed, "reading values: "},
 		"values of one value": {[]string{chart, "-f", filepath.Join(chart, "templates/ignored.yaml")}, cli.Failed, "reading values from "},
 		"no archive":          {[]string{filepath.Join(chart, "values.yaml")}, cli.Failed, "the chart's archive cannot be used: "},
