@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	typedeventsv1 "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -40,22 +42,39 @@ func Manager(mgr ctrl.Manager, controller string, registry prometheus.Registerer
 			return nil, fmt.Errorf("registering the metric of events: %w", err)
 		}
 	}
-	of, _ := s.broadcaster.NewRecorder(mgr.GetScheme(), controller).(recorder.EventRecorder)
+	of := sync.OnceValue(func() recorder.EventRecorder {
+		out, _ := s.broadcaster().NewRecorder(mgr.GetScheme(), controller).(recorder.EventRecorder)
+		return out
+	})
 	return recording{Manager: mgr, recorder: of}, mgr.Add(s)
 }
 
+// recording is a manager and its event recorder. recorder makes that with the first event: the goroutine of a broadcaster would outlive
+// a process that is ended before its manager starts.
 type recording struct {
 	ctrl.Manager
-	recorder recorder.EventRecorder
+	recorder func() recorder.EventRecorder
 }
 
 // GetEventRecorder is ctrl.Manager.
-func (r recording) GetEventRecorder(string) recorder.EventRecorder { return r.recorder }
+func (r recording) GetEventRecorder(string) recorder.EventRecorder { return r }
+
+// Eventf is recorder.EventRecorder.
+func (r recording) Eventf(about, related runtime.Object, kind, reason, action, note string, args ...any) {
+	r.recorder().Eventf(about, related, kind, reason, action, note, args...)
+}
+
+// AnnotatedEventf is recorder.EventRecorder.
+func (r recording) AnnotatedEventf(
+	about, related runtime.Object, annotations map[string]string, kind, reason, action, note string, args ...any,
+) {
+	r.recorder().AnnotatedEventf(about, related, annotations, kind, reason, action, note, args...)
+}
 
 // sink bounds the requests of its broadcaster.
 type sink struct {
 	events.EventSink
-	broadcaster events.EventBroadcaster
+	broadcaster func() events.EventBroadcaster
 	sending     *semaphore.Weighted
 	waiting     atomic.Int64
 	dropped     *prometheus.CounterVec
@@ -67,7 +86,7 @@ func newSink(to events.EventSink) *sink {
 		Help: "Number of events that were not written. Labels type: Normal or Warning; cause: full, too many waited; refused, by the API " +
 			"server. Absent until there is one.",
 	}, []string{"type", "cause"})}
-	s.broadcaster = events.NewBroadcaster(s)
+	s.broadcaster = sync.OnceValue(func() events.EventBroadcaster { return events.NewBroadcaster(s) })
 	return s
 }
 
@@ -78,11 +97,11 @@ func (s *sink) NeedLeaderElection() bool { return false }
 func (s *sink) Start(ctx context.Context) error {
 	writing, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	if err := s.broadcaster.StartRecordingToSinkWithContext(writing); err != nil {
+	if err := s.broadcaster().StartRecordingToSinkWithContext(writing); err != nil {
 		return fmt.Errorf("recording events: %w", err)
 	}
 	<-ctx.Done()
-	s.broadcaster.Shutdown()
+	s.broadcaster().Shutdown()
 	queued, handed := context.WithTimeout(writing, handOver)
 	defer handed()
 	<-queued.Done()
