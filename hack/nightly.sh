@@ -16,9 +16,10 @@ declare -A rows=(
 	[matrix]="hack/test-matrix.sh" # the oldest versions of Kubernetes and the newest, and upgrades of Shipper on each
 	[rules]="go test ./apis/rules/strategy -count=1 -timeout 0 -seeds 100000" # random rollouts without any cluster, ten minutes
 	[simulation]="make simulation SEEDS=${SEEDS:-5000}"
+	[kills]="ALL=1 go test ./test/simulation -count=1 -timeout 0 -run EveryWrite" # the same stories, killed at every write in two ways
 	[fuzz]="hack/fuzz.sh"
 )
-order="rules simulation kill shipperctl replicas restore guard certmanager matrix fuzz"
+order="rules simulation kills kill shipperctl replicas restore guard certmanager matrix fuzz"
 
 for row in ${NIGHTLY:-$order}; do
 	if [[ -z ${rows[$row]:-} ]]; then

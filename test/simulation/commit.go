@@ -26,15 +26,46 @@ const (
 	NextLost Death = "the next write lost"
 )
 
+// bothDeaths are all of them.
+var bothDeaths = []Death{AnswerLost, NextLost}
+
 // kills say which writes of reconcilers end a life.
 type kills struct {
 	every   bool
-	numbers map[int]bool // counted from 1 after the first `before` writes
+	numbers map[int]bool    // counted from 1 after the first `before` writes
+	kinds   map[string]bool // of writes that have ended a life; nil: kinds do not matter
 	before  int
 	how     Death
 }
 
-func (k kills) hits(n int) bool { return k.every || k.numbers[n-k.before] }
+// hit reports whether the n-th write ends a life.
+func (k kills) hit(n int, r *http.Request) bool {
+	if kind := kindOfWrite(r); k.kinds != nil && !k.kinds[kind] {
+		k.kinds[kind] = true
+		return true
+	}
+	return k.every || k.numbers[n-k.before]
+}
+
+// kindOfWrite is what a request does to what, regardless of the names of clusters and objects.
+func kindOfWrite(r *http.Request) string {
+	where, path := "in a cluster", strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if r.URL.Host == management {
+		where = management
+	}
+	prefix := 2 // api/v1
+	if path[0] == "apis" {
+		prefix = 3
+	}
+	path = path[min(prefix, len(path)):]
+	if len(path) > 2 && path[0] == "namespaces" {
+		path = path[2:]
+	}
+	if len(path) > 1 {
+		path = slices.Delete(path, 1, 2)
+	}
+	return strings.Join([]string{where, r.Method, strings.Join(path, "/"), r.URL.Query().Get("fieldManager")}, " ")
+}
 
 // sent is a request under way.
 type sent struct {
@@ -159,7 +190,7 @@ func (c *Client) wrote(r *http.Request) {
 	defer c.Network.mu.Unlock()
 	c.writes++
 	c.history.wrote(c.process, r, c.writes)
-	if !c.kills.hits(c.writes) {
+	if !c.kills.hit(c.writes, r) {
 		return
 	}
 	c.lives++

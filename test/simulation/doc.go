@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package simulation runs whole rollouts in virtual time and disturbs them: processes are killed at every write, connections break, and
-// laws are judged at every change that an API server stores.
+// Package simulation runs whole rollouts in virtual time and disturbs them: processes are killed at writes, connections break, and laws
+// are judged at every change that an API server stores.
 //
 //	          users ──┐                                       ┌── Story: what they do
 //	                  ▼                                       │
@@ -19,7 +19,8 @@
 // order of goroutines, so a replay may pass. A run that fails prints its faults, its history and the command that replays it ten times.
 //
 // The end of each part of a story is compared with that of an undisturbed run. To add a story, write it in a file of its own and name it in
-// Stories; `make test` kills it at every write if alwaysKilled names it, too. story_rollback.go is a short one to begin with.
+// Stories. story_rollback.go is a short one to begin with. `make test` kills each story once at each kind of write, and draws few seeds;
+// `make simulation` kills at every write, and SEEDS=1000 draws more.
 //
 // What a run cannot show: TLS, HTTP/2, processes of the operating system, disks, and whether the API servers are as real ones are
 // (test/memory compares them). Every user has all rights, and no policy is evaluated: test/admission and test/e2e judge these.

@@ -59,7 +59,9 @@ func (f *Fixture) dump() string {
 				}
 			}
 			if kind == pods || kind == endpoints {
-				slices.Sort(parts) // without their names the order would be random
+				slices.SortFunc(parts, func(a, b string) int { // without their names and ids the order would be random
+					return strings.Compare(identifier.ReplaceAllString(a, ""), identifier.ReplaceAllString(b, ""))
+				})
 			}
 			out.WriteString(strings.Join(parts, ""))
 		}

@@ -52,7 +52,7 @@ func TestHunt(t *testing.T) {
 var disturbances = map[string]func(story Story, most int) []Plan{
 	"undisturbed": func(Story, int) []Plan { return nil }, // it is run anyway
 	"killed": func(s Story, _ int) (out []Plan) {
-		for _, how := range []Death{AnswerLost, NextLost} {
+		for _, how := range bothDeaths {
 			p := undisturbed(s.Name)
 			p.KillEvery, p.Death = true, how
 			out = append(out, p)

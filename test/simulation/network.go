@@ -46,13 +46,15 @@ type Network struct {
 	asked   map[string]uint64
 	leader  string // holder of the Lease
 	kills   kills
-	writes  int // by reconcilers
-	lives   int // that ended by a kill
+	kinds   map[string]bool // of writes that have ended a life
+	writes  int             // by reconcilers
+	lives   int             // that ended by a kill
 }
 
 func newNetwork(seed uint64, history *History) *Network {
 	return &Network{
 		history: history, seed: seed, hosts: map[string]http.Handler{}, streams: map[*stream]bool{}, asked: map[string]uint64{},
+		kinds: map[string]bool{},
 	}
 }
 

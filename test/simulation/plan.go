@@ -27,6 +27,8 @@ type Plan struct {
 	// KillEvery ends a life with every write of each part, KillAt with the writes of these numbers, counted in each part from 1.
 	KillEvery bool  `json:"killEvery,omitempty"`
 	KillAt    []int `json:"killAt,omitempty"`
+	// KillKinds ends a life with the first write of each kind.
+	KillKinds bool  `json:"killKinds,omitempty"`
 	Death     Death `json:"death,omitempty"`
 }
 
@@ -47,6 +49,8 @@ func (p Plan) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "SEED=%d STORY=%s, %d reconcilers, %d webhooks", p.Seed, p.Story, max(1, p.Replicas), p.Webhooks)
 	switch {
+	case p.KillKinds:
+		b.WriteString(", killed at the first write of each kind")
 	case p.KillEvery:
 		fmt.Fprintf(&b, ", killed at every write, %s", p.Death)
 	case len(p.KillAt) > 0:

@@ -134,6 +134,9 @@ func (n *Network) disturb(p Plan) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.kills = p.kills(n.writes)
+	if p.KillKinds {
+		n.kills.kinds = n.kinds
+	}
 	return n.writes
 }
 
