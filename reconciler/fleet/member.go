@@ -10,11 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kindSyncTimeout is how long the first read of a kind waits for its cache before it is read one by one.
-const kindSyncTimeout = 10 * time.Second
+const (
+	// kindSyncTimeout is how long the first read of a kind waits for its cache before it is read one by one.
+	kindSyncTimeout = 10 * time.Second
+	// kindRetry is how long after that the cache is tried again first; each time it is twice as long, and kindRetryMost at most.
+	kindRetry, kindRetryMost = 30 * time.Second, time.Hour
+)
 
 // Member is a cluster that can be worked with. It is good for one pass: ask the Fleet again in the next.
 type Member struct {
@@ -80,10 +85,14 @@ func (m *Member) Mapping(gvk schema.GroupVersionKind) (*meta.RESTMapping, error)
 
 // Context is ctx, ended early when the cluster is lost or when timeout has passed.
 func (m *Member) Context(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	return m.session.within(ctx, timeout)
+}
+
+func (s *session) within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	go func() {
 		select {
-		case <-m.session.done:
+		case <-s.done:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -169,21 +178,11 @@ func (s *session) use(ctx context.Context, gvk schema.GroupVersionKind) (*kind, 
 }
 
 // cacheMetadata makes a cache of the metadata of a kind, and of the health of its objects. When it does not fill, most often
-// because the account may not list or watch the kind, the kind is read one by one until the next connection.
+// because the account may not list or watch the kind, the kind is read one by one until a later attempt succeeds.
 func (s *session) cacheMetadata(ctx context.Context, gvk schema.GroupVersionKind) (*kind, error) {
-	like := likeOf(gvk)
-	bounded, cancel := context.WithTimeout(ctx, kindSyncTimeout)
-	defer cancel()
-	informer, err := s.cluster.GetCache().GetInformer(bounded, like)
-	switch {
-	case err == nil:
-	case ctx.Err() != nil || meta.IsNoMatchError(err):
-		return nil, fmt.Errorf("reading %s: %w", gvk.Kind, err)
-	default:
-		informer = nil
-		if err := s.cluster.GetCache().RemoveInformer(ctx, like); err != nil {
-			return nil, fmt.Errorf("giving up the cache of %s: %w", gvk.Kind, err)
-		}
+	informer, err := s.inform(ctx, gvk)
+	if err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,5 +191,52 @@ func (s *session) cacheMetadata(ctx context.Context, gvk schema.GroupVersionKind
 	}
 	k := newKind(informer, nil)
 	s.kinds[gvk] = k
+	if informer == nil {
+		go s.cacheLater(context.WithoutCancel(ctx), gvk)
+	}
 	return k, nil
+}
+
+// inform fills a cache of the metadata of a kind. It is nil, and none is left, when that takes longer than kindSyncTimeout.
+func (s *session) inform(ctx context.Context, gvk schema.GroupVersionKind) (cache.Informer, error) {
+	like := likeOf(gvk)
+	bounded, cancel := context.WithTimeout(ctx, kindSyncTimeout)
+	defer cancel()
+	informer, err := s.cluster.GetCache().GetInformer(bounded, like)
+	switch {
+	case err == nil:
+		return informer, nil
+	case ctx.Err() != nil || meta.IsNoMatchError(err):
+		return nil, fmt.Errorf("reading %s: %w", gvk.Kind, err)
+	}
+	if err := s.cluster.GetCache().RemoveInformer(ctx, like); err != nil {
+		return nil, fmt.Errorf("giving up the cache of %s: %w", gvk.Kind, err)
+	}
+	return nil, nil
+}
+
+// cacheLater tries to cache a kind, ever more rarely, until it is cached or the session is over. The handlers then get all its objects.
+func (s *session) cacheLater(ctx context.Context, gvk schema.GroupVersionKind) {
+	for wait := kindRetry; ; wait = min(2*wait, kindRetryMost) {
+		timer := s.clock.NewTimer(wait)
+		select {
+		case <-s.done:
+			timer.Stop()
+			return
+		case <-timer.C():
+		}
+		trying, cancel := s.within(ctx, 2*kindSyncTimeout)
+		informer, err := s.inform(trying, gvk)
+		cancel()
+		if err != nil || informer == nil {
+			continue
+		}
+		k := newKind(informer, nil)
+		k.installed.Store(true)
+		s.mu.Lock()
+		s.kinds[gvk] = k
+		s.mu.Unlock()
+		s.attach(s.watches())
+		return
+	}
 }

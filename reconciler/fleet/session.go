@@ -22,6 +22,7 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,6 +67,7 @@ type session struct {
 	name    string
 	number  uint64          // no other session of the fleet has it
 	watches func() []*watch // all there are
+	clock   clock.WithTicker
 	cluster cluster.Cluster
 	// consistent is the client of cluster whose Gets wait for its own writes.
 	consistent client.Client
@@ -144,7 +146,7 @@ func (c *connection) newSession(ctx context.Context) (*session, error) {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
 	return &session{
-		name: c.name, number: c.fleet.sessions.Add(1), watches: c.fleet.allWatches,
+		name: c.name, number: c.fleet.sessions.Add(1), watches: c.fleet.allWatches, clock: c.fleet.options.Clock,
 		http: hc, answers: newAnswers(ctx, hc.Transport), leases: leases,
 		done: ctx.Done(), ended: make(chan error, 1), stopped: make(chan struct{}),
 		kinds: map[schema.GroupVersionKind]*kind{},

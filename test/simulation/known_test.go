@@ -30,3 +30,19 @@ func TestKnownFaultsStayMended(t *testing.T) {
 		})
 	}
 }
+
+// TestKnownSeedsKeepTheLaws runs seeds that broke a law once.
+func TestKnownSeedsKeepTheLaws(t *testing.T) {
+	for sentence, known := range map[string]struct {
+		story string
+		seed  uint64
+	}{
+		"a kind whose cache fills late is watched later": {"scoped", 12},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			t.Parallel()
+			story, _ := find(known.story)
+			check(t, Draw(known.seed, story))
+		})
+	}
+}
