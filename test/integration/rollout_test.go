@@ -209,7 +209,7 @@ func TestAStepThatDoesNotExistIsTold(t *testing.T) {
 	s.goTo(3)
 	s.until(`False StrategyExecutionFailed failed to execute strategy: "no step 3 in strategy for Release \"`+
 		s.namespace+"/"+s.releases()[0]+`\""`, s.relCondition(0, shipper.ReleaseStrategyExecuted))
-	s.until("False StrategyNotComplete targetStep is 3, the last step is 0", s.relCondition(0, shipper.ReleaseComplete))
+	s.until("False NoLongerComplete targetStep is 3, the last step is 0", s.relCondition(0, shipper.ReleaseComplete))
 	s.goTo(0)
 	s.until(serving, s.shares)
 }

@@ -37,7 +37,8 @@ func TestKnownSeedsKeepTheLaws(t *testing.T) {
 		story string
 		seed  uint64
 	}{
-		"a kind whose cache fills late is watched later": {"scoped", 12},
+		"a kind whose cache fills late is watched later":                    {"scoped", 12},
+		"the only Release stays that was complete before it was moved back": {"walk-153", 153},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			t.Parallel()

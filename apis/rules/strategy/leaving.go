@@ -50,11 +50,11 @@ func (r *rollout) planDeletions(now metav1.Time) []Leaving {
 	return out
 }
 
-// StartsOver reports whether all Releases of an Application are being deleted and none has ever completed. They go at once, and
-// the next Release has the name of the first, as in the original Shipper.
+// StartsOver reports whether all Releases of an Application are being deleted and none is known to have ever completed. They go at
+// once, and the next Release has the name of the first, as in the original Shipper.
 func StartsOver(live int, leaving []Release) bool {
 	return live == 0 && len(leaving) > 0 &&
-		!slices.ContainsFunc(leaving, func(r Release) bool { return Complete(r.Release) })
+		!slices.ContainsFunc(leaving, func(r Release) bool { return wasComplete(r.Release) })
 }
 
 // leave requests no traffic in a cluster and, once that is achieved, no Pods.

@@ -109,3 +109,43 @@ func TestADeletedReleaseSaysWhatKeepsIt(t *testing.T) {
 		t.Errorf("in the cluster where it was replaced it has %d Pods, %d in traffic", run.pods, run.traffic)
 	}
 }
+
+// TestTheOnlyReleaseStaysIfItWasEverComplete deletes the only Release of an Application. One that never completed goes at once.
+func TestTheOnlyReleaseStaysIfItWasEverComplete(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		steps []int32 // that were requested one after the other
+		stays bool
+		why   string
+	}{
+		"it never completed":                            {[]int32{0, 1}, false, "False StrategyNotComplete"},
+		"it is complete":                                {[]int32{2}, true, "True "},
+		"it was complete, and was moved back":           {[]int32{2, 1}, true, "False NoLongerComplete"},
+		"it was moved back, and on, and back once more": {[]int32{2, 0, 1, 0, 1}, true, "False NoLongerComplete"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			a := newApp()
+			a.keeps = true
+			a.release(vanguard, 4, "a", "b")
+			for _, step := range tc.steps {
+				a.newest().Spec.TargetStep = step
+				for range 10 {
+					a.reconcile()
+					a.work()
+				}
+			}
+			c := shipper.FindCondition(a.newest().Status.Conditions, shipper.ReleaseComplete)
+			if is := fmt.Sprintf("%s %s", c.Status, c.Reason); is != tc.why {
+				t.Errorf("Complete is %q, want %q", is, tc.why)
+			}
+			before := a.inTraffic("a")
+			a.leave(a.newest().Name)
+			for range 10 {
+				a.reconcile()
+				a.work()
+			}
+			if stays := len(a.leaving) == 1; stays != tc.stays || stays && a.inTraffic("a") != before {
+				t.Errorf("it stays: %t, want %t; %d of %d Pods are in traffic", stays, tc.stays, a.inTraffic("a"), before)
+			}
+		})
+	}
+}

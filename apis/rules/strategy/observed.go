@@ -95,6 +95,12 @@ func Complete(rel *shipper.Release) bool {
 	return shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete)
 }
 
+// wasComplete reports whether a Release is known to be complete, or to have been before it was moved back.
+func wasComplete(rel *shipper.Release) bool {
+	c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseComplete)
+	return c != nil && (c.Status == corev1.ConditionTrue || c.Reason == shipper.NoLongerComplete)
+}
+
 // Previous is the Release, of all oldest first, that a rollback without a name restores: the newest one known to have
 // completed, other than the newest Release if that has the template's environment; nil when there is none. After an abort, and
 // before the template's Release is created, it may be the newest Release.

@@ -243,7 +243,7 @@ func (p *placing) contenderStatus(now metav1.Time) shipper.ReleaseStatus {
 		Type: shipper.ReleaseStrategyExecuted, Status: corev1.ConditionFalse, Reason: shipper.StrategyInProgress, Message: p.awaited(),
 	}
 	complete := shipper.Condition{
-		Type: shipper.ReleaseComplete, Status: corev1.ConditionFalse, Reason: shipper.StrategyNotComplete, Message: p.awaited(),
+		Type: shipper.ReleaseComplete, Status: corev1.ConditionFalse, Reason: notComplete(rel), Message: p.awaited(),
 	}
 	installed := shipper.ReleaseStrategyCondition{Condition: shipper.Condition{
 		Type: shipper.StrategyContenderAchievedInstallation, Status: corev1.ConditionFalse, Reason: shipper.ClustersNotReady,

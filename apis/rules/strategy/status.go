@@ -113,8 +113,16 @@ func completed(rel *shipper.Release, achieved *shipper.AchievedStep) shipper.Con
 	default:
 		return c
 	}
-	c.Status, c.Reason = corev1.ConditionFalse, shipper.StrategyNotComplete
+	c.Status, c.Reason = corev1.ConditionFalse, notComplete(rel)
 	return c
+}
+
+// notComplete is the reason of the condition Complete of a Release that is not complete. It records that the Release was.
+func notComplete(rel *shipper.Release) string {
+	if wasComplete(rel) {
+		return shipper.NoLongerComplete
+	}
+	return shipper.StrategyNotComplete
 }
 
 // bystanderStatus is the status of a Release whose own strategy is not executed: it waits for nothing, and the conditions that

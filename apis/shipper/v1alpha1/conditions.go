@@ -202,6 +202,8 @@ const (
 	StrategyExecutionFailed = "StrategyExecutionFailed"
 	// StrategyNotComplete means that the achieved step or targetStep is not the last step.
 	StrategyNotComplete = "StrategyNotComplete"
+	// NoLongerComplete means that the Release was complete, and that the achieved step or targetStep is not the last step any more.
+	NoLongerComplete = "NoLongerComplete"
 
 	// AdvancingMoving means that the step is requested and does not have what it wants yet.
 	AdvancingMoving = "Moving"

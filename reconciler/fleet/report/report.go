@@ -107,7 +107,7 @@ func Changed(was *shipper.Condition, is shipper.Condition) bool {
 // underWay reports whether a reason says that what was asked for is being done.
 func underWay(reason string) bool {
 	switch reason {
-	case shipper.InProgress, shipper.PodsNotInEndpoints, shipper.StrategyInProgress, shipper.StrategyNotComplete:
+	case shipper.InProgress, shipper.PodsNotInEndpoints, shipper.StrategyInProgress, shipper.StrategyNotComplete, shipper.NoLongerComplete:
 		return true
 	}
 	return false
