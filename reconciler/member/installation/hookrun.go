@@ -56,7 +56,13 @@ func (i *installer) runOne(
 		return err
 	}
 	run := i.hookRecord.find(event, entry)
-	if request, now := again(run); now {
+	request, now := again(run)
+	if now || run.Phase == shipper.HookRunning {
+		if err := i.confirmHooks(ctx); err != nil {
+			return err
+		}
+	}
+	if now {
 		return i.begin(ctx, w, entry, shipper.HookRun{
 			Event: string(event), Kind: entry.Kind, Name: entry.Name, Request: request, Attempt: attempt(run),
 		})
@@ -85,6 +91,23 @@ func (i *installer) runOne(
 		return i.finish(ctx, *run, "it was removed before its end was seen")
 	}
 	return i.await(ctx, w, *run, live)
+}
+
+// confirmHooks fails while the anchor that was read is older than that of the API server: by its runs an object that was made already
+// would count as another's, or would be made again.
+func (i *installer) confirmHooks(ctx context.Context) error {
+	if i.live {
+		return nil
+	}
+	now, err := liveAnchor(ctx, i.member, i.it)
+	switch {
+	case err != nil:
+		return err
+	case now == nil || now.uid != i.anchor.uid || now.hooks != i.anchor.hooks:
+		return &problem{shipper.InProgress, retry.Retry, "hooks wait until the cache has their last runs"}
+	}
+	i.anchor, i.live = now, true
+	return nil
 }
 
 // attempt is the number of the run after the last.
