@@ -161,9 +161,10 @@ func prune(tree any) {
 // moment is a time in a text, such as that of a move in the annotation release.moved.
 var moment = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z?`)
 
-// identifier is a UID, a digest, or the end of the name of a run that another triggered, which has a hash of the other's UID.
+// identifier is a UID, a digest, or the end of a name that has a hash of a UID: of a run that another triggered, or of the revision of a
+// Shipyard.
 var identifier = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|` +
-	`\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b|-\w+\.[0-9a-f]{8}\b`)
+	`\b[0-9a-f]{64}\b|\b[0-9a-f]{32}\b|-\w+\.[0-9a-f]{8}\b|-[0-9a-f]{10}\b`)
 
 // failedIn is the cluster that was first to fail, in the annotation app.failed.
 var failedIn = regexp.MustCompile(`"cluster":"cluster-\d"`)

@@ -17,7 +17,7 @@ import (
 )
 
 // usual is how many seeds `make test` runs; SEEDS says another number.
-const usual = 8
+const usual = 6
 
 // all reports whether everything is to run, which takes minutes.
 func all() bool { return os.Getenv("ALL") != "" }
@@ -212,11 +212,10 @@ func TestSeeds(t *testing.T) {
 
 // TestRandomDeletionsLeaveEndpoints has users who move, edit and delete at random, while a fault or two disturb it.
 func TestRandomDeletionsLeaveEndpoints(t *testing.T) {
-	most := uint64(1)
-	if all() {
-		most = 20
+	if !all() {
+		t.Skip("ALL is not set; TestKnownSeedsKeepTheLaws has a walk")
 	}
-	for i := range most {
+	for i := range uint64(20) {
 		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
 			t.Parallel()
 			check(t, Draw(i+1, walkStory(i+1)))
