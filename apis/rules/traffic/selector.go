@@ -92,16 +92,20 @@ func (a Application) For(name string) Plan {
 		return For(own)
 	}
 	plan := For(own)
-	if !own.AsFound {
-		ready := 0
-		for _, pod := range livingPods(own.Pods) {
-			if pod.Ready {
-				ready++
-			}
-		}
-		plan.NotReady = max(plan.Needed-ready, 0)
-	}
 	plan.Enable, plan.Disable, plan.Held = nil, nil, 0
+	if own.AsFound {
+		return plan
+	}
+	ready := 0
+	for _, pod := range livingPods(own.Pods) {
+		if pod.Ready {
+			ready++
+		}
+		if pod.Ready && pod.Labelled && !pod.Serving && plan.Needed == 0 {
+			plan.Held++ // the Service selects it: it will be an endpoint, if endpoints are older than the Service
+		}
+	}
+	plan.NotReady = max(plan.Needed-ready, 0)
 	return plan
 }
 

@@ -548,3 +548,26 @@ func TestPodsKeepTheLabelWhileTheirSuccessorsAreNotSeen(t *testing.T) {
 		t.Errorf("when no Pods will come, only %v lose it", got)
 	}
 }
+
+// TestWhatWeighsNothingIsNotReadyWhileTheServiceSelectsIt has endpoints that are older than the selector of the Service.
+func TestWhatWeighsNothingIsNotReadyWhileTheServiceSelectsIt(t *testing.T) {
+	pods := func(name string, serving bool) []Pod {
+		return []Pod{{Name: name, Ready: true, Labelled: true, Serving: serving}}
+	}
+	for sentence, tc := range map[string]struct {
+		selects Selection
+		ready   bool
+	}{
+		"the Service selects by label, and the Pods have it": {Selection{ByLabel: true}, false},
+		"the Service selects another Release":                {Selection{Release: "new"}, true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			a := Application{SelectByRelease: true, Selects: tc.selects, Releases: []Release{
+				{Name: "old", Pods: pods("old-1", false)}, {Name: "new", Weight: 100, Pods: pods("new-1", true)},
+			}}
+			if plan := a.For("old"); plan.Ready() != tc.ready {
+				t.Errorf("ready is %t, want %t: %+v", plan.Ready(), tc.ready, plan)
+			}
+		})
+	}
+}

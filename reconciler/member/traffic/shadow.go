@@ -145,14 +145,15 @@ func setSelector(ctx context.Context, m *fleet.Member, service *corev1.Service, 
 	turned := service.DeepCopy()
 	turned.Spec.Selector = selector
 	patch := client.MergeFromWithOptions(service, client.MergeFromWithOptimisticLock{})
-	err := m.Client().Patch(ctx, turned, patch, client.FieldOwner(shipper.FieldOwner))
-	if client.IgnoreNotFound(err) != nil {
+	err := m.Consistent().Patch(ctx, turned, patch, client.FieldOwner(shipper.FieldOwner))
+	if err != nil {
+		if client.IgnoreNotFound(err) == nil {
+			return nil
+		}
 		return fmt.Errorf("changing the selector of Service %s: %w", service.Name, err)
 	}
-	if err == nil {
-		log.FromContext(ctx).V(1).Info("The Service selects otherwise", "cluster", m.Name, "service", service.Name, "selector", selector)
-	}
-	return nil
+	log.FromContext(ctx).V(1).Info("The Service selects otherwise", "cluster", m.Name, "service", service.Name, "selector", selector)
+	return m.WaitForCache(ctx, turned) // the next pass would take the selector before for the new one
 }
 
 // shadowOf is a Service without an address, of the same kind of endpoints as another. It goes with that.
