@@ -50,11 +50,18 @@ func (r *rollout) planDeletions(now metav1.Time) []Leaving {
 	return out
 }
 
-// StartsOver reports whether all Releases of an Application are being deleted and none is known to have ever completed. They go at
-// once, and the next Release has the name of the first, as in the original Shipper.
+// StartsOver reports whether all Releases of an Application are being deleted and none is known to have ever completed, or may have
+// taken the traffic of one that had. They go at once, and the next Release has the name of the first, as in the original Shipper.
 func StartsOver(live int, leaving []Release) bool {
 	return live == 0 && len(leaving) > 0 &&
-		!slices.ContainsFunc(leaving, func(r Release) bool { return wasComplete(r.Release) })
+		!slices.ContainsFunc(leaving, func(r Release) bool { return wasComplete(r.Release) || isHeir(r) })
+}
+
+// isHeir reports whether a Release, not the first of its Application, has traffic: one that is gone by now may have been complete.
+func isHeir(r Release) bool {
+	first := r.Release.Annotations[shipper.ReleaseGenerationAnnotation] == "0"
+	return !first && r.Traffic != nil &&
+		slices.ContainsFunc(r.Traffic.Spec.Clusters, func(c shipper.ClusterTrafficTarget) bool { return c.Weight > 0 })
 }
 
 // leave requests no traffic in a cluster and, once that is achieved, no Pods.

@@ -149,3 +149,25 @@ func TestTheOnlyReleaseStaysIfItWasEverComplete(t *testing.T) {
 		})
 	}
 }
+
+// TestTheHeirOfADeletedReleaseStays deletes a complete Release, and then the one that took its traffic and never completed.
+func TestTheHeirOfADeletedReleaseStays(t *testing.T) {
+	a := settled(t, 1, allIn, vanguard)
+	complete, heir := a.releases[0].Release.Name, a.newest()
+	heir.Spec.TargetStep = 1
+	for _, name := range []string{complete, heir.Name} {
+		for range 20 {
+			a.reconcile()
+			a.work()
+		}
+		a.leave(name)
+	}
+	before := a.inTraffic("a")
+	for range 20 {
+		a.reconcile()
+		a.work()
+	}
+	if len(a.leaving) != 1 || before == 0 || a.inTraffic("a") != before {
+		t.Errorf("%d Releases stay; %d of %d Pods are in traffic", len(a.leaving), a.inTraffic("a"), before)
+	}
+}
