@@ -23,6 +23,7 @@ const (
 	endpoints  = "discovery.k8s.io/endpointslices"
 	services   = "/services"
 	configMaps = "/configmaps"
+	secrets    = "/secrets"
 	// clusterRoles are the objects without a namespace that charts of stories have.
 	clusterRoles = "rbac.authorization.k8s.io/clusterroles"
 )
@@ -169,9 +170,13 @@ var identifier = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f
 // failedIn is the cluster that was first to fail, in the annotation app.failed.
 var failedIn = regexp.MustCompile(`"cluster":"cluster-\d"`)
 
+// random is the digest of a Secret that is rendered anew in each cluster, or once for both.
+var random = regexp.MustCompile(`("name":"password","digest":)"[0-9a-f]+"`)
+
 // anonymous numbers ids and digests in the order of their appearance.
 func anonymous(text string) string {
 	seen := map[string]string{}
+	text = random.ReplaceAllString(text, `$1""`)
 	return identifier.ReplaceAllStringFunc(failedIn.ReplaceAllString(moment.ReplaceAllString(text, "<time>"), ""), func(id string) string {
 		if seen[id] == "" {
 			seen[id] = fmt.Sprintf("<id %d>", len(seen)+1)

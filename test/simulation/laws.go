@@ -31,6 +31,7 @@ import (
 //  10. Every condition that waits says why, with a reason and a message.
 //  11. No process plans by an object that is older than its own last write of it.
 //  12. An object without a namespace is listed in shipper-system of its cluster before it is there, and until it is gone.
+//  13. What a Release has written in a cluster is never rendered again.
 //
 // A law that depends on the knowledge of a reconciler is judged only while no fault delays that: a reader with late watches may
 // see old states, never false ones.
@@ -58,6 +59,7 @@ type laws struct {
 	targets    map[string][]moved              // targetStep of each Release since it was created
 	raised     map[string]bool                 // steps that the reconciler requested since the last move by a person
 	installed  map[string]bool                 // charts that were, by the UID of the InstallationTarget and cluster
+	rendered   map[string]string               // digests of what Releases have written, by host, object and target
 	own        map[*Client]map[string]ownWrite // by path
 	effects    map[*sent]bool                  // requests under way that have changed something
 }
@@ -72,7 +74,7 @@ func newLaws(w *World) *laws {
 	return &laws{
 		world: w, offences: map[int][]string{}, served: map[string]bool{}, podRelease: map[string]string{}, weightless: map[string]bool{},
 		seen: map[string]map[string]time.Time{}, targets: map[string][]moved{}, raised: map[string]bool{},
-		installed: map[string]bool{}, own: map[*Client]map[string]ownWrite{}, effects: map[*sent]bool{},
+		installed: map[string]bool{}, rendered: map[string]string{}, own: map[*Client]map[string]ownWrite{}, effects: map[*sent]bool{},
 	}
 }
 

@@ -26,6 +26,7 @@ func ours(c change) bool {
 // clusterChange judges laws 1 and 2 in an application cluster.
 func (l *laws) clusterChange(c change) {
 	o := c.any()
+	l.stays(c)
 	switch c.kind {
 	case pods:
 		l.podRelease[c.host+" "+o.GetName()] = o.GetLabels()[shipper.ReleaseLabel]
@@ -41,6 +42,24 @@ func (l *laws) clusterChange(c change) {
 		verb = "is gone"
 	}
 	l.serving(l.world.hosts[c.host], fmt.Sprintf("%s %s %s", c.kind, o.GetName(), verb))
+}
+
+// stays is law 13: what a Release has written stays as it was rendered, until its InstallationTarget goes.
+func (l *laws) stays(c change) {
+	if c.object == nil || !isReconciler(c.by.process()) {
+		return
+	}
+	digest := c.object.GetAnnotations()[shipper.InstalledDigestAnnotation]
+	target := l.world.hosts[management].get(kindOf("installationtargets"), namespace, c.object.GetLabels()[shipper.OwnedByLabel])
+	if digest == "" || target == nil {
+		return
+	}
+	what := fmt.Sprintf("%s %s of %s in %s", c.kind, c.object.GetName(), target.GetName(), c.host)
+	key := what + " " + string(target.GetUID())
+	if was := l.rendered[key]; was != "" && was != digest {
+		l.offend(13, "%s is written from another rendering", what)
+	}
+	l.rendered[key] = digest
 }
 
 // lists is law 12: a list of its Application names each object without a namespace. A user may delete the list.

@@ -4,11 +4,17 @@ package simulation
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// hooksStory installs a chart with hooks. Each Job is created once in each cluster, even if it is deleted afterwards.
+// hooksStory installs a chart with hooks and a random password. Each Job is created once in each cluster, even if it is deleted
+// afterwards. The password is the same again when its Secret was deleted.
 func hooksStory() Story {
 	return Story{
 		Name:  "hooks",
@@ -28,6 +34,36 @@ func hooksStory() Story {
 					slices.Sort(made)
 					if diff := cmp.Diff(want, made); diff != "" {
 						f.laws.broken(4, "Jobs in %s (-want +created):\n%s", name, diff)
+					}
+				}
+			},
+		}, {
+			Name: "password deleted",
+			Act: func(f *Fixture) {
+				lost := clusterName(0)
+				uid := f.hosts[lost].get(secrets, namespace, "password").GetUID()
+				f.must("deleting a Secret", f.userOf(lost).Delete(f.Ctx, &corev1.Secret{
+					ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "password"},
+				}))
+				f.Eventually("the Secret", "is there again", func() string { // law 13: as it was
+					if o := f.hosts[lost].get(secrets, namespace, "password"); o != nil && o.GetUID() != uid {
+						return "is there again"
+					}
+					return "is gone"
+				})
+			},
+		}, {
+			Name: "deleted",
+			Act: func(f *Fixture) {
+				f.Deletes(&shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: appName}})
+				f.IsGone("applications", appName)
+			},
+			Check: func(f *Fixture) {
+				for name := range f.Clusters {
+					for _, o := range f.hosts[name].all(secrets) {
+						if strings.HasSuffix(o.GetAnnotations()[shipper.PlacedOwnerAnnotation], "/"+appName) {
+							f.laws.broken(7, "%s has %s yet, with what was rendered", name, o.GetName())
+						}
 					}
 				}
 			},

@@ -208,13 +208,22 @@ func (w *World) must(doing string, err error) {
 	}
 }
 
+// password is a template that renders to something else each time.
+const password = `apiVersion: v1
+kind: Secret
+metadata: {name: password}
+stringData: {password: {{ randAlphaNum 12 | quote }}}
+`
+
 // packed are the files of a repository with all charts, by path. They are shared by all runs.
 var packed = sync.OnceValue(func() map[string][]byte {
 	all, err := charts.All()
 	if err != nil {
 		panic(err) // they are embedded
 	}
-	hooked, err := charts.PackFiles("hooked", "0.0.1", charts.Hooked(charts.InstallHooks))
+	files := charts.Hooked(charts.InstallHooks)
+	files["templates/password.yaml"] = password
+	hooked, err := charts.PackFiles("hooked", "0.0.1", files)
 	if err != nil {
 		panic(err)
 	}

@@ -28,6 +28,13 @@ func ScopedAnchorName(identity, namespace, installationTarget string) string {
 	return PlacedAnchorName(identity+"/"+namespace, installationTarget)
 }
 
+// RenderingName is the name of the Secret in shipper-system of an application cluster with what the chart of an InstallationTarget has
+// rendered to there, by the identity of its management cluster.
+func RenderingName(identity, namespace, installationTarget string) string {
+	sum := sha256.Sum256([]byte(identity + "/" + namespace + "/" + installationTarget))
+	return "rendering-" + hex.EncodeToString(sum[:16])
+}
+
 // ChartSnapshotName is the name of the ChartSnapshot that describes the archive with a digest.
 func ChartSnapshotName(digest string) string {
 	return "sha256-" + digest

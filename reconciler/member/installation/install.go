@@ -43,9 +43,12 @@ type installer struct {
 	// was is set when the anchor said at first that all is installed.
 	was        bool
 	hookRecord *hookRecord
-	// render gives what the target consists of in the cluster, and all is that once it was rendered.
-	render func() ([]wanted, error)
-	all    []wanted
+	// render gives what the target consists of in the cluster, and all is that once it was rendered. Stored is what it was rendered to before,
+	// and storeAs is set to the fingerprint under which all is to be stored when this pass has rendered it.
+	render  func() ([]wanted, error)
+	all     []wanted
+	stored  *storedRendering
+	storeAs string
 	// tested is what came of the tests that a user asked for, and checked of those that Checks asked for.
 	tested  *shipper.TestRun
 	checked []shipper.TestRun
@@ -107,7 +110,7 @@ func (i *installer) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	i.render = sync.OnceValues(func() ([]wanted, error) { return i.rendering.render(source, t) })
+	i.render = sync.OnceValues(func() ([]wanted, error) { return i.storedOrRendered(ctx, source, t) })
 	intact, err := i.intact(ctx)
 	if err != nil {
 		return err
@@ -118,7 +121,7 @@ func (i *installer) install(ctx context.Context) error {
 	objects, err := i.render()
 	if err != nil {
 		if intact && i.anchor.rendered != "" {
-			// Only the cluster's version or APIs changed. Installed objects stay, without the chart.
+			// Nothing is stored of what an older version installed, and what it was rendered from cannot be read now.
 			log.FromContext(ctx).Info("What is installed stays as it is", "cluster", i.member.Name, "reason", err.Error())
 			return i.adoptAnchor(ctx)
 		}
@@ -179,13 +182,16 @@ func (i *installer) adoptAnchor(ctx context.Context) error {
 	return i.record(ctx, i.anchor.inventory, i.anchor.rendered)
 }
 
-// converge writes what has to be written: first the anchor with the list of all that will be there, so that nothing is
-// ever there that no list names, then the objects in order, between the hooks, then the anchor as done.
+// converge writes what has to be written: first what was rendered is stored, then the anchor with the list of all that will be there,
+// so that nothing is ever there that no list names, then the objects in order, between the hooks, then the anchor as done.
 func (i *installer) converge(ctx context.Context, all []wanted, fingerprint string) error {
 	i.all = all
 	objects, hooks := part(all)
 	steps, err := i.plan(ctx, objects)
 	if err != nil {
+		return err
+	}
+	if err := i.store(ctx); err != nil {
 		return err
 	}
 	inventory := make([]item, 0, len(steps))
@@ -332,19 +338,6 @@ func (i *installer) planOne(ctx context.Context, object wanted, all []wanted) (s
 	case create, keep, wait:
 	}
 	return s, err
-}
-
-// look reads an object's metadata: from the cache, and when it is not there, because it may have another owner,
-// from the API server. It returns nil when there is none.
-func (i *installer) look(ctx context.Context, entry item) (*metav1.PartialObjectMetadata, error) {
-	live, err := i.member.Metadata(ctx, entry.gvk(), entry.key())
-	if apierrors.IsNotFound(err) {
-		live, err = i.member.LiveMetadata(ctx, entry.gvk(), entry.key())
-	}
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	return live, err
 }
 
 // defines reports whether a CustomResourceDefinition among objects makes a kind known.

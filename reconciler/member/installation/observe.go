@@ -3,10 +3,13 @@
 package installation
 
 import (
+	"context"
 	"reflect"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,4 +62,17 @@ func sameMark(a, b client.Object) bool {
 		a.GetAnnotations()[render.ResourcePolicyAnnotation] == b.GetAnnotations()[render.ResourcePolicyAnnotation] &&
 		(a.GetDeletionTimestamp() == nil) == (b.GetDeletionTimestamp() == nil) &&
 		reflect.DeepEqual(a.GetOwnerReferences(), b.GetOwnerReferences())
+}
+
+// look reads an object's metadata: from the cache, and when it is not there, because it may have another owner,
+// from the API server. It returns nil when there is none.
+func (i *installer) look(ctx context.Context, entry item) (*metav1.PartialObjectMetadata, error) {
+	live, err := i.member.Metadata(ctx, entry.gvk(), entry.key())
+	if apierrors.IsNotFound(err) {
+		live, err = i.member.LiveMetadata(ctx, entry.gvk(), entry.key())
+	}
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return live, err
 }

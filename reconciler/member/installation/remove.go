@@ -22,10 +22,19 @@ import (
 	"shipper.dev/shipper/reconciler/retry"
 )
 
-// uninstall removes a target from a cluster: first what it wrote, then the anchor, in the foreground, so that the anchor
-// goes after whatever else it owns. What others own too stays. The error is nil once the anchor is gone, with what is listed
-// without a namespace, or the anchor has another owner.
+// uninstall removes a target from a cluster, and in the end what is stored of it. The error is nil once that is done.
 func uninstall(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) ([]report.Event, error) {
+	events, err := removeInstalled(ctx, m, it)
+	if err == nil {
+		err = forgetStored(ctx, m, it)
+	}
+	return events, err
+}
+
+// removeInstalled removes first what a target wrote, then the anchor, in the foreground, so that the anchor goes after whatever
+// else it owns. What others own too stays. The error is nil once the anchor is gone, with what is listed without a namespace, or
+// the anchor has another owner.
+func removeInstalled(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) ([]report.Event, error) {
 	key := anchorKey(it)
 	a, err := liveAnchor(ctx, m, it)
 	if err = foreignIsNone(err); err != nil {

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/render"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/member/applyset"
+	"shipper.dev/shipper/reconciler/retry"
+)
+
+// storedType is the type of the Secrets with what charts have rendered to. Helm stores it in Secrets, too: Secrets may be among it.
+const storedType = "shipper.booking.com/rendering"
+
+// Data keys of these Secrets. Parts after the first have their bytes alone.
+const (
+	storedFromKey   = "RenderedFrom" // the fingerprint of what it was rendered from, whatever the cluster's version
+	storedPartsKey  = "Parts"        // how many Secrets have it
+	storedDigestKey = "Digest"       // sha256 (hex) of all parts
+	storedBytesKey  = "Objects"      // JSON, compressed by gzip
+)
+
+const (
+	// partBytes are in one Secret, of the 1 MiB that it may have.
+	partBytes = 900 << 10
+	// mostStoredBytes bound what is read, as 32 MiB bound an archive.
+	mostStoredBytes = 64 << 20
+)
+
+// storedObject is an object as it is to be written, and the digest that it was given.
+type storedObject struct {
+	Digest string         `json:"digest"`
+	Object map[string]any `json:"object"`
+}
+
+// storedRendering is what a target was rendered to in a cluster. It is in shipper-system of the cluster, where no tenant writes: what it says is
+// written with Shipper's rights.
+type storedRendering struct {
+	uid                   types.UID
+	resourceVersion, from string
+	objects               []wanted
+}
+
+// storedKey is where it is.
+func storedKey(m *fleet.Member, it *shipper.InstallationTarget, part int) types.NamespacedName {
+	name := shipper.RenderingName(m.Identity, it.Namespace, it.Name)
+	if part > 0 {
+		name += "-" + strconv.Itoa(part+1)
+	}
+	return types.NamespacedName{Namespace: shipper.SystemNamespace, Name: name}
+}
+
+// storedOrRendered are what the target consists of in the cluster: what it was rendered to before, or else what it renders to now, which
+// is stored before any of it is written. A chart may render to something else each time: passwords, certificates, the time.
+func (i *installer) storedOrRendered(ctx context.Context, source Source, t render.Target) ([]wanted, error) {
+	t.KubeVersion, t.APIVersions = "", nil // another version of the cluster changes nothing that is installed
+	from, err := source.fingerprint(t)
+	if err != nil {
+		return nil, err
+	}
+	if i.stored, err = readStored(ctx, i.member, i.it); err != nil {
+		return nil, err
+	}
+	if i.stored != nil && i.stored.from == from {
+		return i.stored.objects, nil
+	}
+	t.KubeVersion, t.APIVersions = i.member.KubeVersion(), i.member.APIVersions()
+	objects, err := i.rendering.render(source, t)
+	if err == nil {
+		i.storeAs = from
+	}
+	return objects, err
+}
+
+// readStored returns nil when nothing is stored, or not all of it.
+func readStored(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) (*storedRendering, error) {
+	var first corev1.Secret
+	var all bytes.Buffer
+	parts := 1
+	for n := 0; n < parts; n++ {
+		var secret corev1.Secret
+		key := storedKey(m, it, n)
+		err := m.Live().Get(ctx, key, &secret)
+		if apierrors.IsNotFound(err) && n == 0 {
+			return nil, nil
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading Secret %s: %w", key, err)
+		}
+		if n == 0 {
+			first = secret
+			parts, _ = strconv.Atoi(string(first.Data[storedPartsKey]))
+		}
+		all.Write(secret.Data[storedBytesKey])
+	}
+	out := &storedRendering{uid: first.UID, resourceVersion: first.ResourceVersion}
+	sum := sha256.Sum256(all.Bytes())
+	if hex.EncodeToString(sum[:]) != string(first.Data[storedDigestKey]) {
+		return out, nil // a process ended before it had written all parts, and nothing else
+	}
+	objects, err := unpack(all.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s: %w", storedKey(m, it, 0), err)
+	}
+	out.from, out.objects = string(first.Data[storedFromKey]), objects
+	return out, nil
+}
+
+// store stores what was rendered in this pass. Where another process has been faster, the next pass finds what that one has stored.
+func (i *installer) store(ctx context.Context) error {
+	if i.storeAs == "" {
+		return nil
+	}
+	raw, err := pack(i.all)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(raw)
+	var parts [][]byte
+	for len(raw) > partBytes {
+		parts, raw = append(parts, raw[:partBytes]), raw[partBytes:]
+	}
+	parts = append(parts, raw)
+	first := i.storedSecret(0, map[string][]byte{
+		storedFromKey: []byte(i.storeAs), storedPartsKey: []byte(strconv.Itoa(len(parts))),
+		storedDigestKey: []byte(hex.EncodeToString(sum[:])), storedBytesKey: parts[0],
+	})
+	if i.stored == nil {
+		err = i.member.Client().Create(ctx, first, client.FieldOwner(shipper.FieldOwner))
+	} else {
+		first.SetResourceVersion(i.stored.resourceVersion)
+		err = applyset.Apply(ctx, i.member.Client(), first, client.ForceOwnership)
+	}
+	if apierrors.IsNotFound(err) {
+		return &problem{shipper.NamespaceMissing, retry.Recheck, fmt.Sprintf("the cluster has no namespace %q, where Shipper stores "+
+			"what a chart has rendered to before it is written; create it there", shipper.SystemNamespace)}
+	}
+	if err != nil {
+		return fmt.Errorf("writing Secret %s/%s: %w", first.GetNamespace(), first.GetName(), err)
+	}
+	for n, part := range parts[1:] {
+		secret := i.storedSecret(n+1, map[string][]byte{storedBytesKey: part})
+		secret.SetOwnerReferences([]metav1.OwnerReference{
+			{APIVersion: "v1", Kind: "Secret", Name: first.GetName(), UID: first.GetUID()}})
+		if err := applyset.Apply(ctx, i.member.Client(), secret, client.ForceOwnership); err != nil {
+			return fmt.Errorf("writing Secret %s/%s: %w", secret.GetNamespace(), secret.GetName(), err)
+		}
+	}
+	i.storeAs = ""
+	return nil
+}
+
+func (i *installer) storedSecret(part int, data map[string][]byte) *unstructured.Unstructured {
+	key, encoded := storedKey(i.member, i.it, part), map[string]any{}
+	for name, value := range data {
+		encoded[name] = base64.StdEncoding.EncodeToString(value)
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1",
+		"kind":       "Secret",
+		"type":       storedType,
+		"metadata": map[string]any{
+			"namespace": key.Namespace, "name": key.Name,
+			"annotations": map[string]any{
+				shipper.PlacedOwnerAnnotation: ownerOf(i.it), shipper.ReleaseLabel: i.it.Name,
+			},
+		},
+		"data": encoded,
+	}}
+}
+
+// forgetStored deletes what is stored of a target that is gone from a cluster. Other parts go with the first.
+func forgetStored(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) error {
+	key := storedKey(m, it, 0)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if err := m.Client().Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Secret %s: %w", key, err)
+	}
+	return nil
+}
+
+// pack is the content of these Secrets.
+func pack(all []wanted) ([]byte, error) {
+	list := make([]storedObject, 0, len(all))
+	for _, w := range all {
+		list = append(list, storedObject{w.digest, w.content.Object})
+	}
+	raw, err := utiljson.Marshal(list)
+	if err != nil {
+		return nil, fmt.Errorf("storing what was rendered: %w", err)
+	}
+	var out bytes.Buffer
+	packer := gzip.NewWriter(&out)
+	if _, err := packer.Write(raw); err != nil {
+		return nil, fmt.Errorf("storing what was rendered: %w", err)
+	}
+	if err := packer.Close(); err != nil {
+		return nil, fmt.Errorf("storing what was rendered: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// unpack is the reverse of pack.
+func unpack(packed []byte) ([]wanted, error) {
+	unpacker, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return nil, err
+	}
+	raw, err := io.ReadAll(io.LimitReader(unpacker, mostStoredBytes))
+	if err != nil {
+		return nil, err
+	}
+	var list []storedObject
+	if err := utiljson.Unmarshal(raw, &list); err != nil {
+		return nil, err
+	}
+	out := make([]wanted, 0, len(list))
+	for _, o := range list {
+		content := &unstructured.Unstructured{Object: o.Object}
+		hook, err := render.HookOf(content)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, wanted{content: content, digest: o.Digest, hook: hook})
+	}
+	return out, nil
+}
