@@ -33,7 +33,8 @@ func NewCache(room int, most int64) *Cache {
 // renderKey differs if any input of a manifest differs. The labels of a target are not an input: Prepare and Hooks add them.
 func (c *Chart) renderKey(values map[string]any, t Target) [sha256.Size]byte {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %q %#v %q %q ", c.digest, t.ReleaseName, t.Naming, t.releaseOptions(), t.KubeVersion, t.APIVersions)
+	fmt.Fprintf(h, "%q %q %q %#v %q %q %t ",
+		c.digest, t.ReleaseName, t.Naming, t.releaseOptions(), t.KubeVersion, t.APIVersions, t.Lookups != nil)
 	spell(h, values)
 	return [sha256.Size]byte(h.Sum(nil))
 }

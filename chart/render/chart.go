@@ -15,7 +15,7 @@ import (
 // Target is the release and the cluster that a chart is rendered for.
 type Target struct {
 	// Naming decides what .Release.Name is, and what exists once per Release. Empty: ByRelease.
-	Naming Naming
+	Naming Naming `json:",omitempty"`
 	// ReleaseName is the name of the Release, and of its InstallationTarget: by Release, the templates' .Release.Name.
 	ReleaseName string
 	// Namespace is the Release's namespace: the templates' .Release.Namespace.
@@ -24,7 +24,7 @@ type Target struct {
 	App string
 	// Revision is 1 for the first Release of the Application in the cluster, and higher for every later one: by Application, it decides
 	// .Release.Revision, .IsInstall and .IsUpgrade. 0 counts as 1.
-	Revision int
+	Revision int `json:",omitempty"`
 	// KubeVersion is the cluster's version, as in "v1.37.1". Empty: a recent version is assumed.
 	KubeVersion string
 	// APIVersions are the cluster's APIs, as "group/version" and "group/version/Kind". Empty: those of Kubernetes itself.
@@ -34,6 +34,8 @@ type Target struct {
 	// Labels are put on every object: those of the Release, its hash among them. Those of Shipper made of App and
 	// ReleaseName win over them.
 	Labels map[string]string
+	// Lookups are what the function lookup finds in the cluster. Nil: nothing.
+	Lookups *Lookups `json:"-"`
 }
 
 // Chart is one version of a chart, loaded. It is safe for concurrent use.

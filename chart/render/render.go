@@ -50,20 +50,20 @@ func (c *Chart) Render(ctx context.Context, from *shipper.ChartValues, t Target)
 // inTurn returns the cached result, or renders in a slot.
 func (c *Chart) inTurn(ctx context.Context, values map[string]any, t Target) (Manifest, error) {
 	key := c.renderKey(values, t)
-	if known, ok := c.renders.done.Get(key); ok {
+	if known, ok := c.renders.done.Get(key); ok && !t.Lookups.used() {
 		return known, nil
 	}
 	if err := c.renders.room.Enter(ctx, t.Namespace); err != nil {
 		return Manifest{}, late(err)
 	}
 	defer c.renders.room.Leave(t.Namespace)
-	if known, ok := c.renders.done.Get(key); ok { // rendered while this waited
+	if known, ok := c.renders.done.Get(key); ok && !t.Lookups.used() { // rendered while this waited
 		return known, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxRenderTime)
 	defer cancel()
 	manifest, err := c.render(ctx, values, t)
-	if err == nil {
+	if err == nil && !t.Lookups.used() {
 		c.renders.done.Put(key, manifest, manifest.size())
 	}
 	return manifest, err
@@ -132,7 +132,7 @@ func execute(
 		}
 	}
 	scope["Capabilities"] = shown
-	files, err := engine.Render(ctx, c, scope)
+	files, err := engine.RenderIn(ctx, c, scope, t.Lookups.in(t.Namespace))
 	if ended := ctx.Err(); ended != nil {
 		return nil, late(ended)
 	}

@@ -82,3 +82,61 @@ func TestARenderingIsStoredAndNeverMadeAgain(t *testing.T) {
 	s.gone(it)
 	s.soon("what was rendered does not go", func() string { return strings.Join(s.storedOf("web-1"), " ") })
 }
+
+// lookingChart keeps its password from Release to Release, as charts do, and looks up what is not its own.
+var lookingChart = map[string]string{
+	"templates/password.yaml": `
+{{- $old := lookup "v1" "Secret" .Release.Namespace "password" }}
+apiVersion: v1
+kind: Secret
+metadata: {name: password}
+{{- if $old }}
+data: {password: {{ $old.data.password }}}
+{{- else }}
+data: {password: {{ randAlphaNum 12 | b64enc }}}
+{{- end }}
+`,
+	"templates/taken.yaml": `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: taken}
+data:
+  secret: {{ lookup "v1" "Secret" .Values.other "password" | toJson | quote }}
+  secrets: {{ lookup "v1" "Secret" "" "" | toJson | quote }}
+  namespace: {{ lookup "v1" "Namespace" "" .Release.Namespace | toJson | quote }}
+  kind: {{ lookup "example.com/v1" "Unknown" .Release.Namespace "x" | toJson | quote }}
+`,
+}
+
+func TestAChartKeepsItsPasswordAndReadsNoOthers(t *testing.T) {
+	t.Parallel()
+	s, victim := begin(t, west), begin(t, west)
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: victim.namespace, Name: "password"}, StringData: map[string]string{"password": "of others"},
+	}
+	s.must(world.clusters[west].Create(s.ctx, secret))
+	chart := s.namespace + "-looking"
+	s.publish(chart, lookingChart)
+	values := shipper.ChartValues{"other": victim.namespace}
+	s.install("web-1", chart, "0.0.1", values, west)
+	s.installed("web-1")
+	var first, second corev1.Secret
+	if !s.find(west, "password", &first) {
+		t.Fatal("there is no password")
+	}
+	var taken corev1.ConfigMap
+	s.find(west, "taken", &taken)
+	if diff := cmp.Diff(map[string]string{"secret": "{}", "secrets": "{}", "namespace": "{}", "kind": "{}"}, taken.Data); diff != "" {
+		t.Errorf("what the chart has found (-want +got):\n%s", diff)
+	}
+
+	s.takeOver("web-1", false)
+	s.install("web-2", chart, "0.0.1", values, west)
+	s.installed("web-2")
+	if !s.find(west, "password", &second) || second.Labels[shipper.OwnedByLabel] != "web-2" {
+		t.Errorf("the Secret is of %q", second.Labels[shipper.OwnedByLabel])
+	}
+	if diff := cmp.Diff(first.Data, second.Data); diff != "" || len(first.Data["password"]) == 0 {
+		t.Errorf("the password (-of the first Release +of the second):\n%s", diff)
+	}
+}

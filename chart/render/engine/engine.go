@@ -40,12 +40,21 @@ type source struct {
 	folder string
 }
 
-// Render runs the templates of c and its subcharts in the scope that chartutil.ToRenderValues made, and returns the result of
-// each file by its path in the chart. It stops with ctx. lookup and getHostByName find nothing.
+// Lookup is what the function lookup finds in a cluster: a copy of an object, or of a list if name is empty; nil for nothing.
+type Lookup func(apiVersion, kind, namespace, name string) map[string]any
+
+// Render is RenderIn where lookup finds nothing.
 func Render(ctx context.Context, c *chart.Chart, scope chartutil.Values) (map[string]string, error) {
+	return RenderIn(ctx, c, scope, nil)
+}
+
+// RenderIn runs the templates of c and its subcharts in the scope that chartutil.ToRenderValues made, and returns the result of
+// each file by its path in the chart. It stops with ctx. getHostByName finds nothing.
+func RenderIn(ctx context.Context, c *chart.Chart, scope chartutil.Values, lookup Lookup) (map[string]string, error) {
 	sources := collect(c, scope, nil)
 	inOrder(sources)
 	r := newRun(ctx)
+	r.lookup = lookup
 	root := template.New("chart").Option("missingkey=zero").Funcs(r.functions())
 	root.Funcs(r.late(root))
 	for _, s := range sources {

@@ -24,6 +24,7 @@ func (r *run) functions() template.FuncMap {
 	for name, f := range helmFunctions() {
 		all[name] = f
 	}
+	all["lookup"] = r.lookUp
 	bounded := make(template.FuncMap, len(all))
 	for name, f := range all {
 		bounded[name] = r.bound(name, f)
@@ -45,11 +46,20 @@ func helmFunctions() template.FuncMap {
 		"fromJsonArray": decodeList(func(text string, into any) error { return json.Unmarshal([]byte(text), into) }),
 		"required":      required,
 		"fail":          func(message string) (string, error) { return "", &said{message} },
-		"lookup":        func(_, _, _, _ string) map[string]any { return map[string]any{} },
 		"getHostByName": func(string) string { return "" },
 		"print":         fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln,
 		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
 	}
+}
+
+// lookUp finds an object of the cluster. As in Helm, it is an empty map if there is none.
+func (r *run) lookUp(apiVersion, kind, namespace, name string) map[string]any {
+	if r.lookup != nil {
+		if found := r.lookup(apiVersion, kind, namespace, name); found != nil {
+			return found
+		}
+	}
+	return map[string]any{}
 }
 
 // required demands a value that is neither nil nor empty.

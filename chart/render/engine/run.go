@@ -49,6 +49,7 @@ type run struct {
 	output int64
 	depth  int
 	ticks  int
+	lookup Lookup // nil finds nothing
 }
 
 func newRun(ctx context.Context) *run {

@@ -4,6 +4,7 @@ package installation
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -20,15 +21,23 @@ import (
 	"shipper.dev/shipper/reconciler/retry"
 )
 
-// secret reports whether rendered objects may hold content of a Secret, which no message may then quote.
+// secret reports whether values are content of a Secret: neither what objects hold nor how they are called may then be quoted.
 func (s sources) secret() bool { return !s.open && s.pinned.Secret() }
 
+// private reports whether objects may hold content of a Secret, which no message may then quote. Their names are the chart's own, unless
+// values are secret.
+func (s sources) private() bool { return s.secret() || !s.open && s.found }
+
 // keyed makes digests of what is to be written such that a password in it cannot be tried against them: they stand in annotations and
-// in anchors, which more may read than may read Secrets. From holds the values by now, for they have been rendered.
-func keyed(all []wanted, from *Later) error {
-	key, err := from.Pinned.Key(from.Layers.Base)
-	if err != nil {
-		return err
+// in anchors, which more may read than may read Secrets. From holds the values by now, for they have been rendered. Where a chart has
+// looked up what may be secret, nobody needs the key again: the digests are stored.
+func (s sources) keyed(all []wanted, from *Later) error {
+	key := []byte(rand.Text())
+	if s.secret() {
+		var err error
+		if key, err = from.Pinned.Key(from.Layers.Base); err != nil {
+			return err
+		}
 	}
 	for i := range all {
 		sum := hmac.New(sha256.New, key)
@@ -87,7 +96,7 @@ func (a *attempted) Unwrap() error { return a.err }
 // render to, and the kinds and names of these, which templates make as well. That something failed stays, and of which object.
 // Texts that wrap an error are dropped, unless they are attempted.
 func (s sources) discreet(err error) error {
-	if err == nil || !s.secret() || errors.Is(err, errLoading) {
+	if err == nil || !s.private() || errors.Is(err, errLoading) {
 		return err
 	}
 	var status apierrors.APIStatus

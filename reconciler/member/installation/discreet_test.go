@@ -78,7 +78,7 @@ func TestErrorsDoNotQuoteWhatIsSecret(t *testing.T) {
 // rendered is what a chart renders to, with values that were held.
 type rendered map[string]any
 
-func (r rendered) Render(_ context.Context, s Source, _ render.Target) ([]unstructured.Unstructured, error) {
+func (r rendered) Render(_ context.Context, s Source, _ render.Target, _ Find) ([]unstructured.Unstructured, error) {
 	s.Later.Layers.Base = r
 	return []unstructured.Unstructured{{Object: map[string]any{"kind": "Secret", "stringData": map[string]any{"password": "hunter2"}}}}, nil
 }
@@ -88,7 +88,7 @@ func TestDigestsOfWhatIsSecretCannotBeTried(t *testing.T) {
 	digestOf := func(from shipper.ValuesSource, held rendered) string {
 		t.Helper()
 		s := sources{pinned: values.Pinned{From: []shipper.ValuesSource{from}}}
-		got, err := newRendering(t.Context(), held, s).render(Source{Later: &Later{Pinned: s.pinned}}, render.Target{})
+		got, err := (&rendering{held, s}).render(t.Context(), Source{Later: &Later{Pinned: s.pinned}}, render.Target{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,6 @@ type drifting struct {
 
 // look compares every object of the target that was edited since it was compared last, and corrects those that are to be.
 func (d *drifting) look(ctx context.Context) error {
-	t := target(d.it, d.member.KubeVersion(), d.member.APIVersions())
 	var objects []wanted
 	for _, entry := range d.anchor.inventory {
 		live, err := d.member.Metadata(ctx, entry.gvk(), entry.key())
@@ -59,7 +58,7 @@ func (d *drifting) look(ctx context.Context) error {
 		known := d.memory.Recall(nameless(entry))
 		if !known.SpeaksOf(live, entry.Digest, d.member.Session()) || d.policy == shipper.DriftCorrect && known.Drifted() {
 			if objects == nil {
-				if objects, err = d.rendering.inCluster(d.member.Name, t); err != nil {
+				if objects, err = d.render(); err != nil {
 					return err
 				}
 			}
@@ -99,7 +98,7 @@ func (d *drifting) examine(ctx context.Context, entry item, objects []wanted, be
 	}
 	changed := drift.WithoutLaterWrites(drift.Differences(rehearsed.object, live), object)
 	restorable, provider := released(changed, object), providers(object, live)
-	out.Fields = drift.Fields(named(entry), append(restorable, provider...), live.GetManagedFields(), d.rendering.sources.secret())
+	out.Fields = drift.Fields(named(entry), append(restorable, provider...), live.GetManagedFields(), d.rendering.sources.private())
 	if d.rendering.sources.secret() {
 		for n := range out.Fields {
 			out.Fields[n].Name = d.called(entry)

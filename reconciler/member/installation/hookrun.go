@@ -103,7 +103,7 @@ func (i *installer) confirmHooks(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case now == nil || now.uid != i.anchor.uid || now.hooks != i.anchor.hooks:
+	case now == nil || now.UID != i.anchor.UID || now.hooks != i.anchor.hooks:
 		return &problem{shipper.InProgress, retry.Retry, "hooks wait until the cache has their last runs"}
 	}
 	i.anchor, i.live = now, true

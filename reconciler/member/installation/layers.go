@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/values"
 )
 
@@ -24,6 +23,8 @@ type sources struct {
 	regions map[string]string
 	// pinned are ConfigMaps and Secrets that some of the values are from.
 	pinned values.Pinned
+	// found is set when the chart has looked up an object of the cluster.
+	found bool
 	// open is set when who sees errors may see values.
 	open bool
 }
@@ -81,13 +82,4 @@ func (s sources) in(cluster string) (Source, error) {
 		return Source{}, ofChart(err)
 	}
 	return Source{Chart: s.Chart, Digest: s.Digest, Values: values}, nil
-}
-
-// inCluster renders what one cluster gets.
-func (r *rendering) inCluster(cluster string, t render.Target) ([]wanted, error) {
-	source, err := r.sources.in(cluster)
-	if err != nil {
-		return nil, err
-	}
-	return r.render(source, t)
 }

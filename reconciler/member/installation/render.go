@@ -55,10 +55,13 @@ const renderTimeout = 5 * time.Second
 var errLoading error = &problem{shipper.InProgress, retry.Retry, "the chart is being fetched"}
 
 // Renderer renders a chart for one target in one cluster: the objects to write, in order, and after
-// that the hooks, in the order they are run.
+// that the hooks, in the order they are run. Find finds what the chart looks up; nil finds nothing.
 type Renderer interface {
-	Render(ctx context.Context, s Source, t render.Target) ([]unstructured.Unstructured, error)
+	Render(ctx context.Context, s Source, t render.Target, find Find) ([]unstructured.Unstructured, error)
 }
+
+// Find finds an object of the target's namespace in a cluster; nil if there is none.
+type Find func(context.Context, render.Query) (map[string]any, error)
 
 // NewRenderer renders charts that a loader loads within a time: LoadTimeout in a reconciler, which makes another pass later.
 func NewRenderer(charts repository.Loader, values Values, within time.Duration) Renderer {
@@ -72,7 +75,7 @@ type chartRenderer struct {
 }
 
 // Render loads, renders and prepares.
-func (r chartRenderer) Render(ctx context.Context, s Source, t render.Target) ([]unstructured.Unstructured, error) {
+func (r chartRenderer) Render(ctx context.Context, s Source, t render.Target, find Find) ([]unstructured.Unstructured, error) {
 	loaded, err := r.load(ctx, t.Namespace, s)
 	if err != nil {
 		return nil, err
@@ -87,7 +90,12 @@ func (r chartRenderer) Render(ctx context.Context, s Source, t render.Target) ([
 	}
 	ctx, cancel := context.WithTimeout(ctx, renderTimeout)
 	defer cancel()
-	manifest, err := loaded.Render(ctx, s.Values, t)
+	var manifest render.Manifest
+	if find == nil {
+		manifest, err = loaded.Render(ctx, s.Values, t)
+	} else {
+		manifest, err = loaded.RenderIn(ctx, s.Values, t, find)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -158,38 +166,46 @@ type wanted struct {
 
 // rendering renders for one pass.
 type rendering struct {
-	sources sources
-	render  func(s Source, t render.Target) ([]wanted, error)
+	renderer Renderer
+	sources  sources
 }
 
-func newRendering(ctx context.Context, renderer Renderer, from sources) *rendering {
-	return &rendering{
-		sources: from,
-		render: func(source Source, t render.Target) (out []wanted, err error) {
-			defer func() {
-				if caught := recover(); caught != nil {
-					out, err = nil, panicked(ctx, from, caught)
-				}
-			}()
-			objects, err := renderer.Render(ctx, source, t)
-			if err != nil {
-				return nil, ofChart(from.discreet(err))
-			}
-			wanted, err := want(objects)
-			if err != nil && from.secret() {
-				return nil, broken("what the chart renders to cannot be used%s", chart.Unsaid)
-			}
-			if err == nil && from.secret() {
-				err = keyed(wanted, source.Later)
-			}
-			return wanted, err
-		},
+// render renders what the chart is in a cluster, with digests.
+func (r *rendering) render(ctx context.Context, source Source, t render.Target, find Find) (out []wanted, err error) {
+	defer func() {
+		if caught := recover(); caught != nil {
+			out, err = nil, panicked(ctx, r.sources, caught)
+		}
+	}()
+	if find != nil {
+		find = r.watched(find)
+	}
+	objects, err := r.renderer.Render(ctx, source, t, find)
+	if err != nil {
+		return nil, ofChart(r.sources.discreet(err))
+	}
+	wanted, err := want(objects)
+	if err != nil && r.sources.private() {
+		return nil, broken("what the chart renders to cannot be used%s", chart.Unsaid)
+	}
+	if err == nil && r.sources.private() {
+		err = r.sources.keyed(wanted, source.Later)
+	}
+	return wanted, err
+}
+
+// watched notes that something was found: what the chart renders to may then hold content of a Secret.
+func (r *rendering) watched(find Find) Find {
+	return func(ctx context.Context, q render.Query) (map[string]any, error) {
+		found, err := find(ctx, q)
+		r.sources.found = r.sources.found || found != nil
+		return found, err
 	}
 }
 
 // panicked is the error of a rendering that panicked. What the panic says may be secret, and is not logged then.
 func panicked(ctx context.Context, from sources, caught any) error {
-	if from.secret() {
+	if from.private() {
 		caught = "what it says is withheld, for values are secret"
 	}
 	log.FromContext(ctx).Error(fmt.Errorf("panic: %v", caught), "Rendering a chart panicked", "stacktrace", string(debug.Stack()))

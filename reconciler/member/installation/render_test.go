@@ -19,12 +19,12 @@ import (
 // panics is a Renderer that panics.
 type panics struct{}
 
-func (panics) Render(context.Context, Source, render.Target) ([]unstructured.Unstructured, error) {
+func (panics) Render(context.Context, Source, render.Target, Find) ([]unstructured.Unstructured, error) {
 	panic("a mistake")
 }
 
 func TestARenderingThatPanicsIsBroken(t *testing.T) {
-	objects, err := newRendering(t.Context(), panics{}, sources{}).render(Source{}, render.Target{})
+	objects, err := (&rendering{panics{}, sources{}}).render(t.Context(), Source{}, render.Target{}, nil)
 	if reason, remedy := retry.ClassifyInCluster(err); objects != nil || reason != shipper.ChartError || remedy != retry.Wait {
 		t.Errorf("got %v and %s, %v: %v", objects, reason, remedy, err)
 	}
@@ -47,7 +47,7 @@ func (slowCharts) Load(ctx context.Context, _ string, _ shipper.Chart, _ string)
 func TestASlowChartEndsAPassAndNotACommand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for within, want := range map[time.Duration]error{LoadTimeout: errLoading, time.Minute: errLoaded} {
-			_, err := NewRenderer(slowCharts{}, nil, within).Render(t.Context(), Source{}, render.Target{})
+			_, err := NewRenderer(slowCharts{}, nil, within).Render(t.Context(), Source{}, render.Target{}, nil)
 			if !errors.Is(err, want) {
 				t.Errorf("within %s: %v, want %v", within, err, want)
 			}

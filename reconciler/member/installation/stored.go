@@ -15,8 +15,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,12 +38,15 @@ const (
 	storedFromKey   = "RenderedFrom" // the fingerprint of what it was rendered from, whatever the cluster's version
 	storedPartsKey  = "Parts"        // how many Secrets have it
 	storedDigestKey = "Digest"       // sha256 (hex) of all parts
+	storedFoundKey  = "Found"        // "true" if the chart has looked up what may be secret
 	storedBytesKey  = "Objects"      // JSON, compressed by gzip
 )
 
 const (
 	// partBytes are in one Secret, of the 1 MiB that it may have.
 	partBytes = 900 << 10
+	// mostListed are the objects that a chart may look up at once.
+	mostListed = 500
 	// mostStoredBytes bound what is read, as 32 MiB bound an archive.
 	mostStoredBytes = 64 << 20
 )
@@ -52,11 +57,12 @@ type storedObject struct {
 	Object map[string]any `json:"object"`
 }
 
-// storedRendering is what a target was rendered to in a cluster. It is in shipper-system of the cluster, where no tenant writes: what it says is
-// written with Shipper's rights.
+// storedRendering is what a target was rendered to in a cluster. It is in shipper-system of the cluster, where no tenant writes: what it
+// says is written with Shipper's rights.
 type storedRendering struct {
 	uid                   types.UID
 	resourceVersion, from string
+	found                 bool
 	objects               []wanted
 }
 
@@ -81,10 +87,11 @@ func (i *installer) storedOrRendered(ctx context.Context, source Source, t rende
 		return nil, err
 	}
 	if i.stored != nil && i.stored.from == from {
+		i.rendering.sources.found = i.stored.found
 		return i.stored.objects, nil
 	}
 	t.KubeVersion, t.APIVersions = i.member.KubeVersion(), i.member.APIVersions()
-	objects, err := i.rendering.render(source, t)
+	objects, err := i.rendering.render(ctx, source, t, i.find)
 	if err == nil {
 		i.storeAs = from
 	}
@@ -121,7 +128,7 @@ func readStored(ctx context.Context, m *fleet.Member, it *shipper.InstallationTa
 	if err != nil {
 		return nil, fmt.Errorf("reading Secret %s: %w", storedKey(m, it, 0), err)
 	}
-	out.from, out.objects = string(first.Data[storedFromKey]), objects
+	out.from, out.found, out.objects = string(first.Data[storedFromKey]), string(first.Data[storedFoundKey]) == "true", objects
 	return out, nil
 }
 
@@ -143,6 +150,7 @@ func (i *installer) store(ctx context.Context) error {
 	first := i.storedSecret(0, map[string][]byte{
 		storedFromKey: []byte(i.storeAs), storedPartsKey: []byte(strconv.Itoa(len(parts))),
 		storedDigestKey: []byte(hex.EncodeToString(sum[:])), storedBytesKey: parts[0],
+		storedFoundKey: []byte(strconv.FormatBool(i.rendering.sources.found)),
 	})
 	if i.stored == nil {
 		err = i.member.Client().Create(ctx, first, client.FieldOwner(shipper.FieldOwner))
@@ -167,6 +175,31 @@ func (i *installer) store(ctx context.Context) error {
 	}
 	i.storeAs = ""
 	return nil
+}
+
+// find finds what a chart looks up in its own namespace.
+func (i *installer) find(ctx context.Context, q render.Query) (map[string]any, error) {
+	gvk := schema.FromAPIVersionAndKind(q.APIVersion, q.Kind)
+	mapping, err := i.member.Mapping(gvk)
+	if meta.IsNoMatchError(err) || err == nil && mapping.Scope.Name() != meta.RESTScopeNameNamespace {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if q.Name == "" {
+		var list unstructured.UnstructuredList
+		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		err := i.member.Live().List(ctx, &list, client.InNamespace(i.it.Namespace), client.Limit(mostListed))
+		return list.UnstructuredContent(), err
+	}
+	var object unstructured.Unstructured
+	object.SetGroupVersionKind(gvk)
+	err = i.member.Live().Get(ctx, client.ObjectKey{Namespace: i.it.Namespace, Name: q.Name}, &object)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return object.Object, err
 }
 
 func (i *installer) storedSecret(part int, data map[string][]byte) *unstructured.Unstructured {

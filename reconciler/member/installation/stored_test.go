@@ -3,11 +3,63 @@
 package installation
 
 import (
+	"context"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
 )
+
+// TestTheFingerprintOfATargetIsThatOfEarlierVersions: with another one, an upgrade of Shipper would render again all that is installed.
+func TestTheFingerprintOfATargetIsThatOfEarlierVersions(t *testing.T) {
+	s := Source{Chart: shipper.Chart{Name: "web", Version: "0.0.1"}, Digest: "cafe", Values: &shipper.ChartValues{"a": int64(1)}}
+	got, err := s.fingerprint(render.Target{
+		ReleaseName: "web-1", Namespace: "shop", App: "web", KubeVersion: "v1.37.1", APIVersions: []string{"v1"},
+		Labels: map[string]string{shipper.AppLabel: "web"}, Lookups: &render.Lookups{},
+	})
+	if want := "aa99768eb22eb87a2e8b163a4b9eece033b2ff443a2a5b5deba43a15232f3f96"; got != want || err != nil {
+		t.Errorf("it is %s, %v, and was %s", got, err, want)
+	}
+}
+
+// looks is a Renderer of a chart that looks up a Secret, and quotes it.
+type looks struct{ fails bool }
+
+func (l looks) Render(ctx context.Context, _ Source, _ render.Target, find Find) ([]unstructured.Unstructured, error) {
+	found, err := find(ctx, render.Query{APIVersion: "v1", Kind: "Secret", Name: "password"})
+	if l.fails {
+		return nil, &chart.Error{Reason: shipper.ChartError, Message: found["data"].(string), Public: "it does not render"}
+	}
+	return []unstructured.Unstructured{{Object: map[string]any{"kind": "ConfigMap", "data": found["data"]}}}, err
+}
+
+func TestWhatAChartHasLookedUpIsNotQuoted(t *testing.T) {
+	finds := func(context.Context, render.Query) (map[string]any, error) {
+		return map[string]any{"data": "hunter2"}, nil
+	}
+	r := &rendering{looks{}, sources{}}
+	one, err := r.render(t.Context(), Source{}, render.Target{}, finds)
+	if err != nil || !r.sources.private() || r.sources.secret() {
+		t.Errorf("private %t, secret %t, %v", r.sources.private(), r.sources.secret(), err)
+	}
+	other, err := r.render(t.Context(), Source{}, render.Target{}, finds)
+	if err != nil || one[0].digest == other[0].digest {
+		t.Errorf("a password can be tried against the digest %s: %v", one[0].digest, err)
+	}
+	if said := r.sources.discreet(errors.New("invalid value: hunter2")).Error(); strings.Contains(said, "hunter2") {
+		t.Errorf("an error says %q", said)
+	}
+	if _, err := (&rendering{looks{fails: true}, sources{}}).render(t.Context(), Source{}, render.Target{}, finds); err == nil ||
+		strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("the rendering says %v", err)
+	}
+}
 
 func TestWhatIsStoredIsReadAsItWas(t *testing.T) {
 	objects := []unstructured.Unstructured{{Object: map[string]any{
