@@ -4,6 +4,7 @@ package integration
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,9 +24,9 @@ func TestAClusterThatTakesNoWritesHoldsSomeWorkersOnly(t *testing.T) {
 	d.setWrites(freeze)
 	const targets = 6
 	for i := range targets {
-		s.install(fmt.Sprint("web-", i), "test-nginx", "0.0.1", shipper.ChartValues{}, "sluggish")
+		s.installApart(fmt.Sprint("web-", i), "sluggish")
 	}
-	full := func() string { // of four workers, one is left for other namespaces; the Application's Pods may wait, too
+	full := func() string { // of four workers, one is left for other namespaces; the Applications' Pods may wait, too
 		if at := s.installing("sluggish"); at["working"] != 3 || at["waiting"] < targets-3 {
 			return fmt.Sprint(at)
 		}
@@ -33,19 +34,25 @@ func TestAClusterThatTakesNoWritesHoldsSomeWorkersOnly(t *testing.T) {
 	}
 	s.soon("the cluster is not full", full)
 
-	s.install("web-9", "test-nginx", "0.0.1", shipper.ChartValues{}, east)
+	s.installApart("web-9", east)
 	s.installed("web-9")
 	if diff := full(); diff != "" {
 		t.Errorf("while others go on: %s", diff)
-	}
-	for i := range targets - 1 { // or they take what is shared from each other for ever
-		s.takeOver(fmt.Sprint("web-", i), false)
 	}
 	d.setWrites(nil)
 	s.soon("some wait still", func() string {
 		return cmp.Diff(map[string]float64{"working": 0, "waiting": 0}, s.installing("sluggish"))
 	})
-	s.installed(fmt.Sprint("web-", targets-1))
+	for i := range targets {
+		s.installed(fmt.Sprint("web-", i))
+	}
+}
+
+// installApart makes a target of an Application of its own, which shares nothing with others.
+func (s *fixture) installApart(name, cluster string) {
+	s.Helper()
+	s.app = name
+	s.install(name, "test-nginx", "0.0.1", shipper.ChartValues{"nameOverride": strings.ReplaceAll(name, "-", "")}, cluster)
 }
 
 // TestAnyNumberOfClustersThatTakeNoWritesLeavesWorkers has three clusters, each with more to do than workers.
@@ -62,7 +69,7 @@ func TestAnyNumberOfClustersThatTakeNoWritesLeavesWorkers(t *testing.T) {
 	const targets = 5
 	for cluster := range doors {
 		for i := range targets {
-			s.install(fmt.Sprint("of-", cluster, "-", i), "test-nginx", "0.0.1", shipper.ChartValues{}, cluster)
+			s.installApart(fmt.Sprint("of-", cluster, "-", i), cluster)
 		}
 	}
 	for cluster := range doors {
@@ -73,12 +80,9 @@ func TestAnyNumberOfClustersThatTakeNoWritesLeavesWorkers(t *testing.T) {
 			return ""
 		})
 	}
-	s.install("web-9", "test-nginx", "0.0.1", shipper.ChartValues{}, east)
+	s.installApart("web-9", east)
 	s.installed("web-9")
 	for cluster, d := range doors {
-		for i := range targets { // or they take what is shared from each other for ever
-			s.takeOver(fmt.Sprint("of-", cluster, "-", i), false)
-		}
 		d.setWrites(nil)
 		s.soon("some wait for "+cluster+" still", func() string {
 			return cmp.Diff(0.0, s.installing(cluster)["waiting"])
@@ -116,8 +120,9 @@ func TestARepositoryThatHangsKeepsNoPlaces(t *testing.T) {
 	repository.Break(charts.Stalled)
 	const targets = 6
 	for i := range targets {
-		it := &shipper.InstallationTarget{ObjectMeta: s.meta(fmt.Sprint("slow-", i)), Spec: shipper.InstallationTargetSpec{
-			Clusters: []string{cluster}, CanOverride: i == 0, Values: &shipper.ChartValues{},
+		s.app = fmt.Sprint("slow-", i)
+		it := &shipper.InstallationTarget{ObjectMeta: s.meta(s.app), Spec: shipper.InstallationTargetSpec{
+			Clusters: []string{cluster}, CanOverride: true, Values: &shipper.ChartValues{"nameOverride": fmt.Sprint("of", i)},
 			Chart: &shipper.Chart{Name: "test-nginx", Version: "0.0.1", RepoURL: repository.URL},
 		}}
 		s.must(s.management.Create(s.ctx, it))
@@ -128,6 +133,7 @@ func TestARepositoryThatHangsKeepsNoPlaces(t *testing.T) {
 		}
 		return ""
 	})
+	s.app = "web"
 	s.install("web-1", "nginx", "0.0.1", shipper.ChartValues{}, cluster)
 	s.installed("web-1")
 	if said := s.notInstalled("slow-5", cluster, shipper.InProgress); said != "the chart is being fetched" {
@@ -135,5 +141,7 @@ func TestARepositoryThatHangsKeepsNoPlaces(t *testing.T) {
 	}
 	s.soon("places are kept", func() string { return cmp.Diff(map[string]float64{"working": 0, "waiting": 0}, s.installing(cluster)) })
 	repository.Heal()
-	s.installed("slow-0")
+	for i := range targets {
+		s.installed(fmt.Sprint("slow-", i))
+	}
 }
