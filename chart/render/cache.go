@@ -64,14 +64,14 @@ func (m Manifest) size() int64 {
 	size := int64(1 << 10) // for an empty manifest, too
 	for _, objects := range [][]unstructured.Unstructured{m.Objects, m.hooks} {
 		for i := range objects {
-			size += weigh(objects[i].Object)
+			size += Weigh(objects[i].Object)
 		}
 	}
 	return size
 }
 
-// weigh is the approximate size of a value in memory, behind an interface.
-func weigh(value any) int64 {
+// Weigh is the approximate size of a value in memory, behind an interface.
+func Weigh(value any) int64 {
 	// A map with one entry has room for eight, and a growing one for up to twice its entries.
 	const header, eight, another = 48, 288, 72
 	size := int64(16)
@@ -83,12 +83,12 @@ func weigh(value any) int64 {
 			size += eight + another*int64(max(0, len(value)-8))
 		}
 		for key, item := range value {
-			size += int64(len(key)) + weigh(item)
+			size += int64(len(key)) + Weigh(item)
 		}
 	case []any:
 		size += 16 * int64(len(value))
 		for _, item := range value {
-			size += weigh(item)
+			size += Weigh(item)
 		}
 	}
 	return size

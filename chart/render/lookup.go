@@ -5,8 +5,7 @@ package render
 import (
 	"context"
 	"fmt"
-
-	"k8s.io/apimachinery/pkg/runtime"
+	"slices"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
@@ -18,6 +17,8 @@ const (
 	mostLookups = 100
 	// mostRounds bounds how often a chart is rendered because what it found makes it look up more.
 	mostRounds = 5
+	// MostFound bounds what one chart finds, in bytes of memory: objects of a tenant, all of which are in memory at once.
+	MostFound = 16 << 20
 )
 
 // Query is an object that a chart looks up in the namespace of its Release; all of their kind if Name is empty.
@@ -35,8 +36,14 @@ func (q Query) String() string {
 // cluster keeps no slot: what they ask for the first time is found after that, and then they run again. Other namespaces, and objects
 // without one, are never asked for: a chart is rendered with Shipper's rights.
 type Lookups struct {
-	found map[Query]map[string]any
+	found map[Query]finding
 	asked []Query
+}
+
+// finding is an object or a list, and its size.
+type finding struct {
+	object map[string]any
+	size   int64
 }
 
 // in is the function lookup in a Release's namespace.
@@ -44,16 +51,16 @@ func (l *Lookups) in(own string) engine.Lookup {
 	if l == nil {
 		return nil
 	}
-	return func(apiVersion, kind, namespace, name string) map[string]any {
+	return func(apiVersion, kind, namespace, name string) (map[string]any, int64) {
 		q := Query{apiVersion, kind, name}
 		if namespace != own {
-			return nil
+			return nil, 0
 		}
 		found, known := l.found[q]
-		if !known {
+		if !known && len(l.asked) <= mostLookups && !slices.Contains(l.asked, q) {
 			l.asked = append(l.asked, q)
 		}
-		return runtime.DeepCopyJSON(found)
+		return found.object, found.size
 	}
 }
 
@@ -64,7 +71,8 @@ func (l *Lookups) used() bool { return l != nil && len(l.asked)+len(l.found) > 0
 func (c *Chart) RenderIn(
 	ctx context.Context, from *shipper.ChartValues, t Target, find func(context.Context, Query) (map[string]any, error),
 ) (Manifest, error) {
-	t.Lookups = &Lookups{found: map[Query]map[string]any{}}
+	t.Lookups = &Lookups{found: map[Query]finding{}}
+	size := int64(0)
 	for range mostRounds {
 		manifest, err := c.Render(ctx, from, t)
 		asked := t.Lookups.asked
@@ -73,9 +81,6 @@ func (c *Chart) RenderIn(
 		}
 		t.Lookups.asked = nil
 		for _, q := range asked {
-			if _, known := t.Lookups.found[q]; known {
-				continue
-			}
 			if len(t.Lookups.found) == mostLookups {
 				return Manifest{}, chartError("chart %q %s: it looks up more than %d objects", c.Name(), c.Version(), mostLookups)
 			}
@@ -85,7 +90,11 @@ func (c *Chart) RenderIn(
 					Message: fmt.Sprintf("chart %q %s looks up %s: %v", c.Name(), c.Version(), q, err),
 					Public:  fmt.Sprintf("chart %q %s looks up an object that cannot be read now", c.Name(), c.Version())}
 			}
-			t.Lookups.found[q] = found
+			weight := Weigh(found)
+			if size += weight; size > MostFound {
+				return Manifest{}, chartError("chart %q %s: what it looks up takes more than %s", c.Name(), c.Version(), chart.Mebibytes(MostFound))
+			}
+			t.Lookups.found[q] = finding{found, weight}
 		}
 	}
 	return Manifest{}, chartError("chart %q %s: what it looks up depends on what it looked up before, more than %d times",

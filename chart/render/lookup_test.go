@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -97,6 +98,16 @@ func TestLookupsThatEndNowhere(t *testing.T) {
 	fails := func(context.Context, render.Query) (map[string]any, error) {
 		return nil, errors.New("the cluster is away")
 	}
+	keys := map[string]any{}
+	for n := range 2000 {
+		keys[fmt.Sprint(n)] = ""
+	}
+	again := `{{ range until 2000 }}{{ $_ := lookup "v1" "ConfigMap" $.Release.Namespace "keys" }}{{ end }}`
+	hasKeys := func(context.Context, render.Query) (map[string]any, error) { return keys, nil }
+	large := `{{ range until 20 }}{{ $_ := lookup "v1" "Secret" $.Release.Namespace (print .) }}{{ end }}`
+	mebibyte := func(context.Context, render.Query) (map[string]any, error) {
+		return map[string]any{"data": strings.Repeat("x", 1<<20)}, nil
+	}
 	tests := map[string]struct {
 		template string
 		find     func(context.Context, render.Query) (map[string]any, error)
@@ -105,6 +116,9 @@ func TestLookupsThatEndNowhere(t *testing.T) {
 		"one after another without end": {deep, always, failure{
 			"ChartError", `chart "sample" 1.2.3: what it looks up depends on what it looked up before, more than 5 times`, false}},
 		"too many": {many, always, failure{"ChartError", `chart "sample" 1.2.3: it looks up more than 100 objects`, false}},
+		"copies of many keys": {again, hasKeys, failure{"ChartError",
+			`chart "sample" 1.2.3: it does not render: sample/templates/found.yaml:5:40: out of bounds: the chart's templates do too much`, false}},
+		"too much together": {large, mebibyte, failure{"ChartError", `chart "sample" 1.2.3: what it looks up takes more than 16 MiB`, false}},
 		"the cluster does not answer": {`{{ lookup "v1" "Secret" .Release.Namespace "x" }}`, fails, failure{
 			"ChartError", `chart "sample" 1.2.3 looks up Secret "x": the cluster is away`, true}},
 	}

@@ -40,8 +40,9 @@ type source struct {
 	folder string
 }
 
-// Lookup is what the function lookup finds in a cluster: a copy of an object, or of a list if name is empty; nil for nothing.
-type Lookup func(apiVersion, kind, namespace, name string) map[string]any
+// Lookup is what the function lookup finds in a cluster: an object, or a list if name is empty; nil for nothing. Templates get a copy,
+// which takes size bytes.
+type Lookup func(apiVersion, kind, namespace, name string) (found map[string]any, size int64)
 
 // Render is RenderIn where lookup finds nothing.
 func Render(ctx context.Context, c *chart.Chart, scope chartutil.Values) (map[string]string, error) {

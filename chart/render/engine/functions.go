@@ -12,6 +12,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/Masterminds/sprig/v3"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 	yamlv3 "sigs.k8s.io/yaml/goyaml.v3"
 )
@@ -52,14 +53,19 @@ func helmFunctions() template.FuncMap {
 	}
 }
 
-// lookUp finds an object of the cluster. As in Helm, it is an empty map if there is none.
-func (r *run) lookUp(apiVersion, kind, namespace, name string) map[string]any {
-	if r.lookup != nil {
-		if found := r.lookup(apiVersion, kind, namespace, name); found != nil {
-			return found
-		}
+// lookUp finds an object of the cluster, and pays for its copy. As in Helm, it is an empty map if there is none.
+func (r *run) lookUp(apiVersion, kind, namespace, name string) (map[string]any, error) {
+	if r.lookup == nil {
+		return map[string]any{}, nil
 	}
-	return map[string]any{}
+	found, size := r.lookup(apiVersion, kind, namespace, name)
+	if found == nil {
+		return map[string]any{}, nil
+	}
+	if err := r.spend(size); err != nil {
+		return nil, err
+	}
+	return runtime.DeepCopyJSON(found), nil
 }
 
 // required demands a value that is neither nil nor empty.

@@ -47,6 +47,8 @@ const (
 	partBytes = 900 << 10
 	// mostListed are the objects that a chart may look up at once.
 	mostListed = 500
+	// listPage are those that are read at once, each of which may have more than 1 MiB.
+	listPage = 25
 	// mostStoredBytes bound what is read, as 32 MiB bound an archive.
 	mostStoredBytes = 64 << 20
 )
@@ -188,10 +190,7 @@ func (i *installer) find(ctx context.Context, q render.Query) (map[string]any, e
 		return nil, err
 	}
 	if q.Name == "" {
-		var list unstructured.UnstructuredList
-		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		err := i.member.Live().List(ctx, &list, client.InNamespace(i.it.Namespace), client.Limit(mostListed))
-		return list.UnstructuredContent(), err
+		return listed(ctx, i.member.Live(), gvk, i.it.Namespace)
 	}
 	var object unstructured.Unstructured
 	object.SetGroupVersionKind(gvk)
@@ -200,6 +199,29 @@ func (i *installer) find(ctx context.Context, q render.Query) (map[string]any, e
 		return nil, nil
 	}
 	return object.Object, err
+}
+
+// listed are the first objects of a kind in a namespace, by pages: a tenant may have many large ones. What is too large for a chart is
+// read no further.
+func listed(ctx context.Context, live client.Reader, gvk schema.GroupVersionKind, namespace string) (map[string]any, error) {
+	var all, page unstructured.UnstructuredList
+	size := int64(0)
+	for {
+		page = unstructured.UnstructuredList{}
+		page.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		err := live.List(ctx, &page, client.InNamespace(namespace), client.Limit(listPage), client.Continue(all.GetContinue()))
+		if err != nil {
+			return nil, err
+		}
+		page.Items = page.Items[:min(len(page.Items), mostListed-len(all.Items))]
+		for n := range page.Items {
+			size += render.Weigh(page.Items[n].Object)
+		}
+		all.Object, all.Items = page.Object, append(all.Items, page.Items...)
+		if page.GetContinue() == "" || len(all.Items) >= mostListed || size > render.MostFound {
+			return all.UnstructuredContent(), nil
+		}
+	}
 }
 
 func (i *installer) storedSecret(part int, data map[string][]byte) *unstructured.Unstructured {
