@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/member/applyset"
@@ -49,7 +50,7 @@ const (
 	mostListed = 500
 	// listPage are those that are read at once, each of which may have more than 1 MiB.
 	listPage = 25
-	// mostStoredBytes bound what is read, as 32 MiB bound an archive.
+	// mostStoredBytes bound what is stored and read, as 32 MiB bound an archive.
 	mostStoredBytes = 64 << 20
 )
 
@@ -262,6 +263,9 @@ func pack(all []wanted) ([]byte, error) {
 	raw, err := utiljson.Marshal(list)
 	if err != nil {
 		return nil, fmt.Errorf("storing what was rendered: %w", err)
+	}
+	if len(raw) > mostStoredBytes {
+		return nil, broken("what the chart renders to takes more than the %s of JSON that can be stored", chart.Mebibytes(mostStoredBytes))
 	}
 	var out bytes.Buffer
 	packer := gzip.NewWriter(&out)

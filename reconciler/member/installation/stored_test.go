@@ -91,3 +91,25 @@ func TestWhatIsStoredIsReadAsItWas(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatCannotBeReadIsNotStored: JSON has some characters as six bytes, so it can be larger than what templates may print.
+func TestWhatCannotBeReadIsNotStored(t *testing.T) {
+	for megabytes, stores := range map[int]bool{10: true, 11: false} {
+		all, err := want([]unstructured.Unstructured{{Object: map[string]any{
+			"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": strings.Repeat("<", megabytes<<20)},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		packed, err := pack(all)
+		if (err == nil) != stores {
+			t.Errorf("%d MiB: %v", megabytes, err)
+		}
+		if err != nil {
+			continue
+		}
+		if _, err := unpack(packed); err != nil {
+			t.Errorf("%d MiB are stored, and cannot be read: %v", megabytes, err)
+		}
+	}
+}
