@@ -153,3 +153,30 @@ func TestLookupsAreNotRemembered(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingDependsOnNoLookup: at admission lookups find nothing, and a rollout counts the Pods by what a chart renders to there.
+func TestNothingDependsOnNoLookup(t *testing.T) {
+	const why = `chart "sample" 1.2.3: it renders to nothing or to something depending on what it looks up; ` +
+		`it must have exactly one Deployment in every cluster, or nothing by its values alone`
+	const own = `(lookup "v1" "ConfigMap" .Release.Namespace "switch")`
+	there := map[string]any{"data": map[string]any{}}
+	for sentence, tc := range map[string]struct {
+		condition string
+		found     map[string]any
+		want      string
+	}{
+		"something once it is there, and it is":     {own, there, why},
+		"something once it is there, and it is not": {own, nil, ""},
+		"nothing once it is there, and it is":       {"not " + own, there, why},
+		"nothing once it is there, and it is not":   {"not " + own, nil, ""},
+		"something in any case":                     {"or true " + own, there, ""},
+		"nothing in any case":                       {"and " + own + " false", there, ""},
+	} {
+		_, err := switched(t, tc.condition, nil).RenderIn(t.Context(), nil, target, func(context.Context, render.Query) (map[string]any, error) {
+			return tc.found, nil
+		})
+		if got := fmt.Sprint(err); err == nil && tc.want != "" || err != nil && got != tc.want {
+			t.Errorf("%s: %v, want %q", sentence, err, tc.want)
+		}
+	}
+}

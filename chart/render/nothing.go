@@ -40,6 +40,33 @@ func (c *Chart) nothingAnywhere(ctx context.Context, values map[string]any, t Ta
 	return nil
 }
 
+// sameWithout is nil when a chart that has found objects renders to nothing with them and without them, or to something. At admission,
+// where Pods are counted, it finds none.
+func (c *Chart) sameWithout(ctx context.Context, values map[string]any, t Target, on *chartutil.Capabilities, nothing bool) error {
+	if t.Lookups == nil || len(t.Lookups.found) == 0 {
+		return nil
+	}
+	t.Lookups = nil
+	without, err := c.once(ctx, values, t, on, on)
+	if failure, ok := errors.AsType[*chart.Error](err); ok && failure.Retry {
+		return err
+	}
+	if err != nil || without.nothing() == nothing {
+		return nil // one that fails without them has been refused at admission
+	}
+	return t.sometimesNothing("what it looks up")
+}
+
+// sometimesNothing refuses a chart.
+func (t Target) sometimesNothing(depending string) error {
+	if t.Naming == ByApplication {
+		return chartError("it renders to nothing or to something depending on %s; "+
+			"it must render to something in every cluster, or to nothing by its values alone", depending)
+	}
+	return wrongDeployments("it renders to nothing or to something depending on %s; "+
+		"it must have exactly one Deployment in every cluster, or nothing by its values alone", depending)
+}
+
 // oldest and newest are beyond the versions of all clusters. A chart that requires some minimum version renders differently for
 // the two.
 var (
@@ -50,16 +77,10 @@ var (
 // nothingOn is nil when a chart renders to nothing on such a cluster.
 func (c *Chart) nothingOn(ctx context.Context, values map[string]any, t Target, on *chartutil.Capabilities, shown any) error {
 	manifest, err := c.once(ctx, values, t, on, shown)
-	switch {
-	case err != nil || manifest.nothing():
+	if err != nil || manifest.nothing() {
 		return err
-	case t.Naming == ByApplication:
-		return chartError("it renders to nothing or to something depending on what version or APIs the cluster has; " +
-			"it must render to something in every cluster, or to nothing by its values alone")
-	default:
-		return wrongDeployments("it renders to nothing or to something depending on what version or APIs the cluster has; " +
-			"it must have exactly one Deployment in every cluster, or nothing by its values alone")
 	}
+	return t.sometimesNothing("what version or APIs the cluster has")
 }
 
 // capable is a cluster that has every API.

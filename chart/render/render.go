@@ -88,6 +88,9 @@ func (c *Chart) render(ctx context.Context, values map[string]any, t Target) (ma
 		return Manifest{}, err.WithPublic("%s", err.Message)
 	}
 	manifest, err = c.once(ctx, values, t, capabilities, capabilities)
+	if err == nil {
+		err = c.sameWithout(ctx, values, t, capabilities, manifest.nothing())
+	}
 	switch {
 	case err != nil:
 		return Manifest{}, err
