@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
@@ -17,6 +18,8 @@ const (
 	mostLookups = 100
 	// mostRounds bounds how often a chart is rendered because what it found makes it look up more.
 	mostRounds = 5
+	// roundTime bounds each of these renderings, and the wait for its turn. What is looked up takes as long as the cluster needs.
+	roundTime = 5 * time.Second
 	// MostFound bounds what one chart finds, in bytes of memory: objects of a tenant, all of which are in memory at once.
 	MostFound = 16 << 20
 )
@@ -74,7 +77,7 @@ func (c *Chart) RenderIn(
 	t.Lookups = &Lookups{found: map[Query]finding{}}
 	size := int64(0)
 	for range mostRounds {
-		manifest, err := c.Render(ctx, from, t)
+		manifest, err := c.round(ctx, from, t)
 		asked := t.Lookups.asked
 		if len(asked) == 0 {
 			return manifest, err
@@ -99,4 +102,11 @@ func (c *Chart) RenderIn(
 	}
 	return Manifest{}, chartError("chart %q %s: what it looks up depends on what it looked up before, more than %d times",
 		c.Name(), c.Version(), mostRounds)
+}
+
+// round is one rendering.
+func (c *Chart) round(ctx context.Context, from *shipper.ChartValues, t Target) (Manifest, error) {
+	ctx, cancel := context.WithTimeout(ctx, roundTime)
+	defer cancel()
+	return c.Render(ctx, from, t)
 }

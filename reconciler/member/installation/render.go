@@ -48,7 +48,7 @@ type Values interface {
 // LoadTimeout is how long a pass of the reconciler waits for a chart that is not in memory.
 const LoadTimeout = time.Second
 
-// renderTimeout is how long a pass waits for its chart's turn and renders it.
+// renderTimeout is how long a chart's turn is waited for, and rendered, where it looks up nothing.
 const renderTimeout = 5 * time.Second
 
 // errLoading is why a pass ends that cannot wait longer for its chart.
@@ -88,11 +88,11 @@ func (r chartRenderer) Render(ctx context.Context, s Source, t render.Target, fi
 			return nil, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, renderTimeout)
-	defer cancel()
 	var manifest render.Manifest
 	if find == nil {
-		manifest, err = loaded.Render(ctx, s.Values, t)
+		bounded, cancel := context.WithTimeout(ctx, renderTimeout)
+		defer cancel()
+		manifest, err = loaded.Render(bounded, s.Values, t)
 	} else {
 		manifest, err = loaded.RenderIn(ctx, s.Values, t, find)
 	}
