@@ -88,7 +88,7 @@ func TestDigestsOfWhatIsSecretCannotBeTried(t *testing.T) {
 	digestOf := func(from shipper.ValuesSource, held rendered) string {
 		t.Helper()
 		s := sources{pinned: values.Pinned{From: []shipper.ValuesSource{from}}}
-		got, err := (&rendering{held, s}).render(t.Context(), Source{Later: &Later{Pinned: s.pinned}}, render.Target{}, nil)
+		got, err := (&rendering{renderer: held, sources: s}).render(t.Context(), Source{Later: &Later{Pinned: s.pinned}}, render.Target{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

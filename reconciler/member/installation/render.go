@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
@@ -168,6 +169,8 @@ type wanted struct {
 type rendering struct {
 	renderer Renderer
 	sources  sources
+	// away is set when the cluster did not answer what the chart looks up.
+	away bool
 }
 
 // render renders what the chart is in a cluster, with digests.
@@ -182,7 +185,12 @@ func (r *rendering) render(ctx context.Context, source Source, t render.Target, 
 	}
 	objects, err := r.renderer.Render(ctx, source, t, find)
 	if err != nil {
-		return nil, ofChart(r.sources.discreet(err))
+		err = ofChart(r.sources.discreet(err))
+		var known *problem
+		if r.away && errors.As(err, &known) {
+			err = &problem{shipper.ClusterUnreachable, known.action, known.message}
+		}
+		return nil, err
 	}
 	wanted, err := want(objects)
 	if err != nil && r.sources.private() {
@@ -194,11 +202,12 @@ func (r *rendering) render(ctx context.Context, source Source, t render.Target, 
 	return wanted, err
 }
 
-// watched notes that something was found: what the chart renders to may then hold content of a Secret.
+// watched notes that something was found: what the chart renders to may then hold content of a Secret. And that nothing was answered.
 func (r *rendering) watched(find Find) Find {
 	return func(ctx context.Context, q render.Query) (map[string]any, error) {
 		found, err := find(ctx, q)
 		r.sources.found = r.sources.found || found != nil
+		r.away = r.away || retry.Unanswered(err)
 		return found, err
 	}
 }

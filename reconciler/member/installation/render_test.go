@@ -24,7 +24,7 @@ func (panics) Render(context.Context, Source, render.Target, Find) ([]unstructur
 }
 
 func TestARenderingThatPanicsIsBroken(t *testing.T) {
-	objects, err := (&rendering{panics{}, sources{}}).render(t.Context(), Source{}, render.Target{}, nil)
+	objects, err := (&rendering{renderer: panics{}}).render(t.Context(), Source{}, render.Target{}, nil)
 	if reason, remedy := retry.ClassifyInCluster(err); objects != nil || reason != shipper.ChartError || remedy != retry.Wait {
 		t.Errorf("got %v and %s, %v: %v", objects, reason, remedy, err)
 	}

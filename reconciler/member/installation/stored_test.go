@@ -43,7 +43,7 @@ func TestWhatAChartHasLookedUpIsNotQuoted(t *testing.T) {
 	finds := func(context.Context, render.Query) (map[string]any, error) {
 		return map[string]any{"data": "hunter2"}, nil
 	}
-	r := &rendering{looks{}, sources{}}
+	r := &rendering{renderer: looks{}}
 	one, err := r.render(t.Context(), Source{}, render.Target{}, finds)
 	if err != nil || !r.sources.private() || r.sources.secret() {
 		t.Errorf("private %t, secret %t, %v", r.sources.private(), r.sources.secret(), err)
@@ -55,7 +55,7 @@ func TestWhatAChartHasLookedUpIsNotQuoted(t *testing.T) {
 	if said := r.sources.discreet(errors.New("invalid value: hunter2")).Error(); strings.Contains(said, "hunter2") {
 		t.Errorf("an error says %q", said)
 	}
-	if _, err := (&rendering{looks{fails: true}, sources{}}).render(t.Context(), Source{}, render.Target{}, finds); err == nil ||
+	if _, err := (&rendering{renderer: looks{fails: true}}).render(t.Context(), Source{}, render.Target{}, finds); err == nil ||
 		strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("the rendering says %v", err)
 	}

@@ -77,7 +77,7 @@ func (w *Worker) Work(ctx context.Context, it *shipper.InstallationTarget, clust
 	if err != nil {
 		return Outcome{cluster: cluster, general: err}
 	}
-	return w.install(ctx, it, cluster, &rendering{w.renderer, source}, asked)
+	return w.install(ctx, it, cluster, &rendering{renderer: w.renderer, sources: source}, asked)
 }
 
 // Clusters are all clusters a target is or was in, sorted.
