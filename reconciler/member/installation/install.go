@@ -120,7 +120,7 @@ func (i *installer) install(ctx context.Context) error {
 	}
 	objects, err := i.render()
 	if err != nil {
-		if intact && i.anchor.rendered != "" {
+		if intact && i.anchor.rendered != "" && i.stored == nil {
 			// Nothing is stored of what an older version installed, and what it was rendered from cannot be read now.
 			log.FromContext(ctx).Info("What is installed stays as it is", "cluster", i.member.Name, "reason", err.Error())
 			return i.adoptAnchor(ctx)

@@ -46,6 +46,8 @@ const (
 const (
 	// partBytes are in one Secret, of the 1 MiB that it may have.
 	partBytes = 900 << 10
+	// mostParts bound what one Release takes in shipper-system, where no quota of its namespace counts.
+	mostParts = 8
 	// mostListed are the objects that a chart may look up at once.
 	mostListed = 500
 	// listPage are those that are read at once, each of which may have more than 1 MiB.
@@ -150,6 +152,9 @@ func (i *installer) store(ctx context.Context) error {
 		parts, raw = append(parts, raw[:partBytes]), raw[partBytes:]
 	}
 	parts = append(parts, raw)
+	if len(parts) > mostParts {
+		return broken("what the chart renders to takes more than the %d MiB that can be stored, compressed", mostParts*partBytes>>20)
+	}
 	first := i.storedSecret(0, map[string][]byte{
 		storedFromKey: []byte(i.storeAs), storedPartsKey: []byte(strconv.Itoa(len(parts))),
 		storedDigestKey: []byte(hex.EncodeToString(sum[:])), storedBytesKey: parts[0],
@@ -164,6 +169,9 @@ func (i *installer) store(ctx context.Context) error {
 	if apierrors.IsNotFound(err) {
 		return &problem{shipper.NamespaceMissing, retry.Recheck, fmt.Sprintf("the cluster has no namespace %q, where Shipper stores "+
 			"what a chart has rendered to before it is written; create it there", shipper.SystemNamespace)}
+	}
+	if apierrors.IsAlreadyExists(err) || apierrors.IsConflict(err) {
+		return &problem{shipper.InProgress, retry.Retry, "another process has stored what the chart renders to"}
 	}
 	if err != nil {
 		return fmt.Errorf("writing Secret %s/%s: %w", first.GetNamespace(), first.GetName(), err)
