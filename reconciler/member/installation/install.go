@@ -120,8 +120,8 @@ func (i *installer) install(ctx context.Context) error {
 	}
 	objects, err := i.render()
 	if err != nil {
-		if intact && i.anchor.rendered != "" && i.stored == nil {
-			// Nothing is stored of what an older version installed, and what it was rendered from cannot be read now.
+		if intact && i.anchor.rendered != "" {
+			// What it would be rendered from now cannot be read: a repository that has gone disturbs nothing that is installed.
 			log.FromContext(ctx).Info("What is installed stays as it is", "cluster", i.member.Name, "reason", err.Error())
 			return i.adoptAnchor(ctx)
 		}
