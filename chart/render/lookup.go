@@ -70,10 +70,14 @@ func (l *Lookups) in(own string) engine.Lookup {
 // used reports whether anything was looked up, so that the result is of one moment in one cluster.
 func (l *Lookups) used() bool { return l != nil && len(l.asked)+len(l.found) > 0 }
 
-// RenderIn is Render with what find finds in the cluster: nil for nothing, and for objects without a namespace.
+// RenderIn is Render within a time, with what find finds in the cluster: nil for nothing, and for objects without a namespace. Without
+// find, the chart finds nothing.
 func (c *Chart) RenderIn(
 	ctx context.Context, from *shipper.ChartValues, t Target, find func(context.Context, Query) (map[string]any, error),
 ) (Manifest, error) {
+	if find == nil {
+		return c.round(ctx, from, t)
+	}
 	t.Lookups = &Lookups{found: map[Query]finding{}}
 	size := int64(0)
 	for range mostRounds {

@@ -49,9 +49,6 @@ type Values interface {
 // LoadTimeout is how long a pass of the reconciler waits for a chart that is not in memory.
 const LoadTimeout = time.Second
 
-// renderTimeout is how long a chart's turn is waited for, and rendered, where it looks up nothing.
-const renderTimeout = 5 * time.Second
-
 // errLoading is why a pass ends that cannot wait longer for its chart.
 var errLoading error = &problem{shipper.InProgress, retry.Retry, "the chart is being fetched"}
 
@@ -89,14 +86,7 @@ func (r chartRenderer) Render(ctx context.Context, s Source, t render.Target, fi
 			return nil, err
 		}
 	}
-	var manifest render.Manifest
-	if find == nil {
-		bounded, cancel := context.WithTimeout(ctx, renderTimeout)
-		defer cancel()
-		manifest, err = loaded.Render(bounded, s.Values, t)
-	} else {
-		manifest, err = loaded.RenderIn(ctx, s.Values, t, find)
-	}
+	manifest, err := loaded.RenderIn(ctx, s.Values, t, find)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,7 +66,6 @@ type storedObject struct {
 // storedRendering is what a target was rendered to in a cluster. It is in shipper-system of the cluster, where no tenant writes: what it
 // says is written with Shipper's rights.
 type storedRendering struct {
-	uid                   types.UID
 	resourceVersion, from string
 	found                 bool
 	objects               []wanted
@@ -124,7 +124,7 @@ func readStored(ctx context.Context, m *fleet.Member, it *shipper.InstallationTa
 		}
 		all.Write(secret.Data[storedBytesKey])
 	}
-	out := &storedRendering{uid: first.UID, resourceVersion: first.ResourceVersion}
+	out := &storedRendering{resourceVersion: first.ResourceVersion}
 	sum := sha256.Sum256(all.Bytes())
 	if hex.EncodeToString(sum[:]) != string(first.Data[storedDigestKey]) {
 		return out, nil // a process ended before it had written all parts, and nothing else
@@ -147,11 +147,7 @@ func (i *installer) store(ctx context.Context) error {
 		return err
 	}
 	sum := sha256.Sum256(raw)
-	var parts [][]byte
-	for len(raw) > partBytes {
-		parts, raw = append(parts, raw[:partBytes]), raw[partBytes:]
-	}
-	parts = append(parts, raw)
+	parts := slices.Collect(slices.Chunk(raw, partBytes))
 	if len(parts) > mostParts {
 		return broken("what the chart renders to takes more than the %d MiB that can be stored, compressed", mostParts*partBytes>>20)
 	}
@@ -184,7 +180,6 @@ func (i *installer) store(ctx context.Context) error {
 			return fmt.Errorf("writing Secret %s/%s: %w", secret.GetNamespace(), secret.GetName(), err)
 		}
 	}
-	i.storeAs = ""
 	return nil
 }
 
