@@ -3,7 +3,6 @@
 package lots_test
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -23,19 +22,9 @@ var update = flag.Bool("update", false, "write the golden files in testdata")
 
 // TestLotsOfPopularCharts says what becomes of widely used charts, unedited.
 func TestLotsOfPopularCharts(t *testing.T) {
-	popular, err := charts.Popular("../..")
-	if errors.Is(err, charts.ErrNoPopular) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, of := range popular {
-		t.Run(of.Name, func(t *testing.T) {
-			t.Parallel()
-			checkLots(t, of.Archive, of.Values, filepath.Join("testdata", "popular", of.Name+".txt"))
-		})
-	}
+	charts.EachPopular(t, "../..", func(t *testing.T, of charts.PopularArchive) {
+		checkLots(t, of.Archive, of.Values, filepath.Join("testdata", "popular", of.Name+".txt"))
+	})
 }
 
 // TestLotsOfSmallCharts says the same of charts of the shapes that the popular ones have, and of some that they do not have.

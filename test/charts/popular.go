@@ -10,14 +10,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"testing"
 )
 
 // PopularFolder names the environment variable with the folder of the popular charts: widely used charts as their projects publish them,
 // and a list of them, charts.json. Absent: shared/charts beside the checkout.
 const PopularFolder = "SHIPPER_CHARTS"
 
-// ErrNoPopular means that there is no such folder.
-var ErrNoPopular = errors.New("no popular charts: set " + PopularFolder + " to a folder with their archives and charts.json")
+// errNoPopular means that there is no such folder.
+var errNoPopular = errors.New("no popular charts: set " + PopularFolder + " to a folder with their archives and charts.json")
 
 // PopularArchive is a chart of others, with the values without which it does not render.
 type PopularArchive struct {
@@ -31,13 +32,31 @@ var demanded = map[string]map[string]any{
 	"sonarqube":               {"community": map[string]any{"enabled": true}, "monitoringPasscode": "test"},
 }
 
-// Popular reads the popular charts in the order of their list, for a test in a package whose path from the checkout's root is up, as in
-// "../..". It fails when an archive is not the one of the list.
-func Popular(up string) ([]PopularArchive, error) {
+// EachPopular runs a test in parallel for each popular chart, in a package whose path from the checkout's root is up, as in "../..".
+// Without the charts it skips and says so.
+func EachPopular(t *testing.T, up string, test func(*testing.T, PopularArchive)) {
+	t.Helper()
+	all, err := popular(up)
+	if errors.Is(err, errNoPopular) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, of := range all {
+		t.Run(of.Name, func(t *testing.T) {
+			t.Parallel()
+			test(t, of)
+		})
+	}
+}
+
+// popular reads the popular charts in the order of their list. It fails when an archive is not the one of the list.
+func popular(up string) ([]PopularArchive, error) {
 	folder := cmp.Or(os.Getenv(PopularFolder), filepath.Join(up, "..", "shared", "charts"))
 	list, err := os.ReadFile(filepath.Join(folder, "charts.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNoPopular
+		return nil, errNoPopular
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the list of popular charts: %w", err)

@@ -5,7 +5,6 @@ package engine_test
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -22,27 +21,17 @@ import (
 // TestRendersPopularChartsLikeHelm renders widely used charts. Lines that are random, as passwords and keys, are those that differ when
 // Helm renders twice.
 func TestRendersPopularChartsLikeHelm(t *testing.T) {
-	popular, err := charts.Popular("../../..")
-	if errors.Is(err, charts.ErrNoPopular) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, of := range popular {
-		t.Run(of.Name, func(t *testing.T) {
-			t.Parallel()
-			c, err := loader.LoadArchive(bytes.NewReader(of.Bytes))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := chartutil.ProcessDependenciesWithMerge(c, of.Values); err != nil {
-				t.Fatal(err)
-			}
-			compareRandom(t, c, func() chartutil.Values { return popularScope(t, c, of.Values, true) }, false)
-			compareRandom(t, c, func() chartutil.Values { return popularScope(t, c, of.Values, false) }, true)
-		})
-	}
+	charts.EachPopular(t, "../../..", func(t *testing.T, of charts.PopularArchive) {
+		c, err := loader.LoadArchive(bytes.NewReader(of.Bytes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := chartutil.ProcessDependenciesWithMerge(c, of.Values); err != nil {
+			t.Fatal(err)
+		}
+		compareRandom(t, c, func() chartutil.Values { return popularScope(t, c, of.Values, true) }, false)
+		compareRandom(t, c, func() chartutil.Values { return popularScope(t, c, of.Values, false) }, true)
+	})
 }
 
 // popularScope is what templates see of a first installation, or of an upgrade.

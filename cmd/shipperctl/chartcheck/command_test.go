@@ -5,7 +5,6 @@ package chartcheck_test
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -311,33 +310,23 @@ func TestGrantIsWhatIsLacked(t *testing.T) {
 
 // TestPopularChartsRollOut is about widely used charts, unedited.
 func TestPopularChartsRollOut(t *testing.T) {
-	popular, err := charts.Popular("../../..")
-	if errors.Is(err, charts.ErrNoPopular) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, of := range popular {
-		t.Run(of.Name, func(t *testing.T) {
-			t.Parallel()
-			c, err := render.Open(of.Bytes)
-			if err != nil {
-				t.Fatal(err)
-			}
-			values := shipper.ChartValues(of.Values)
-			report, err := chartcheck.ReportOf(t.Context(), c, &values, of.Name, "shop")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if refused := len(report.Refused) > 0; refused != (of.Name == "keda") { // it writes to kube-system
-				t.Errorf("refused: %q", report.Refused)
-			}
-			if len(report.Workloads) == 0 || report.Text(80) == "" {
-				t.Errorf("nothing is said of it: %+v", report)
-			}
-		})
-	}
+	charts.EachPopular(t, "../../..", func(t *testing.T, of charts.PopularArchive) {
+		c, err := render.Open(of.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := shipper.ChartValues(of.Values)
+		report, err := chartcheck.ReportOf(t.Context(), c, &values, of.Name, "shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if refused := len(report.Refused) > 0; refused != (of.Name == "keda") { // it writes to kube-system
+			t.Errorf("refused: %q", report.Refused)
+		}
+		if len(report.Workloads) == 0 || report.Text(80) == "" {
+			t.Errorf("nothing is said of it: %+v", report)
+		}
+	})
 }
 
 func TestMisuse(t *testing.T) {
