@@ -68,7 +68,7 @@ func checkLots(t *testing.T, packed charts.Archive, values map[string]any, golde
 		t.Fatal(err)
 	}
 	text := fmt.Sprintf("by %s\n", naming)
-	if naming == render.ByApplication {
+	if naming == shipper.NamingByApplication {
 		manifest, err := c.Render(t.Context(), &given, target)
 		if err != nil {
 			t.Fatal(err)
@@ -99,7 +99,7 @@ func checkLots(t *testing.T, packed charts.Archive, values map[string]any, golde
 // targetOf is a Release of an Application named by Application.
 func targetOf(app string, iteration int) render.Target {
 	return render.Target{
-		Naming: render.ByApplication, ReleaseName: fmt.Sprintf("%s-6f19aa85-%d", app, iteration), Namespace: "shop", App: app,
+		Naming: shipper.NamingByApplication, ReleaseName: fmt.Sprintf("%s-6f19aa85-%d", app, iteration), Namespace: "shop", App: app,
 		Labels: map[string]string{shipper.ReleaseHashLabel: "6f19aa85", "app": "of-the-application", "team": "web"},
 	}
 }

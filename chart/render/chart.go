@@ -14,8 +14,8 @@ import (
 
 // Target is the release and the cluster that a chart is rendered for.
 type Target struct {
-	// Naming decides what .Release.Name is, and what exists once per Release. Empty: ByRelease.
-	Naming Naming `json:",omitempty"`
+	// Naming decides what .Release.Name is, and what exists once per Release. Empty: by Release.
+	Naming shipper.ChartNaming `json:",omitempty"`
 	// ReleaseName is the name of the Release, and of its InstallationTarget: by Release, the templates' .Release.Name.
 	ReleaseName string
 	// Namespace is the Release's namespace: the templates' .Release.Namespace.

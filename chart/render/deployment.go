@@ -70,7 +70,7 @@ func (m Manifest) Replicas() int32 {
 	switch {
 	case m.nothing():
 		return 0
-	case m.naming == ByApplication:
+	case m.naming == shipper.NamingByApplication:
 		table := lots.Of(m.Objects, lots.Release{})
 		return table.Replicas()
 	}

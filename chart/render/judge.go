@@ -27,7 +27,7 @@ func (c *Chart) Judge(ctx context.Context, rel *shipper.Release, in values.Place
 		return nil, err
 	}
 	target := Target{
-		ReleaseName: rel.Name, Namespace: rel.Namespace, App: rel.Labels[shipper.AppLabel],
+		Naming: rel.Spec.Environment.Chart.Naming, ReleaseName: rel.Name, Namespace: rel.Namespace, App: rel.Labels[shipper.AppLabel],
 		HelmWorkaround: rel.Labels[shipper.HelmWorkaroundLabel], Labels: rel.Labels,
 	}
 	doubts, err = c.judge(ctx, values, target)

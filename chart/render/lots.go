@@ -4,6 +4,7 @@ package render
 
 import (
 	"maps"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -69,6 +70,7 @@ func prepareEntry(e *lots.Entry, what string, t Target) error {
 	if e.Copy != nil {
 		e.Copy.SetLabels(t.marks())
 	}
+	annotate(e)
 	if e.Lot != lots.SideBySide {
 		return nil
 	}
@@ -82,6 +84,27 @@ func prepareEntry(e *lots.Entry, what string, t Target) error {
 	return nil
 }
 
+// annotate says on a workload how many Pods it has at full capacity, and whether it changes in place.
+func annotate(e *lots.Entry) {
+	annotations := e.Object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	switch e.Object.GetKind() {
+	case "Deployment", "StatefulSet":
+		annotations[shipper.ReplicasAnnotation] = strconv.Itoa(int(e.Replicas))
+	case "DaemonSet":
+	default:
+		return
+	}
+	if e.Lot == lots.InPlace {
+		annotations[shipper.LotAnnotation] = shipper.LotInPlace
+	}
+	if len(annotations) > 0 {
+		e.Object.SetAnnotations(annotations)
+	}
+}
+
 // prepareSideBySide prepares a Deployment: no replicas yet, and a selector that matches no Pods of other Deployments and Releases.
 func prepareSideBySide(e *lots.Entry, what string, t Target) error {
 	if err := unstructured.SetNestedField(e.Object.Object, int64(0), "spec", "replicas"); err != nil {
@@ -92,6 +115,9 @@ func prepareSideBySide(e *lots.Entry, what string, t Target) error {
 	}
 	if err := mergeLabels(e.Object.Object, own, "spec", "selector", "matchLabels"); err != nil {
 		return chartError("%s: %s", what, err)
+	}
+	for _, service := range e.Serves {
+		own[shipper.BackendLabel(service)] = "true"
 	}
 	if err := addLabels(e.Object, t, own, "spec", "template", "metadata", "labels"); err != nil {
 		return chartError("%s: %s", what, err)

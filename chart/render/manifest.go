@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/yaml"
 
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 )
 
@@ -34,7 +35,7 @@ type Manifest struct {
 	hooks       []unstructured.Unstructured
 	hookSources []string
 	// naming is ByApplication if it was rendered that way.
-	naming Naming
+	naming shipper.ChartNaming
 }
 
 // source names an object for messages, with the template it came from.

@@ -23,39 +23,39 @@ spec: {selector: {matchLabels: {app: b}}, template: {metadata: {labels: {app: b}
 	tests := map[string]struct {
 		files      map[string]string
 		workaround string
-		want       render.Naming
+		want       shipper.ChartNaming
 	}{
-		"a chart for the original": {nil, "", render.ByRelease},
+		"a chart for the original": {nil, "", shipper.NamingByRelease},
 		"a chart with a StatefulSet, too": {
-			map[string]string{"templates/s.yaml": "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}}"}, "", render.ByRelease,
+			map[string]string{"templates/s.yaml": "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}}"}, "", shipper.NamingByRelease,
 		},
-		"two Deployments":              {map[string]string{"templates/w.yaml": worker}, "", render.ByApplication},
-		"no Deployment":                {map[string]string{"templates/deployment.yaml": ""}, "", render.ByApplication},
-		"a Deployment of a fixed name": {map[string]string{"templates/deployment.yaml": worker}, "", render.ByApplication},
-		"no Service":                   {map[string]string{"templates/service.yaml": ""}, "", render.ByApplication},
+		"two Deployments":              {map[string]string{"templates/w.yaml": worker}, "", shipper.NamingByApplication},
+		"no Deployment":                {map[string]string{"templates/deployment.yaml": ""}, "", shipper.NamingByApplication},
+		"a Deployment of a fixed name": {map[string]string{"templates/deployment.yaml": worker}, "", shipper.NamingByApplication},
+		"no Service":                   {map[string]string{"templates/service.yaml": ""}, "", shipper.NamingByApplication},
 		"a Service of the release's name": {
 			map[string]string{"templates/service.yaml": "{apiVersion: v1, kind: Service, metadata: {name: '{{ .Release.Name }}'}}"},
-			"", render.ByApplication,
+			"", shipper.NamingByApplication,
 		},
-		"a Service of the release's Pods": {map[string]string{"templates/service.yaml": releaseService}, "", render.ByApplication},
-		"the same, with the workaround":   {map[string]string{"templates/service.yaml": releaseService}, "true", render.ByRelease},
+		"a Service of the release's Pods": {map[string]string{"templates/service.yaml": releaseService}, "", shipper.NamingByApplication},
+		"the same, with the workaround":   {map[string]string{"templates/service.yaml": releaseService}, "true", shipper.NamingByRelease},
 		"nothing": {
-			map[string]string{"templates/deployment.yaml": "", "templates/service.yaml": ""}, "", render.ByApplication,
+			map[string]string{"templates/deployment.yaml": "", "templates/service.yaml": ""}, "", shipper.NamingByApplication,
 		},
-		"templates that fail": {map[string]string{"templates/f.yaml": `{{ fail "no" }}`}, "", render.ByApplication},
+		"templates that fail": {map[string]string{"templates/f.yaml": `{{ fail "no" }}`}, "", shipper.NamingByApplication},
 		"an object in another namespace": {
-			map[string]string{"templates/r.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}}"}, "", render.ByApplication,
+			map[string]string{"templates/r.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}}"}, "", shipper.NamingByApplication,
 		},
 		"a hook that Shipper does not run": {
 			map[string]string{"templates/h.yaml": "{apiVersion: v1, kind: Pod, metadata: {name: h, annotations: {helm.sh/hook: pre-delete}}}"},
-			"", render.ByApplication,
+			"", shipper.NamingByApplication,
 		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			of := target
 			of.HelmWorkaround = tc.workaround
-			of.Naming = render.ByApplication // has no effect
+			of.Naming = shipper.NamingByApplication // has no effect
 			got, err := sample(t, tc.files).Naming(t.Context(), nil, of)
 			if got != tc.want || err != nil {
 				t.Errorf("%q, %v, want %q", got, err, tc.want)
@@ -85,7 +85,7 @@ func TestByReleaseIsTheDefault(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	prepared := func(of charts.Archive, naming render.Naming) ([]unstructured.Unstructured, string) {
+	prepared := func(of charts.Archive, naming shipper.ChartNaming) ([]unstructured.Unstructured, string) {
 		c, err := render.Open(of.Bytes)
 		if err != nil {
 			return nil, err.Error()
@@ -105,7 +105,7 @@ func TestByReleaseIsTheDefault(t *testing.T) {
 	n := 0
 	for _, of := range all {
 		objects, refused := prepared(of, "")
-		same, sameRefused := prepared(of, render.ByRelease)
+		same, sameRefused := prepared(of, shipper.NamingByRelease)
 		if diff := cmp.Diff(objects, same); diff != "" || refused != sameRefused {
 			t.Errorf("%s %s: %q and %q: %s", of.Name, of.Version, refused, sameRefused, diff)
 		}
@@ -126,15 +126,15 @@ data:
   release: "{{ .Release.Name }} {{ .Release.Namespace }} {{ .Release.Revision }} {{ .Release.IsInstall }} {{ .Release.IsUpgrade }}"
 `}
 	tests := map[string]struct {
-		naming   render.Naming
+		naming   shipper.ChartNaming
 		revision int
 		want     string
 	}{
-		"by Release":                       {render.ByRelease, 0, "super-6f19aa85-0 shop 1 true false"},
-		"by Release, a later one":          {render.ByRelease, 4, "super-6f19aa85-0 shop 1 true false"},
-		"by Application, without a number": {render.ByApplication, 0, "super shop 1 true false"},
-		"by Application, the first":        {render.ByApplication, 1, "super shop 1 true false"},
-		"by Application, a later one":      {render.ByApplication, 4, "super shop 4 false true"},
+		"by Release":                       {shipper.NamingByRelease, 0, "super-6f19aa85-0 shop 1 true false"},
+		"by Release, a later one":          {shipper.NamingByRelease, 4, "super-6f19aa85-0 shop 1 true false"},
+		"by Application, without a number": {shipper.NamingByApplication, 0, "super shop 1 true false"},
+		"by Application, the first":        {shipper.NamingByApplication, 1, "super shop 1 true false"},
+		"by Application, a later one":      {shipper.NamingByApplication, 4, "super shop 4 false true"},
 	}
 	c := sample(t, files)
 	for name, tc := range tests {
@@ -155,7 +155,7 @@ data:
 
 func TestReplicasByApplication(t *testing.T) {
 	of := target
-	of.Naming = render.ByApplication
+	of.Naming = shipper.NamingByApplication
 	files := map[string]string{"templates/s.yaml": "{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: s}, spec: {replicas: 4}}"}
 	manifest, err := sample(t, files).Render(t.Context(), &shipper.ChartValues{}, of)
 	if err != nil {

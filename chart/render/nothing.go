@@ -59,7 +59,7 @@ func (c *Chart) sameWithout(ctx context.Context, values map[string]any, t Target
 
 // sometimesNothing refuses a chart.
 func (t Target) sometimesNothing(depending string) error {
-	if t.Naming == ByApplication {
+	if t.Naming == shipper.NamingByApplication {
 		return chartError("it renders to nothing or to something depending on %s; "+
 			"it must render to something in every cluster, or to nothing by its values alone", depending)
 	}

@@ -54,7 +54,7 @@ func TestPopularChartsKeepTheirSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		to := render.Target{Naming: render.ByApplication, ReleaseName: "shop-1", App: "shop", Namespace: "team"}
+		to := render.Target{Naming: shipper.NamingByApplication, ReleaseName: "shop-1", App: "shop", Namespace: "team"}
 		values := shipper.ChartValues(of.Values)
 		there := map[string]map[string]any{}
 		find := func(_ context.Context, q render.Query) (map[string]any, error) {

@@ -20,7 +20,7 @@ func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
 	switch {
 	case m.nothing():
 		return nil, nil
-	case t.Naming == ByApplication:
+	case t.Naming == shipper.NamingByApplication:
 		return m.prepareByApplication(t)
 	}
 	if err := m.checkDeployment(); err != nil {

@@ -96,8 +96,8 @@ func (c *Chart) render(ctx context.Context, values map[string]any, t Target) (ma
 		return Manifest{}, err
 	case manifest.nothing():
 		return manifest, c.nothingAnywhere(ctx, values, t, capabilities)
-	case t.Naming == ByApplication:
-		manifest.naming = ByApplication
+	case t.Naming == shipper.NamingByApplication:
+		manifest.naming = shipper.NamingByApplication
 		return manifest, nil
 	}
 	return manifest, manifest.checkDeployment()

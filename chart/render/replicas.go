@@ -17,7 +17,7 @@ func (c *Chart) Replicas(ctx context.Context, rel *shipper.Release, layers value
 		return 0, err
 	}
 	manifest, err := c.Render(ctx, values, Target{
-		ReleaseName: rel.Name, Namespace: rel.Namespace, App: rel.Labels[shipper.AppLabel],
+		Naming: rel.Spec.Environment.Chart.Naming, ReleaseName: rel.Name, Namespace: rel.Namespace, App: rel.Labels[shipper.AppLabel],
 		HelmWorkaround: rel.Labels[shipper.HelmWorkaroundLabel], Labels: rel.Labels,
 	})
 	if err != nil {

@@ -45,7 +45,26 @@ type Chart struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	Provenance string `json:"provenance,omitempty"`
+
+	// naming is how several Releases exist beside each other in a cluster. Absent in an Application: decided when its first Release is made,
+	// Release if the chart fits the rules of the original and Application otherwise. Later Releases take it over; another value is
+	// refused then. Absent in a Release: Release. The original had no such field.
+	// +optional
+	Naming ChartNaming `json:"naming,omitempty"`
 }
+
+// ChartNaming is how the objects of a chart are named.
+// +kubebuilder:validation:Enum=Release;Application
+type ChartNaming string
+
+const (
+	// NamingByRelease shows templates the name of the Release. The chart puts it into the name of its one Deployment, and not into that of
+	// its production Service. These are the rules of the original.
+	NamingByRelease ChartNaming = "Release"
+	// NamingByApplication shows templates the name of the Application, as after `helm install`. Shipper renames what has to exist once per
+	// Release.
+	NamingByApplication ChartNaming = "Application"
+)
 
 // ChartVerification names the keys of which one must have signed a chart.
 type ChartVerification struct {

@@ -200,6 +200,11 @@ const (
 	// InstalledDigestAnnotation on an installed object is the digest of the manifest it was written from. While the digest of the
 	// rendered manifest is the same, Shipper does not write the object again.
 	InstalledDigestAnnotation = "shipper.booking.com/installed-digest"
+	// LotAnnotation with value LotInPlace is on workloads that exist once and change at their step, where objects are named by Application.
+	LotAnnotation = "shipper.booking.com/lot"
+	LotInPlace    = "in-place"
+	// ReplicasAnnotation on a Deployment or StatefulSet is its number of Pods at full capacity, where objects are named by Application.
+	ReplicasAnnotation = "shipper.booking.com/replicas"
 	// HookTimeoutAnnotation on a hook of a chart is its timeout, a duration up to 24h. Absent: 5m.
 	HookTimeoutAnnotation = "shipper.booking.com/hook-timeout"
 	// HookRunAnnotation on the object of a hook identifies the run that it was created for.

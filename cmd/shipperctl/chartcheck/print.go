@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/lots"
-	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
@@ -99,7 +99,7 @@ func brief(names []string) string {
 // verdict says that the chart rolls out, and what else that takes.
 func (r *Report) verdict(width int) string {
 	sentence := "It rolls out unedited."
-	if r.Naming == render.ByRelease {
+	if r.Naming == shipper.NamingByRelease {
 		sentence = "It rolls out, by the rules for charts that put the name of the Release into theirs."
 	}
 	if len(r.Rights) > 0 {

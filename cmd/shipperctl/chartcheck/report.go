@@ -25,7 +25,7 @@ type Report struct {
 	Chart   string `json:"chart"`
 	Version string `json:"version"`
 	// Naming is Release or Application: the value of spec.template.chart.naming.
-	Naming render.Naming `json:"naming"`
+	Naming shipper.ChartNaming `json:"naming"`
 	// Workloads are those that a rollout changes, and Jobs.
 	Workloads []Workload `json:"workloads"`
 	Services  []Service  `json:"services"`
@@ -120,7 +120,7 @@ func (r *Report) add(manifest render.Manifest, target render.Target) error {
 	if sentence := warnOfRights(r.Rights); sentence != "" {
 		r.Warnings = append(r.Warnings, sentence)
 	}
-	if target.Naming == render.ByRelease {
+	if target.Naming == shipper.NamingByRelease {
 		return r.addByRelease(manifest, target)
 	}
 	table, err := manifest.Lots(target)

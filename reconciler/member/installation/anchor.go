@@ -38,6 +38,8 @@ type item struct {
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
 	Digest     string `json:"digest,omitempty"`
+	// InPlace is set for a workload that exists once for all Releases, and is written at its step.
+	InPlace bool `json:"inPlace,omitempty"`
 }
 
 // gvk is the item's kind.

@@ -42,6 +42,9 @@ type drifting struct {
 func (d *drifting) look(ctx context.Context) error {
 	var objects []wanted
 	for _, entry := range d.anchor.inventory {
+		if entry.InPlace { // its steps decide what it is
+			continue
+		}
 		live, err := d.member.Metadata(ctx, entry.gvk(), entry.key())
 		if apierrors.IsNotFound(err) {
 			continue // it is brought back

@@ -101,11 +101,11 @@ func (i *installer) install(ctx context.Context) error {
 	}
 	i.was = i.anchor != nil && i.anchor.rendered != ""
 	i.hookRecord = hookRecordOf(i.anchor, find(i.it.Status.Clusters, i.member.Name))
-	t := target(i.it, i.member.KubeVersion(), i.member.APIVersions())
 	source, err := i.rendering.sources.in(i.member.Name)
 	if err != nil {
 		return err
 	}
+	t := target(i.it, source.Chart.Naming, i.member.KubeVersion(), i.member.APIVersions())
 	fingerprint, err := source.fingerprint(t)
 	if err != nil {
 		return err
@@ -157,6 +157,9 @@ func (i *installer) intact(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	for _, entry := range i.anchor.inventory {
+		if entry.InPlace { // whose it is now is for its step to say
+			continue
+		}
 		live, err := i.member.Metadata(ctx, entry.gvk(), entry.key())
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 			return false, nil
@@ -303,6 +306,7 @@ func (i *installer) planOne(ctx context.Context, object wanted, all []wanted) (s
 	gvk := content.GroupVersionKind()
 	s := step{wanted: object, item: item{
 		APIVersion: content.GetAPIVersion(), Kind: content.GetKind(), Name: content.GetName(), Digest: object.digest,
+		InPlace: object.inPlace(),
 	}}
 	if s.item.Name == "" {
 		return s, broken("%s of the chart has no name", i.called(s.item))

@@ -27,6 +27,8 @@ func (i *installer) survey(ctx context.Context) *shipper.InstalledObjects {
 	for _, entry := range i.anchor.inventory {
 		live, health, err := i.member.Health(ctx, entry.gvk(), entry.key())
 		switch {
+		case entry.InPlace && apierrors.IsNotFound(err): // its step has not come
+			continue
 		case apierrors.IsNotFound(err), meta.IsNoMatchError(err):
 			health = i.absent(entry)
 		case err != nil:

@@ -27,9 +27,12 @@ const (
 )
 
 // decide says what to do with an object of a target. live is nil when it is not in the cluster, a when there is no
-// anchor yet. Objects without a namespace have no owner, nor have those that are kept.
+// anchor yet. Objects without a namespace have no owner, nor have those that are kept. Workloads in place are written at their step.
 func decide(it *shipper.InstallationTarget, want item, a *anchor, live *metav1.PartialObjectMetadata) action {
-	if live == nil {
+	switch {
+	case live == nil && want.InPlace:
+		return keep
+	case live == nil:
 		return create
 	}
 	app := it.Labels[shipper.AppLabel]
@@ -42,6 +45,8 @@ func decide(it *shipper.InstallationTarget, want item, a *anchor, live *metav1.P
 		return keep
 	case !ours:
 		return refuse
+	case want.InPlace:
+		return keep
 	case live.DeletionTimestamp != nil:
 		return wait
 	case mine && current == want.Digest && owned:

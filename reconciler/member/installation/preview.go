@@ -39,7 +39,7 @@ func Preview(
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := (&rendering{renderer: renderer, sources: from}).render(ctx, source, target(it, in.KubeVersion, in.APIVersions), nil)
+	all, err := (&rendering{renderer: renderer, sources: from}).render(ctx, source, target(it, source.Chart.Naming, in.KubeVersion, in.APIVersions), nil)
 	if err != nil {
 		return nil, nil, err
 	}

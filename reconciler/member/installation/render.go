@@ -139,9 +139,9 @@ func (w *Worker) source(ctx context.Context, it *shipper.InstallationTarget) (so
 }
 
 // target is what the chart room has to know of a target and a cluster.
-func target(it *shipper.InstallationTarget, kubeVersion string, apis []string) render.Target {
+func target(it *shipper.InstallationTarget, naming shipper.ChartNaming, kubeVersion string, apis []string) render.Target {
 	return render.Target{
-		ReleaseName: it.Name, Namespace: it.Namespace, App: it.Labels[shipper.AppLabel],
+		Naming: naming, ReleaseName: it.Name, Namespace: it.Namespace, App: it.Labels[shipper.AppLabel],
 		KubeVersion: kubeVersion, APIVersions: apis,
 		HelmWorkaround: it.Labels[shipper.HelmWorkaroundLabel], Labels: it.Labels,
 	}
@@ -154,6 +154,9 @@ type wanted struct {
 	// hook is set when it is run at a moment of the installation, and is no part of what is installed.
 	hook *render.Hook
 }
+
+// inPlace reports whether it is a workload that is written at its step, and not by the installation.
+func (w wanted) inPlace() bool { return w.content.GetAnnotations()[shipper.LotAnnotation] == shipper.LotInPlace }
 
 // rendering renders for one pass.
 type rendering struct {

@@ -96,11 +96,24 @@ func (i *installer) storedOrRendered(ctx context.Context, source Source, t rende
 		return i.stored.objects, nil
 	}
 	t.KubeVersion, t.APIVersions = i.member.KubeVersion(), i.member.APIVersions()
+	if t.Revision, err = i.revision(ctx); err != nil {
+		return nil, err
+	}
 	objects, err := i.rendering.render(ctx, source, t, i.find)
 	if err == nil {
 		i.storeAs = from
 	}
 	return objects, err
+}
+
+// revision is 1 for the first Release of the Application in the cluster, and 2 for every later one.
+func (i *installer) revision(ctx context.Context) (int, error) {
+	of := client.MatchingLabels{shipper.AppLabel: i.it.Labels[shipper.AppLabel]}
+	others, err := anchorsBut(ctx, i.member.Client(), i.it, client.InNamespace(i.it.Namespace), of)
+	if err != nil || len(others) == 0 {
+		return 1, err
+	}
+	return 2, nil
 }
 
 // readStored returns nil when nothing is stored, or not all of it.
