@@ -93,6 +93,7 @@ func main() {
 			return rollout.Run(ctx, o, out, samples)
 		}},
 		{"bluegreen", rollout.BlueGreen{Rounds: *rounds, Replicas: int32(*replicas)}.Run},
+		{"services", rollout.Services{Rounds: *rounds, Services: 12, Replicas: 2}.Run},
 		{"resources", rollout.Resources{Rounds: *rounds, Applications: *burst, Rest: *rest}.Run},
 		{"automatic", automatic.Run},
 		{"checks", checks.Run},
