@@ -194,6 +194,9 @@ func (i *installer) converge(ctx context.Context, all []wanted, fingerprint stri
 	if err != nil {
 		return err
 	}
+	if err := i.tryInPlace(ctx, steps); err != nil {
+		return err
+	}
 	if err := i.store(ctx); err != nil {
 		return err
 	}
