@@ -26,7 +26,7 @@ import (
 	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/outward"
-	"shipper.dev/shipper/reconciler/chartsnapshot"
+	"shipper.dev/shipper/reconciler/artifact"
 	"shipper.dev/shipper/reconciler/check"
 	"shipper.dev/shipper/reconciler/cluster"
 	"shipper.dev/shipper/reconciler/fleet"
@@ -38,12 +38,10 @@ import (
 	"shipper.dev/shipper/reconciler/queue"
 	"shipper.dev/shipper/reconciler/recorder"
 	"shipper.dev/shipper/reconciler/renewal"
-	"shipper.dev/shipper/reconciler/resourcesnapshot"
 	"shipper.dev/shipper/reconciler/rollout"
 	"shipper.dev/shipper/reconciler/rolloutblock"
 	"shipper.dev/shipper/reconciler/run"
 	"shipper.dev/shipper/reconciler/selection"
-	"shipper.dev/shipper/reconciler/valuessnapshot"
 )
 
 // Options for Setup.
@@ -119,13 +117,13 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		return err
 	}
 	releases := queue.Objects(o.Workers, priorities.OfRelease)
-	charts := chartsnapshot.NewCharts(o.Charts, mgr.GetAPIReader())
-	snapshots := resourcesnapshot.New(mgr.GetClient(), mgr.GetAPIReader())
+	charts := artifact.NewCharts(o.Charts, mgr.GetAPIReader())
+	snapshots := artifact.NewResources(mgr.GetClient(), mgr.GetAPIReader())
 	content, err := selection.New(mgr, selection.Options{Policy: o.Placeable, Clock: o.Clock, Registry: o.Registry})
 	if err != nil {
 		return err
 	}
-	values := valuessnapshot.NewValues(mgr.GetClient(), mgr.GetAPIReader(), o.Namespace)
+	values := artifact.NewValues(mgr.GetClient(), mgr.GetAPIReader(), o.Namespace)
 	return errors.Join(
 		rollout.SetupWithManager(ctx, mgr, rollout.Options{
 			Charts: rollout.NewCharts(charts, values), GlobalBlocksNamespace: o.GlobalBlocksNamespace,
@@ -139,8 +137,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}),
 		renewal.SetupWithManager(mgr, renewal.Options{Fleet: clusters, Namespace: o.Namespace, Clock: o.Clock}),
 		identity.SetupWithManager(mgr, identity.Options{Fleet: clusters, Namespace: o.Namespace}),
-		valuessnapshot.SetupWithManager(mgr, valuessnapshot.Options{Values: values, Workers: o.Workers, Queue: releases}),
-		chartsnapshot.SetupWithManager(mgr, chartsnapshot.Options{Charts: charts, Workers: o.Workers, Queue: releases}),
+		artifact.SetupWithManager(mgr, artifact.Options{Charts: charts, Values: values, Workers: o.Workers, Queue: releases}),
 		member.SetupWithManager(mgr, member.Options{
 			Fleet: clusters, Renderer: installation.NewRenderer(charts, values, installation.LoadTimeout), Content: snapshots, Clock: o.Clock,
 			Workers: o.Workers, Registry: o.Registry,

@@ -15,7 +15,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/objects"
-	"shipper.dev/shipper/reconciler/resourcesnapshot"
+	"shipper.dev/shipper/reconciler/artifact"
 	"shipper.dev/shipper/reconciler/selection"
 )
 
@@ -175,7 +175,7 @@ func (r *pass) keepContent(ctx context.Context, s *scope, p templatePlan) error 
 	if err == nil {
 		err = r.snapshots.Keep(ctx, s.app, s.history.Releases(), parts)
 	}
-	if err == nil || resourcesnapshot.Passing(err) {
+	if err == nil || artifact.Transient(err) {
 		return err
 	}
 	problem := selection.ProblemOf(s.app, err)
@@ -188,7 +188,7 @@ func (r *pass) ownContent(ctx context.Context, s *scope) error {
 	if s.app.Spec.Template.Resources == nil && s.app.Status.Resources == nil && !hasContent(s.history.All) {
 		return nil
 	}
-	return r.snapshots.Settle(ctx, s.app, stamp.Own(s.app, s.history.All), s.content.digest)
+	return r.snapshots.SetOwners(ctx, s.app, stamp.Own(s.app, s.history.All), s.content.digest)
 }
 
 func hasContent(rels []*shipper.Release) bool {

@@ -14,10 +14,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/reconciler/artifact"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/history"
 	"shipper.dev/shipper/reconciler/queue"
-	"shipper.dev/shipper/reconciler/resourcesnapshot"
 	"shipper.dev/shipper/reconciler/retry"
 )
 
@@ -59,7 +59,7 @@ type Options struct {
 	// Content reads what Applications with resources select. Nil: they get no Releases.
 	Content Contents
 	// Snapshots store it.
-	Snapshots *resourcesnapshot.Snapshots
+	Snapshots *artifact.Resources
 	// Clock is the time of transitions.
 	Clock clock.PassiveClock
 	// Workers is how many Applications are worked on at the same time; 4 when it is 0.
@@ -77,7 +77,7 @@ type Reconciler struct {
 	histories *history.Reader
 	charts    Charts
 	content   Contents
-	snapshots *resourcesnapshot.Snapshots
+	snapshots *artifact.Resources
 	global    string
 	// sharedChecks is the namespace with the Checks that all share.
 	sharedChecks string

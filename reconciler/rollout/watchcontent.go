@@ -16,13 +16,13 @@ import (
 
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/reconciler/resourcesnapshot"
+	"shipper.dev/shipper/reconciler/artifact"
 )
 
 // watchContent adds what requests passes because of resources: what is selected, and what is stored of it.
 func (r *Reconciler) watchContent(to *builder.Builder) *builder.Builder {
 	snapshot := &metav1.PartialObjectMetadata{}
-	snapshot.SetGroupVersionKind(resourcesnapshot.Kind())
+	snapshot.SetGroupVersionKind(artifact.ResourcesKind())
 	goes := predicate.Funcs{
 		CreateFunc: func(event.CreateEvent) bool { return false }, UpdateFunc: func(event.UpdateEvent) bool { return false },
 	}

@@ -35,7 +35,7 @@ import (
 	"shipper.dev/shipper/manifests"
 	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/reconciler"
-	"shipper.dev/shipper/reconciler/chartsnapshot"
+	"shipper.dev/shipper/reconciler/artifact"
 	"shipper.dev/shipper/reconciler/cluster"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/identity"
@@ -44,7 +44,6 @@ import (
 	"shipper.dev/shipper/reconciler/recorder"
 	"shipper.dev/shipper/reconciler/renewal"
 	"shipper.dev/shipper/reconciler/rolloutblock"
-	"shipper.dev/shipper/reconciler/valuessnapshot"
 	"shipper.dev/shipper/test/charts"
 	"shipper.dev/shipper/test/env"
 	testfleet "shipper.dev/shipper/test/fleet"
@@ -273,8 +272,8 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 	if err != nil {
 		return nil, err
 	}
-	charts := chartsnapshot.NewCharts(repository.NewCatalog(ctx, repository.Options{Repositories: policy}), mgr.GetAPIReader())
-	values := valuessnapshot.NewValues(mgr.GetClient(), mgr.GetAPIReader(), shipper.SystemNamespace)
+	charts := artifact.NewCharts(repository.NewCatalog(ctx, repository.Options{Repositories: policy}), mgr.GetAPIReader())
+	values := artifact.NewValues(mgr.GetClient(), mgr.GetAPIReader(), shipper.SystemNamespace)
 	err = errors.Join(
 		mgr.Add(clusters),
 		cluster.SetupWithManager(mgr, cluster.Options{
@@ -286,8 +285,7 @@ func operate(ctx context.Context, config *rest.Config) (<-chan error, error) {
 			Fleet: clusters, Renderer: installation.NewRenderer(charts, values, installation.LoadTimeout), Clock: now, Workers: 4,
 			SelectByRelease: true, Registry: metrics, Content: snapshots,
 		}),
-		valuessnapshot.SetupWithManager(mgr, valuessnapshot.Options{Values: values, Workers: 4}),
-		chartsnapshot.SetupWithManager(mgr, chartsnapshot.Options{Charts: charts, Workers: 4}),
+		artifact.SetupWithManager(mgr, artifact.Options{Charts: charts, Values: values, Workers: 4}),
 		rolloutblock.SetupWithManager(ctx, mgr, rolloutblock.Options{
 			GlobalNamespace: shipper.GlobalBlocksNamespace, Clock: now, Workers: 2,
 		}),

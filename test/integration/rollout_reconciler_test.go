@@ -27,10 +27,10 @@ import (
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/reconciler"
+	"shipper.dev/shipper/reconciler/artifact"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/history"
 	"shipper.dev/shipper/reconciler/recorder"
-	"shipper.dev/shipper/reconciler/resourcesnapshot"
 	"shipper.dev/shipper/reconciler/rollout"
 	"shipper.dev/shipper/reconciler/selection"
 	"shipper.dev/shipper/reconciler/targets"
@@ -90,7 +90,7 @@ func setUpRollouts(ctx context.Context, in *testfleet.Cluster) (<-chan error, er
 	if rollouts.histories, err = history.NewReader(ctx, mgr.GetCache(), mgr.GetClient(), mgr.GetAPIReader()); err != nil {
 		return nil, err
 	}
-	selections.snapshots = resourcesnapshot.New(mgr.GetClient(), mgr.GetAPIReader())
+	selections.snapshots = artifact.NewResources(mgr.GetClient(), mgr.GetAPIReader())
 	content, err := selection.New(mgr, selectionOptions())
 	if err != nil {
 		return nil, err

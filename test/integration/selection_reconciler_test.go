@@ -17,7 +17,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/manifests"
-	"shipper.dev/shipper/reconciler/resourcesnapshot"
+	"shipper.dev/shipper/reconciler/artifact"
 	"shipper.dev/shipper/reconciler/selection"
 	"shipper.dev/shipper/test/env"
 )
@@ -26,7 +26,7 @@ import (
 // account with the rights of manifests/rbac, to which each test grants more.
 var selections struct {
 	// snapshots read what is kept, as the account of the reconciler.
-	snapshots *resourcesnapshot.Snapshots
+	snapshots *artifact.Resources
 	clock     heldClock
 }
 

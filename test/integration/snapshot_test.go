@@ -20,7 +20,7 @@ import (
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/repository"
-	"shipper.dev/shipper/reconciler/chartsnapshot"
+	"shipper.dev/shipper/reconciler/artifact"
 	"shipper.dev/shipper/test/charts"
 )
 
@@ -80,7 +80,7 @@ func (s *fixture) keptFor(archive charts.Archive, releases ...*shipper.Release) 
 func (s *fixture) afresh(pinned shipper.Chart, digest string) (*render.Chart, error) {
 	s.Helper()
 	catalog := repository.NewCatalog(s.ctx, repository.Options{Repositories: charts.Policy(s.T)})
-	return chartsnapshot.NewCharts(catalog, s.management).Load(s.ctx, s.namespace, pinned, digest)
+	return artifact.NewCharts(catalog, s.management).Load(s.ctx, s.namespace, pinned, digest)
 }
 
 // padded packs a chart with a file that does not get smaller.
@@ -258,7 +258,7 @@ func TestWhatIsKeptUnsignedIsNotVerified(t *testing.T) {
 	pinned.Verify.SecretName = "keys"
 	verify := func() (shipper.ChartSignature, error) {
 		catalog := repository.NewCatalog(s.ctx, repository.Options{Repositories: charts.Policy(t), Secrets: repository.SecretsOf(s.management)})
-		kept := chartsnapshot.NewCharts(catalog, s.management)
+		kept := artifact.NewCharts(catalog, s.management)
 		if _, err := kept.Load(s.ctx, s.namespace, pinned, archive.Digest); err != nil {
 			t.Errorf("it cannot be loaded: %v", err)
 		}

@@ -78,7 +78,7 @@ func shares(p *profile.Profile) string {
 
 // working is a reconciler whose work it is, in a pass or in one of the clusters of a pass.
 var working = regexp.MustCompile(
-	`^shipper\.dev/shipper/reconciler/(?:member/)?(rollout|installation|capacity|traffic|targetstatus|chartsnapshot|cluster|rolloutblock)\b`)
+	`^shipper\.dev/shipper/reconciler/(?:member/)?(rollout|installation|capacity|traffic|targetstatus|artifact|cluster|rolloutblock)\b`)
 
 // kinds of work that is no reconciler's, by what is called, in the order in which it is looked for.
 var kinds = []struct{ called, name string }{

@@ -24,9 +24,8 @@ import (
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/outward"
-	"shipper.dev/shipper/reconciler/chartsnapshot"
+	"shipper.dev/shipper/reconciler/artifact"
 	"shipper.dev/shipper/reconciler/member/installation"
-	"shipper.dev/shipper/reconciler/valuessnapshot"
 )
 
 type options struct {
@@ -145,10 +144,10 @@ func (o *options) renderer(cmd *cobra.Command) (*renderer, error) {
 	if err != nil {
 		return nil, err
 	}
-	charts := chartsnapshot.NewCharts(repository.NewCatalog(cmd.Context(), repository.Options{
+	charts := artifact.NewCharts(repository.NewCatalog(cmd.Context(), repository.Options{
 		Repositories: policy, Secrets: repository.SecretsOf(c), SystemNamespace: o.system,
 	}), c)
-	return &renderer{o, c, config, namespace, installation.NewRenderer(charts, valuessnapshot.Locate(c), loadTimeout)}, nil
+	return &renderer{o, c, config, namespace, installation.NewRenderer(charts, artifact.LocateValues(c), loadTimeout)}, nil
 }
 
 func (r *renderer) render(cmd *cobra.Command, rels []*shipper.Release) error {

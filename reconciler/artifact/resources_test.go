@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package resourcesnapshot
+package artifact
 
 import (
 	"context"
@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/objects"
 )
 
@@ -56,27 +57,27 @@ func TestOwnersOfContent(t *testing.T) {
 		want   result
 	}{
 		"content without a Release stays the Application's": {
-			digest, nil, []metav1.OwnerReference{applicationReference(app())}, result{[]string{"web"}, false},
+			digest, nil, []metav1.OwnerReference{ownedBy("Application", app())}, result{[]string{"web"}, false},
 		},
 		"a Release takes the place of the Application": {
-			digest, []*shipper.Release{release("a", digest)}, []metav1.OwnerReference{applicationReference(app())},
+			digest, []*shipper.Release{release("a", digest)}, []metav1.OwnerReference{ownedBy("Application", app())},
 			result{[]string{"a"}, true},
 		},
 		"a second Release is added": {
 			other, []*shipper.Release{release("a", digest), release("b", digest)},
-			[]metav1.OwnerReference{releaseReference(release("a", digest))}, result{[]string{"a", "b"}, true},
+			[]metav1.OwnerReference{ownedBy("Release", release("a", digest))}, result{[]string{"a", "b"}, true},
 		},
 		"content that no Release got has no owner": {
-			other, nil, []metav1.OwnerReference{applicationReference(app())}, result{nil, true},
+			other, nil, []metav1.OwnerReference{ownedBy("Application", app())}, result{nil, true},
 		},
 		"another Application's Release stays its owner": {
-			other, nil, []metav1.OwnerReference{applicationReference(app()), foreign}, result{[]string{"other"}, true},
+			other, nil, []metav1.OwnerReference{ownedBy("Application", app()), foreign}, result{[]string{"other"}, true},
 		},
 		"content of others is left alone": {
 			other, []*shipper.Release{release("a", other)}, []metav1.OwnerReference{foreign}, result{[]string{"other"}, false},
 		},
 		"while its Release is deleted, content becomes the Application's": {
-			digest, []*shipper.Release{going}, []metav1.OwnerReference{releaseReference(going)}, result{[]string{"a", "web"}, true},
+			digest, []*shipper.Release{going}, []metav1.OwnerReference{ownedBy("Release", going)}, result{[]string{"a", "web"}, true},
 		},
 	} {
 		head := metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
@@ -134,13 +135,13 @@ func TestKeptContentIsReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newClient(t)
-	s := New(c, c)
+	s := NewResources(c, c)
 	for range 2 { // the second time it is there
 		if err := s.Keep(t.Context(), app(), nil, parts); err != nil {
 			t.Fatal(err)
 		}
 	}
-	got, err := New(c, c).Content(t.Context(), "work", parts[0].Digest)
+	got, err := NewResources(c, c).Content(t.Context(), "work", parts[0].Digest)
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Fatalf("%v; -want +got:\n%s", err, diff)
 	}
@@ -153,7 +154,7 @@ func TestKeptContentIsReadAgain(t *testing.T) {
 	if again, _ := s.Content(t.Context(), "work", parts[0].Digest); again[0].GetName() == "changed" {
 		t.Error("the memory has what a caller changed")
 	}
-	if _, err := s.Content(t.Context(), "other", parts[0].Digest); !errors.Is(err, ErrNotKept) {
+	if _, err := s.Content(t.Context(), "other", parts[0].Digest); !errors.Is(err, chart.ErrNotKept) {
 		t.Errorf("another namespace has it: %v", err)
 	}
 }
@@ -161,12 +162,12 @@ func TestKeptContentIsReadAgain(t *testing.T) {
 func TestContentThatManyClustersNeedIsReadOnce(t *testing.T) {
 	parts := many(t)
 	c := newClient(t)
-	if err := New(c, c).Keep(t.Context(), app(), nil, parts); err != nil {
+	if err := NewResources(c, c).Keep(t.Context(), app(), nil, parts); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowReader{Reader: c}
-		s := New(c, slow)
+		s := NewResources(c, slow)
 		var wait sync.WaitGroup
 		for range 5 {
 			wait.Go(func() {
@@ -212,7 +213,7 @@ func TestContentThatIsNotWhatItsDigestSaysIsRefused(t *testing.T) {
 		},
 	} {
 		c := newClient(t)
-		s := New(c, c)
+		s := NewResources(c, c)
 		if err := s.Keep(t.Context(), app(), nil, parts); err != nil {
 			t.Fatal(err)
 		}
@@ -229,8 +230,8 @@ func TestForeignObjectsOfTheNamesAreNotUsed(t *testing.T) {
 	parts := many(t)
 	at := metav1.ObjectMeta{Namespace: "work", Name: shipper.ResourceSnapshotName(parts[0].Digest, 1)}
 	c := newClient(t, &corev1.Secret{ObjectMeta: at})
-	err := New(c, c).Keep(t.Context(), app(), nil, parts)
-	if err == nil || Passing(err) || !strings.Contains(err.Error(), "delete it") {
+	err := NewResources(c, c).Keep(t.Context(), app(), nil, parts)
+	if err == nil || Transient(err) || !strings.Contains(err.Error(), "delete it") {
 		t.Errorf("a Secret of the name is answered with %v", err)
 	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package resourcesnapshot
+package artifact
 
 import (
 	"context"
@@ -114,20 +114,20 @@ func TestAKillAfterAnyWriteEndsInTheSameState(t *testing.T) {
 		}
 		m.writes = 0
 		m.fails, m.lost = n, lost
-		for _, step := range []func(*Snapshots) error{
-			func(s *Snapshots) error { return s.Keep(t.Context(), app(), nil, whole) },
-			func(s *Snapshots) error {
-				return s.Settle(t.Context(), app(), []*shipper.Release{rel}, whole[0].Digest)
+		for _, step := range []func(*Resources) error{
+			func(s *Resources) error { return s.Keep(t.Context(), app(), nil, whole) },
+			func(s *Resources) error {
+				return s.SetOwners(t.Context(), app(), []*shipper.Release{rel}, whole[0].Digest)
 			},
-			func(s *Snapshots) error { return s.Keep(t.Context(), app(), []*shipper.Release{rel}, other) },
-			func(s *Snapshots) error {
-				return s.Settle(t.Context(), app(), []*shipper.Release{rel}, whole[0].Digest)
+			func(s *Resources) error { return s.Keep(t.Context(), app(), []*shipper.Release{rel}, other) },
+			func(s *Resources) error {
+				return s.SetOwners(t.Context(), app(), []*shipper.Release{rel}, whole[0].Digest)
 			},
 		} {
-			err := step(New(m, m))
+			err := step(NewResources(m, m))
 			if errors.Is(err, errKilled) { // the next process begins again
 				m.fails = 0
-				err = step(New(m, m))
+				err = step(NewResources(m, m))
 			}
 			if err != nil {
 				t.Fatalf("killed at %d: %v", n, err)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package valuessnapshot
+package artifact
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/values"
 )
 
@@ -35,14 +34,14 @@ func NewValues(c client.Client, reader client.Reader, system string) *Values {
 	return &Values{releases: c, reader: reader, writer: c, system: system}
 }
 
-// Locate returns Values that are only looked at, with whatever rights reader has.
-func Locate(reader client.Reader) *Values { return &Values{releases: reader, reader: reader} }
+// LocateValues returns Values that are only looked at, with whatever rights reader has.
+func LocateValues(reader client.Reader) *Values { return &Values{releases: reader, reader: reader} }
 
 // Of is what a Release has from its ConfigMaps and Secrets, merged. It comes from the Secret that keeps it or, until there is one, from
 // that of another Release, and then from where it was. Errors are *chart.Error, or the API server's, and say nothing of what is held.
 func (v *Values) Of(ctx context.Context, pinned values.Pinned) (map[string]any, error) {
 	if len(pinned.From) > 0 && pinned.Namespace == v.system {
-		return nil, failed(nil, "nothing in Shipper's own namespace %s is read for charts: move the Application to another namespace", v.system)
+		return nil, failed(shipper.ValuesFetchFailure, nil, "nothing in Shipper's own namespace %s is read for charts: move the Application to another namespace", v.system)
 	}
 	held, err := v.kept(ctx, pinned, pinned.Release)
 	if err == nil && held == nil {
@@ -65,9 +64,9 @@ func (v *Values) kept(ctx context.Context, pinned values.Pinned, release string)
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && v.writer == nil:
 		return nil, nil
 	case apierrors.IsForbidden(err):
-		return nil, failed(err, "Shipper may not read Secret %s; %s", key, values.PermissionHint(pinned.Namespace))
+		return nil, failed(shipper.ValuesFetchFailure, err, "Shipper may not read Secret %s; %s", key, values.PermissionHint(pinned.Namespace))
 	case err != nil:
-		return nil, failed(err, "reading Secret %s: %s", key, err)
+		return nil, failed(shipper.ValuesFetchFailure, err, "reading Secret %s: %s", key, err)
 	}
 	held := values.Held{}
 	for i, source := range pinned.From {
@@ -104,7 +103,7 @@ func (v *Values) find(ctx context.Context, pinned values.Pinned) (values.Held, e
 	}
 	held, err := values.ReadSources(ctx, v.reader, pinned.Namespace, pinned.From)
 	if broken, ok := errors.AsType[*values.SourceError](err); ok && broken.Forbidden && v.writer == nil {
-		return nil, failed(nil, "you may get neither %s in namespace %s nor the Secret that keeps what it held",
+		return nil, failed(shipper.ValuesFetchFailure, nil, "you may get neither %s in namespace %s nor the Secret that keeps what it held",
 			pinned.From[broken.Index], pinned.Namespace)
 	}
 	if err != nil {
@@ -114,7 +113,7 @@ func (v *Values) find(ctx context.Context, pinned values.Pinned) (values.Held, e
 	if err != nil || differs == "" {
 		return held, err
 	}
-	return nil, failed(nil, "%s does not hold what it held when this was admitted, and no Release keeps that; put it back, or take what "+
+	return nil, failed(shipper.ValuesFetchFailure, nil, "%s does not hold what it held when this was admitted, and no Release keeps that; put it back, or take what "+
 		"it holds now: kubectl annotate app %s %s=<anything new> --overwrite -n %s", differs, pinned.App,
 		shipper.AppValuesRefreshAnnotation, pinned.Namespace)
 }
@@ -131,12 +130,12 @@ func (v *Values) keep(ctx context.Context, pinned values.Pinned, held values.Hel
 	case apierrors.IsAlreadyExists(err):
 		again, err := v.kept(ctx, pinned, pinned.Release)
 		if err == nil && again == nil {
-			err = failed(nil, "Secret %s/%s is there and holds something else than what Release %s has from valuesFrom: delete it",
+			err = failed(shipper.ValuesFetchFailure, nil, "Secret %s/%s is there and holds something else than what Release %s has from valuesFrom: delete it",
 				pinned.Namespace, secret.Name, pinned.Release)
 		}
 		return err
 	case apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return failed(err, "Shipper may not keep what valuesFrom held in Secret %s/%s; %s", pinned.Namespace, secret.Name,
+		return failed(shipper.ValuesFetchFailure, err, "Shipper may not keep what valuesFrom held in Secret %s/%s; %s", pinned.Namespace, secret.Name,
 			values.PermissionHint(pinned.Namespace))
 	case err != nil:
 		return fmt.Errorf("keeping values in Secret %s/%s: %w", pinned.Namespace, secret.Name, err)
@@ -144,8 +143,8 @@ func (v *Values) keep(ctx context.Context, pinned values.Pinned, held values.Hel
 	return nil
 }
 
-// settled is nil when what is kept for a Release is its own. That of an earlier Release of its name is about to be collected.
-func (v *Values) settled(ctx context.Context, rel *shipper.Release) error {
+// checkOwner returns nil when what is kept for a Release is its own. That of an earlier Release of its name is about to be collected.
+func (v *Values) checkOwner(ctx context.Context, rel *shipper.Release) error {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	key := client.ObjectKey{Namespace: rel.Namespace, Name: shipper.ValuesSecretName(rel.Name)}
@@ -164,10 +163,8 @@ func secretOf(rel *shipper.Release, held values.Held) *corev1.Secret {
 	out := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: rel.Namespace, Name: shipper.ValuesSecretName(rel.Name),
-			Labels: map[string]string{shipper.AppLabel: rel.Labels[shipper.AppLabel], shipper.ReleaseLabel: rel.Name},
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: shipper.GroupVersion.String(), Kind: "Release", Name: rel.Name, UID: rel.UID,
-			}},
+			Labels:          map[string]string{shipper.AppLabel: rel.Labels[shipper.AppLabel], shipper.ReleaseLabel: rel.Name},
+			OwnerReferences: []metav1.OwnerReference{ownedBy("Release", rel)},
 		},
 		Type: shipper.ValuesSecretType, Immutable: &always, Data: map[string][]byte{},
 	}
@@ -177,10 +174,4 @@ func secretOf(rel *shipper.Release, held values.Held) *corev1.Secret {
 		}
 	}
 	return out
-}
-
-func failed(cause error, format string, args ...any) error {
-	return &chart.Error{
-		Reason: shipper.ValuesFetchFailure, Message: fmt.Sprintf(format, args...), Retry: true, Cause: cause,
-	}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package valuessnapshot
+package artifact
 
 import (
 	"testing"
@@ -27,7 +27,7 @@ func TestConflictsOfAReleaseThatIsGoneAreForgotten(t *testing.T) {
 	}
 	for sentence, objects := range map[string][]client.Object{"it is gone": nil, "it is being deleted": {going}} {
 		t.Run(sentence, func(t *testing.T) {
-			r := &Reconciler{
+			r := &valuesKeeper{
 				client:  fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(),
 				retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()),
 			}

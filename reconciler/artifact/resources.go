@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package resourcesnapshot
+package artifact
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"golang.org/x/sync/singleflight"
@@ -29,26 +28,25 @@ const (
 	maxParts = 64
 )
 
-// ErrNotKept means that a snapshot, or a part of it, does not exist.
-var ErrNotKept = errors.New("the content is not kept")
-
-// Snapshots stores and reads content. It is safe for concurrent use.
-type Snapshots struct {
-	client client.Client
+// Resources store and read the content of resources. They are safe for concurrent use.
+type Resources struct {
+	set
 	reader client.Reader
 	memory *lru.Cache[client.ObjectKey, []unstructured.Unstructured]
 	reads  singleflight.Group
 }
 
-// New returns Snapshots. The cache of c has the metadata of ResourceSnapshots, and Releases. reader reads from the API server, and must
+// NewResources returns Resources. The cache of c has the metadata of ResourceSnapshots, and Releases. reader reads from the API server, and must
 // not keep ResourceSnapshots or Secrets in memory.
-func New(c client.Client, reader client.Reader) *Snapshots {
-	return &Snapshots{client: c, reader: reader, memory: lru.New[client.ObjectKey, []unstructured.Unstructured](maxMemory)}
+func NewResources(c client.Client, reader client.Reader) *Resources {
+	return &Resources{
+		set: set{resourceSnapshot, c}, reader: reader, memory: lru.New[client.ObjectKey, []unstructured.Unstructured](maxMemory),
+	}
 }
 
 // Content is what is kept in a namespace with a digest, Secrets included, sorted by objects.Key. The caller may change it. Errors about the
-// snapshot are *chart.Error with the reason SelectionNotReadable; they wrap ErrNotKept when a part is missing.
-func (s *Snapshots) Content(ctx context.Context, namespace, digest string) ([]unstructured.Unstructured, error) {
+// snapshot are *chart.Error with the reason SelectionNotReadable; they wrap chart.ErrNotKept when a part is missing.
+func (s *Resources) Content(ctx context.Context, namespace, digest string) ([]unstructured.Unstructured, error) {
 	key := client.ObjectKey{Namespace: namespace, Name: digest}
 	// All clusters of a new Release ask at the same time: one of them reads.
 	shared, err, _ := s.reads.Do(key.String(), func() (any, error) { return s.read(ctx, key) })
@@ -64,7 +62,7 @@ func (s *Snapshots) Content(ctx context.Context, namespace, digest string) ([]un
 }
 
 // read returns content from memory, or from the API server.
-func (s *Snapshots) read(ctx context.Context, key client.ObjectKey) ([]unstructured.Unstructured, error) {
+func (s *Resources) read(ctx context.Context, key client.ObjectKey) ([]unstructured.Unstructured, error) {
 	if content, ok := s.memory.Get(key); ok {
 		return content, nil
 	}
@@ -74,26 +72,26 @@ func (s *Snapshots) read(ctx context.Context, key client.ObjectKey) ([]unstructu
 	}
 	content, err := objects.Join(parts)
 	if err != nil {
-		return nil, failed(err, "the content with the digest %.12s in namespace %s is damaged: %s", key.Name, key.Namespace, err)
+		return nil, failed(shipper.SelectionNotReadable, err, "the content with the digest %.12s in namespace %s is damaged: %s", key.Name, key.Namespace, err)
 	}
 	s.memory.Put(key, content, int64(parts[0].Bytes)*memoryPerByte)
 	return content, nil
 }
 
 // parts reads all parts from the API server. Their number is that of the head.
-func (s *Snapshots) parts(ctx context.Context, namespace, digest string) ([]objects.Part, error) {
+func (s *Resources) parts(ctx context.Context, namespace, digest string) ([]objects.Part, error) {
 	var out []objects.Part
 	var head shipper.ResourceSnapshotSpec
 	for n := int32(1); n == 1 || n <= head.Parts; n++ {
 		var part shipper.ResourceSnapshot
 		key := client.ObjectKey{Namespace: namespace, Name: shipper.ResourceSnapshotName(digest, n)}
 		if err := s.reader.Get(ctx, key, &part); err != nil {
-			return nil, unread("ResourceSnapshot", key, err)
+			return nil, unread(resourceSnapshot, key, err)
 		}
 		if n == 1 {
 			head = part.Spec
 			if head.Digest != digest || head.Parts > maxParts || head.Secrets > maxParts {
-				return nil, failed(nil, "ResourceSnapshot %s was not made by Shipper: delete it", key)
+				return nil, failed(shipper.SelectionNotReadable, nil, "ResourceSnapshot %s was not made by Shipper: delete it", key)
 			}
 		}
 		out = append(out, partOfSnapshot(part.Spec))
@@ -106,7 +104,7 @@ func (s *Snapshots) parts(ctx context.Context, namespace, digest string) ([]obje
 		}
 		part, err := partOfSecret(secret)
 		if err != nil {
-			return nil, failed(err, "Secret %s was not made by Shipper: delete it", key)
+			return nil, failed(shipper.SelectionNotReadable, err, "Secret %s was not made by Shipper: delete it", key)
 		}
 		out = append(out, part)
 	}
@@ -117,14 +115,11 @@ func (s *Snapshots) parts(ctx context.Context, namespace, digest string) ([]obje
 func unread(kind string, key client.ObjectKey, err error) error {
 	switch {
 	case apierrors.IsNotFound(err):
-		return failed(fmt.Errorf("%s %s: %w", kind, key, ErrNotKept), "%s %s with content of the Release does not exist", kind, key)
+		return failed(shipper.SelectionNotReadable, fmt.Errorf("%s %s: %w", kind, key, chart.ErrNotKept),
+			"%s %s with content of the Release does not exist", kind, key)
 	case apierrors.IsForbidden(err) && kind == "Secret":
-		return failed(err, "Shipper may not read Secret %s; %s", key, values.PermissionHint(key.Namespace))
+		return failed(shipper.SelectionNotReadable, err, "Shipper may not read Secret %s; %s", key, values.PermissionHint(key.Namespace))
 	default:
 		return fmt.Errorf("reading %s %s: %w", kind, key, err)
 	}
-}
-
-func failed(cause error, format string, args ...any) error {
-	return &chart.Error{Reason: shipper.SelectionNotReadable, Message: fmt.Sprintf(format, args...), Retry: true, Cause: cause}
 }

@@ -1,24 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package resourcesnapshot
+package artifact
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Settle makes the Releases of an Application owners of the content that they have, and ends the Application's ownership of content other
+// SetOwners makes the Releases of an Application owners of the content that they have, and ends the Application's ownership of content other
 // than digest, of which it creates a Release next, and of what a Release has. Content without an owner is deleted.
-func (s *Snapshots) Settle(ctx context.Context, app *shipper.Application, rels []*shipper.Release, digest string) error {
+func (s *Resources) SetOwners(ctx context.Context, app *shipper.Application, rels []*shipper.Release, digest string) error {
 	changes, err := s.changes(ctx, app, rels, digest)
 	if err != nil || len(changes) == 0 {
 		return err
@@ -46,11 +43,11 @@ type change struct {
 	owners []metav1.OwnerReference
 }
 
-func (s *Snapshots) changes(
+func (s *Resources) changes(
 	ctx context.Context, app *shipper.Application, rels []*shipper.Release, digest string,
 ) ([]change, error) {
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(Kind().GroupVersion().WithKind(Kind().Kind + "List"))
+	list.SetGroupVersionKind(shipper.GroupVersion.WithKind(resourceSnapshot + "List"))
 	if err := s.client.List(ctx, list, client.InNamespace(app.Namespace)); err != nil {
 		return nil, fmt.Errorf("listing ResourceSnapshots in %s: %w", app.Namespace, err)
 	}
@@ -80,7 +77,7 @@ func planOwners(
 		owners := slices.Clone(head.OwnerReferences)
 		for _, rel := range wanted[head.Name] {
 			if !isOwner(head, rel.UID) {
-				owners = append(owners, releaseReference(rel))
+				owners = append(owners, ownedBy("Release", rel))
 			}
 		}
 		needs := head.Name == next && len(wanted[head.Name]) == 0
@@ -89,7 +86,7 @@ func planOwners(
 		case drops:
 			owners = slices.DeleteFunc(owners, func(ref metav1.OwnerReference) bool { return ref.UID == app.UID })
 		case needs && !isOwner(head, app.UID):
-			owners = append(owners, applicationReference(app))
+			owners = append(owners, ownedBy("Application", app))
 		}
 		if drops || len(owners) > len(head.OwnerReferences) {
 			out = append(out, change{head, owners})
@@ -99,7 +96,7 @@ func planOwners(
 }
 
 // change writes owners, or deletes a head that has none, unless the head has changed since it was read.
-func (s *Snapshots) change(ctx context.Context, c change) error {
+func (s *Resources) change(ctx context.Context, c change) error {
 	if len(c.owners) > 0 {
 		return s.setOwners(ctx, c.head, c.owners)
 	}
@@ -108,7 +105,7 @@ func (s *Snapshots) change(ctx context.Context, c change) error {
 }
 
 // setOwners replaces the owners of a head, unless it has changed since it was read.
-func (s *Snapshots) setOwners(ctx context.Context, head *metav1.PartialObjectMetadata, owners []metav1.OwnerReference) error {
+func (s *Resources) setOwners(ctx context.Context, head *metav1.PartialObjectMetadata, owners []metav1.OwnerReference) error {
 	is := head.DeepCopy()
 	is.OwnerReferences = owners
 	return s.client.Patch(ctx, is, client.MergeFromWithOptions(head, client.MergeFromWithOptimisticLock{}),
@@ -116,7 +113,7 @@ func (s *Snapshots) setOwners(ctx context.Context, head *metav1.PartialObjectMet
 }
 
 // liveReleases reads the Releases of an Application from the API server.
-func (s *Snapshots) liveReleases(ctx context.Context, app *shipper.Application) ([]*shipper.Release, error) {
+func (s *Resources) liveReleases(ctx context.Context, app *shipper.Application) ([]*shipper.Release, error) {
 	var list shipper.ReleaseList
 	err := s.reader.List(ctx, &list, client.InNamespace(app.Namespace), client.MatchingLabels{shipper.AppLabel: app.Name})
 	if err != nil {
@@ -127,13 +124,4 @@ func (s *Snapshots) liveReleases(ctx context.Context, app *shipper.Application) 
 		out[i] = &list.Items[i]
 	}
 	return out, nil
-}
-
-// Passing reports whether err is a concurrent write, or something that the cache does not show yet: the next pass may succeed.
-func Passing(err error) bool {
-	return errors.Is(err, ErrPassing) || apierrors.IsConflict(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
-}
-
-func isOwner(o metav1.Object, uid types.UID) bool {
-	return slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return ref.UID == uid })
 }

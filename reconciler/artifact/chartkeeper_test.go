@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package chartsnapshot
+package artifact
 
 import (
 	"errors"
@@ -30,31 +30,32 @@ type ended struct {
 	Events int
 }
 
-func TestOutcome(t *testing.T) {
+func TestResultOfStoringAChart(t *testing.T) {
 	resource := schema.GroupResource{Group: shipper.GroupName, Resource: "chartsnapshots"}
 	terminating := apierrors.NewForbidden(resource, "x", errors.New("it is being terminated"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	refused := apierrors.NewForbidden(resource, "x", errors.New("no"))
-	overtaken := wrap(errOvertaken, "noting an owner of", &shipper.ChartSnapshot{})
-	conflict := wrap(apierrors.NewConflict(resource, "x", errors.New("modified")), "noting an owner of", &shipper.ChartSnapshot{})
+	charts := set{kind: chartSnapshot}
+	changed := charts.failed(&shipper.ChartSnapshot{}, errChanged)
+	conflict := charts.failed(&shipper.ChartSnapshot{}, apierrors.NewConflict(resource, "x", errors.New("modified")))
 	for name, tc := range map[string]struct {
 		err  error
 		want ended
 	}{
 		"it is kept":                     {nil, ended{}},
 		"a conflict":                     {conflict, ended{Again: 4 * time.Second}},
-		"what is there is not as it was": {overtaken, ended{Again: 4 * time.Second}},
-		"what is there is being deleted, for long":        {errGoing, ended{Again: 4 * time.Second}},
-		"its namespace goes, and with it the Release":     {wrap(terminating, "making", &shipper.ChartSnapshot{}), ended{}},
+		"what is there is not as it was": {changed, ended{Again: 4 * time.Second}},
+		"what is there is being deleted, for long":        {errDeleted, ended{Again: 4 * time.Second}},
+		"its namespace goes, and with it the Release":     {charts.failed(&shipper.ChartSnapshot{}, terminating), ended{}},
 		"it may not be written":                           {refused, ended{Failed: true, Events: 3}},
-		"it is too large, which no other try will change": {tooLarge(maxKept + 1), ended{Events: 3}},
+		"it is too large, which no other try will change": {tooLarge(maxArchive + 1), ended{Events: 3}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			recorder := events.NewFakeRecorder(10)
-			r := &Reconciler{recorder: recorder, retries: newRetrier()}
+			r := &chartKeeper{recorder: recorder, retrier: newSlowRetrier()}
 			var got ended
 			for range 3 {
-				result, err := r.outcome(ctrl.Request{}, &shipper.Release{}, tc.err)
+				result, err := r.result(ctrl.Request{}, &shipper.Release{}, tc.err)
 				got = ended{result.RequeueAfter, err != nil, len(recorder.Events)}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -76,7 +77,7 @@ func TestConflictsAreForgotten(t *testing.T) {
 	going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: time.Unix(1, 0)}, []string{"example.com/wait"}
 	head := &shipper.ChartSnapshot{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "default", Name: shipper.ChartSnapshotName(digest), Labels: map[string]string{shipper.ChartPartsLabel: "0"},
-		OwnerReferences: []metav1.OwnerReference{ownedBy(rel())},
+		OwnerReferences: []metav1.OwnerReference{ownedBy("Release", rel())},
 	}}
 	scheme := runtime.NewScheme()
 	if err := shipper.AddToScheme(scheme); err != nil {
@@ -86,23 +87,24 @@ func TestConflictsAreForgotten(t *testing.T) {
 		"it is gone": nil, "it is being deleted": {going}, "its chart is kept": {rel(), head},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			r := &Reconciler{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), retries: newRetrier()}
+			c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+			r := &chartKeeper{set: set{chartSnapshot, c}, retrier: newSlowRetrier()}
 			req := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(rel())}
 			for range 3 {
-				r.retries.Again(req)
+				r.retrier.Again(req)
 			}
 			if got, err := r.Reconcile(t.Context(), req); err != nil || !got.IsZero() {
 				t.Errorf("the pass returns %v, %v", got, err)
 			}
-			if got := r.retries.Again(req).RequeueAfter; got != time.Second {
+			if got := r.retrier.Again(req).RequeueAfter; got != time.Second {
 				t.Errorf("the next conflict is retried after %s", got)
 			}
 		})
 	}
 }
 
-// TestUnsuited has the API server's answers to patches: the first is what it says of operations that fail.
-func TestUnsuited(t *testing.T) {
+// TestFailedTests has the API server's answers to patches: the first is what it says of operations that fail.
+func TestFailedTests(t *testing.T) {
 	kind := schema.GroupKind{Group: shipper.GroupName, Kind: "ChartSnapshot"}
 	for sentence, tc := range map[string]struct {
 		err  error
@@ -117,8 +119,8 @@ func TestUnsuited(t *testing.T) {
 		"a conflict":       {apierrors.NewConflict(schema.GroupResource{}, "x", errors.New("modified")), false},
 		"nothing is wrong": {nil, false},
 	} {
-		if got := unsuited(tc.err); got != tc.want {
-			t.Errorf("%s: unsuited is %t", sentence, got)
+		if got := testFailed(tc.err); got != tc.want {
+			t.Errorf("%s: testFailed is %t", sentence, got)
 		}
 	}
 }
