@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command chart writes the templates of the Helm chart, manifests/chart/templates, from the manifests that kustomize takes: the
-// same text, with values in some places. A place that is not found is an error, so that no manifest can change and leave a value
+// same text, with values in some places. A text that is not found is an error, so that no manifest can change and leave a value
 // without effect.
 //
 //	go run ./hack/chart OUT
@@ -44,7 +44,7 @@ func main() {
 
 // write writes a template into out for every file under manifests that is installed.
 func write(manifests, out string) error {
-	found := make([]int, len(places))
+	found := make([]int, len(replacements))
 	for _, folder := range folders {
 		names, err := resources(filepath.Join(manifests, folder.name))
 		if err != nil {
@@ -65,9 +65,9 @@ func write(manifests, out string) error {
 			}
 		}
 	}
-	for i, p := range places {
+	for i, p := range replacements {
 		if found[i] == 0 {
-			return fmt.Errorf("%q is nowhere in %s*: hack/chart/places.go has to follow the manifests", p.old, p.in)
+			return fmt.Errorf("%q is nowhere in %s*: hack/chart/replacements.go has to follow the manifests", p.old, p.in)
 		}
 	}
 	return nil
@@ -88,11 +88,11 @@ func resources(folder string) ([]string, error) {
 	return kustomization.Resources, nil
 }
 
-// template makes a template of a manifest and counts the places that it found.
+// template makes a template of a manifest and counts the replacements that it made.
 func template(path, text, value string, found []int) string {
 	// What a manifest has in braces is not for Helm.
 	text = strings.ReplaceAll(text, "{{", `{{ "{{" }}`)
-	for i, p := range places {
+	for i, p := range replacements {
 		if strings.HasPrefix(path, p.in) {
 			found[i] += strings.Count(text, p.old)
 			text = strings.ReplaceAll(text, p.old, p.value)

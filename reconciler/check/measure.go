@@ -29,7 +29,7 @@ func (r *Reconciler) measure(ctx context.Context, c *one) (check.Measurement, er
 		group.Go(func() error {
 			ctx, cancel := context.WithTimeout(ctx, check.Timeout(&c.run.Check))
 			defer cancel()
-			where, err := r.place(ctx, c, cluster)
+			where, err := r.input(ctx, c, cluster)
 			if err == nil {
 				values[i], unmeasured[i] = r.measurer.Measure(ctx, &c.run.Check, where)
 			} else if why, is := errors.AsType[*unavailable](err); is {
@@ -63,11 +63,11 @@ func unavailablef(format string, args ...any) *unavailable {
 	return &unavailable{fmt.Sprintf(format, args...)}
 }
 
-// place is where a check is measured in a cluster.
-func (r *Reconciler) place(ctx context.Context, c *one, cluster string) (measurement.Place, error) {
+// input is what a check is measured with in a cluster.
+func (r *Reconciler) input(ctx context.Context, c *one, cluster string) (measurement.Input, error) {
 	var known shipper.Cluster
 	if err := r.client.Get(ctx, client.ObjectKey{Name: cluster}, &known); client.IgnoreNotFound(err) != nil {
-		return measurement.Place{}, fmt.Errorf("reading Cluster %q: %w", cluster, err)
+		return measurement.Input{}, fmt.Errorf("reading Cluster %q: %w", cluster, err)
 	}
 	out, err := r.server(ctx, c, &known)
 	out.Now = r.Clock.Now()

@@ -25,8 +25,8 @@ import (
 )
 
 // server is the server that a check is measured by in a cluster, with a client for it.
-func (r *Reconciler) server(ctx context.Context, c *one, cluster *shipper.Cluster) (measurement.Place, error) {
-	out, spec := measurement.Place{}, &c.run.Check
+func (r *Reconciler) server(ctx context.Context, c *one, cluster *shipper.Cluster) (measurement.Input, error) {
+	out, spec := measurement.Input{}, &c.run.Check
 	switch {
 	case spec.HTTP != nil:
 		return r.own(ctx, c, spec.HTTP.URL, spec.HTTP.SecretName)
@@ -52,27 +52,27 @@ func (r *Reconciler) server(ctx context.Context, c *one, cluster *shipper.Cluste
 }
 
 // own is a server that the Check itself names.
-func (r *Reconciler) own(ctx context.Context, c *one, address, secret string) (measurement.Place, error) {
+func (r *Reconciler) own(ctx context.Context, c *one, address, secret string) (measurement.Input, error) {
 	if r.URLs == nil {
-		return measurement.Place{}, unavailablef("--outgoing-urls lists no URL: Checks by http and addresses of your own are off here")
+		return measurement.Input{}, unavailablef("--outgoing-urls lists no URL: Checks by http and addresses of your own are off here")
 	}
 	namespace, _, _ := strings.Cut(c.run.From, "/")
 	if namespace != c.key.Namespace && namespace != r.SharedNamespace {
-		return measurement.Place{}, unavailablef("Check %s is of another namespace", c.run.From)
+		return measurement.Input{}, unavailablef("Check %s is of another namespace", c.run.From)
 	}
 	switch cluster, err := r.measuredWithTenant(ctx, address); {
 	case err != nil:
-		return measurement.Place{}, err
+		return measurement.Input{}, err
 	case cluster != "":
-		return measurement.Place{}, unavailablef("%s is the server of Cluster %q, which is asked for the series of one namespace alone: leave "+
+		return measurement.Input{}, unavailablef("%s is the server of Cluster %q, which is asked for the series of one namespace alone: leave "+
 			"prometheus.address out", address, cluster)
 	}
 	credentials, err := r.credentials(ctx, r.secrets, types.NamespacedName{Namespace: namespace, Name: secret})
 	if err != nil {
-		return measurement.Place{}, err
+		return measurement.Input{}, err
 	}
 	to, err := r.connect(*r.URLs, address, credentials)
-	return measurement.Place{Address: address, Client: to}, err
+	return measurement.Input{Address: address, Client: to}, err
 }
 
 // measuredWithTenant is the name of a Cluster whose metrics are at the host of an address, and are restricted to one namespace; empty if

@@ -55,7 +55,7 @@ func keysOf(target *shipper.CheckTarget, of func(*shipper.CheckRun) bool) []Key 
 		if !of(run) {
 			continue
 		}
-		for _, cluster := range check.Places(&target.Spec, run) {
+		for _, cluster := range check.JudgedIn(&target.Spec, run) {
 			out = append(out, Key{target.Namespace, target.Name, run.Name, cluster})
 		}
 	}

@@ -47,8 +47,8 @@ func (d *due) take(key Key, now time.Time) []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	left, out := d.all[key], []string(nil)
-	taken := maps.Clone(left)
-	for target, at := range taken {
+	known := maps.Clone(left)
+	for target, at := range known {
 		if !at.After(now) {
 			out = append(out, target)
 			delete(left, target)
@@ -57,7 +57,7 @@ func (d *due) take(key Key, now time.Time) []string {
 	if len(left) == 0 {
 		delete(d.all, key)
 	}
-	slices.SortFunc(out, func(a, b string) int { return cmp.Or(taken[a].Compare(taken[b]), cmp.Compare(a, b)) })
+	slices.SortFunc(out, func(a, b string) int { return cmp.Or(known[a].Compare(known[b]), cmp.Compare(a, b)) })
 	return out
 }
 

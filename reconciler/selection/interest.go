@@ -16,15 +16,15 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// place is a kind in a namespace; the namespace is empty for kinds without one.
-type place struct {
+// collection is a kind in a namespace; the namespace is empty for kinds without one.
+type collection struct {
 	resource  schema.GroupVersionResource
 	namespace string
 }
 
-// interest is which objects of a place an Application selects.
+// interest is which objects of a collection an Application selects.
 type interest struct {
-	place
+	collection
 	// name is that of the only object; empty for all.
 	name string
 	// labels are nil for all.
@@ -34,14 +34,14 @@ type interest struct {
 // distinct are the interests without those that are equal to an earlier one.
 func distinct(list []interest) []interest {
 	type key struct {
-		place
+		collection
 		name, labels string
 		labelled     bool
 	}
 	var out []interest
 	seen := map[key]bool{}
 	for _, one := range list {
-		k := key{place: one.place, name: one.name}
+		k := key{collection: one.collection, name: one.name}
 		if one.labels != nil {
 			k.labels, k.labelled = one.labels.String(), true
 		}
@@ -52,7 +52,7 @@ func distinct(list []interest) []interest {
 	return out
 }
 
-// matches reports whether an object of the place is selected.
+// matches reports whether an object of the collection is selected.
 func (i interest) matches(o *metav1.PartialObjectMetadata) bool {
 	return (i.name == "" || i.name == o.Name) && (i.labels == nil || i.labels.Matches(labels.Set(o.Labels)))
 }
@@ -143,25 +143,25 @@ func statusWritten(before, after *metav1.PartialObjectMetadata) bool {
 		before.Annotations[fieldsAnnotation] == after.Annotations[fieldsAnnotation]
 }
 
-// interests are the interests of Applications, by place. The zero value has none.
+// interests are the interests of Applications, by collection. The zero value has none.
 type interests struct {
-	byApp   map[types.NamespacedName][]interest
-	byPlace map[place]map[types.NamespacedName]bool
-	// places counts those of a resource.
-	places map[schema.GroupVersionResource]int
+	byApp        map[types.NamespacedName][]interest
+	byCollection map[collection]map[types.NamespacedName]bool
+	// collections counts those of a resource.
+	collections map[schema.GroupVersionResource]int
 }
 
 // set replaces the interests of an Application.
 func (i *interests) set(app types.NamespacedName, list []interest) {
 	if i.byApp == nil {
-		i.byApp, i.byPlace = map[types.NamespacedName][]interest{}, map[place]map[types.NamespacedName]bool{}
-		i.places = map[schema.GroupVersionResource]int{}
+		i.byApp, i.byCollection = map[types.NamespacedName][]interest{}, map[collection]map[types.NamespacedName]bool{}
+		i.collections = map[schema.GroupVersionResource]int{}
 	}
 	for _, old := range i.byApp[app] {
-		if apps := i.byPlace[old.place]; apps != nil {
+		if apps := i.byCollection[old.collection]; apps != nil {
 			if delete(apps, app); len(apps) == 0 {
-				delete(i.byPlace, old.place)
-				i.places[old.resource]--
+				delete(i.byCollection, old.collection)
+				i.collections[old.resource]--
 			}
 		}
 	}
@@ -171,11 +171,11 @@ func (i *interests) set(app types.NamespacedName, list []interest) {
 	}
 	i.byApp[app] = list
 	for _, one := range list {
-		if i.byPlace[one.place] == nil {
-			i.byPlace[one.place] = map[types.NamespacedName]bool{}
-			i.places[one.resource]++
+		if i.byCollection[one.collection] == nil {
+			i.byCollection[one.collection] = map[types.NamespacedName]bool{}
+			i.collections[one.resource]++
 		}
-		i.byPlace[one.place][app] = true
+		i.byCollection[one.collection][app] = true
 	}
 }
 
@@ -187,9 +187,9 @@ func (i *interests) of(resource schema.GroupVersionResource, versions ...*metav1
 		if o == nil {
 			continue
 		}
-		at := place{resource, o.Namespace}
-		for app := range i.byPlace[at] {
-			selects := func(one interest) bool { return one.place == at && one.matches(o) }
+		at := collection{resource, o.Namespace}
+		for app := range i.byCollection[at] {
+			selects := func(one interest) bool { return one.collection == at && one.matches(o) }
 			if !seen[app] && slices.ContainsFunc(i.byApp[app], selects) {
 				seen[app], out = true, append(out, app)
 			}
@@ -198,10 +198,10 @@ func (i *interests) of(resource schema.GroupVersionResource, versions ...*metav1
 	return out
 }
 
-// at are the Applications that are interested in a place, or, without a namespace, in any place of a resource.
-func (i *interests) at(p place) []types.NamespacedName {
+// at are the Applications that are interested in a collection, or, without a namespace, in any collection of a resource.
+func (i *interests) at(p collection) []types.NamespacedName {
 	var out []types.NamespacedName
-	for one, apps := range i.byPlace {
+	for one, apps := range i.byCollection {
 		if one.resource == p.resource && (p.namespace == "" || one.namespace == p.namespace) {
 			for app := range apps {
 				out = append(out, app)

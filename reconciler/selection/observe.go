@@ -57,8 +57,8 @@ func newReader(c client.Reader, mapper meta.RESTMapper, discovery preferred, pol
 
 // query is one selector, resolved: objects of a kind in a namespace.
 type query struct {
-	gvk   schema.GroupVersionKind
-	place place
+	gvk        schema.GroupVersionKind
+	collection collection
 	// name is that of the only object; empty for all.
 	name string
 	// labels are nil for all.
@@ -70,20 +70,22 @@ type query struct {
 // queryKey identifies a query.
 type queryKey struct {
 	gvk          schema.GroupVersionKind
-	place        place
+	collection   collection
 	name, labels string
 	withContent  bool
 }
 
 func (q query) key() queryKey {
-	key := queryKey{gvk: q.gvk, place: q.place, name: q.name, withContent: q.withContent}
+	key := queryKey{gvk: q.gvk, collection: q.collection, name: q.name, withContent: q.withContent}
 	if q.labels != nil {
 		key.labels = q.labels.String() // empty if it selects all, as without labels
 	}
 	return key
 }
 
-func (q query) interest() interest { return interest{place: q.place, name: q.name, labels: q.labels} }
+func (q query) interest() interest {
+	return interest{collection: q.collection, name: q.name, labels: q.labels}
+}
 
 // found is what a query has read, normalised.
 type found struct {
@@ -110,10 +112,10 @@ func (r *reader) queries(app *shipper.Application) (out []query, selected []righ
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: finding the kind: %w", path, err)
 		}
-		q := query{gvk: mapping.GroupVersionKind, place: place{resource: mapping.Resource}, name: s.Name}
+		q := query{gvk: mapping.GroupVersionKind, collection: collection{resource: mapping.Resource}, name: s.Name}
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-			if q.place.namespace = s.Namespace; q.place.namespace == "" {
-				q.place.namespace = app.Namespace
+			if q.collection.namespace = s.Namespace; q.collection.namespace == "" {
+				q.collection.namespace = app.Namespace
 			}
 		}
 		if s.LabelSelector != nil {
@@ -121,12 +123,12 @@ func (r *reader) queries(app *shipper.Application) (out []query, selected []righ
 				return nil, nil, problemf(shipper.SelectionInvalid, retry.Wait, "%s.labelSelector: %s", path, err)
 			}
 		}
-		if refusal := r.policy.Refused(q.gvk, q.place.namespace, q.name); refusal != nil {
+		if refusal := r.policy.Refused(q.gvk, q.collection.namespace, q.name); refusal != nil {
 			return nil, nil, problemf(shipper.SelectionNotAllowed, retry.Wait, "%s.%s: %s", path, refusal.Field, refusal.Reason)
 		}
 		q.withContent = q.gvk.GroupKind() == namespaces && s.Content != shipper.ContentNone
 		selected = append(selected, rights.Selected{
-			Index: i, Group: q.gvk.Group, Resource: mapping.Resource.Resource, Name: s.Name, Namespace: q.place.namespace,
+			Index: i, Group: q.gvk.Group, Resource: mapping.Resource.Resource, Name: s.Name, Namespace: q.collection.namespace,
 			Namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace,
 		})
 		if key := q.key(); !known[key] {
@@ -177,7 +179,7 @@ func (r *reader) content(ctx context.Context, all []found, budget *budget) ([]fo
 	var inside []query
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		for _, q := range kinds {
-			q.place.namespace = name
+			q.collection.namespace = name
 			inside = append(inside, q)
 		}
 	}
@@ -206,9 +208,9 @@ func (r *reader) get(ctx context.Context, q query, budget *budget) (found, error
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(q.gvk)
 	out := found{query: q}
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: q.place.namespace, Name: q.name}, o)
+	err := r.client.Get(ctx, client.ObjectKey{Namespace: q.collection.namespace, Name: q.name}, o)
 	if apierrors.IsNotFound(err) {
-		o.SetNamespace(q.place.namespace)
+		o.SetNamespace(q.collection.namespace)
 		o.SetName(q.name)
 		out.note = objects.KeyOf(o).String() + " does not exist"
 		return out, nil
@@ -240,7 +242,7 @@ func (r *reader) terminating(q query, o *unstructured.Unstructured) error {
 // list reads objects in pages.
 func (r *reader) list(ctx context.Context, q query, budget *budget) (found, error) {
 	out := found{query: q}
-	options := []client.ListOption{client.InNamespace(q.place.namespace), client.Limit(page)}
+	options := []client.ListOption{client.InNamespace(q.collection.namespace), client.Limit(page)}
 	if q.labels != nil {
 		options = append(options, client.MatchingLabelsSelector{Selector: q.labels})
 	}
@@ -302,7 +304,7 @@ func (r *reader) kinds(ctx context.Context) ([]query, error) {
 			gvk := gv.WithKind(one.Kind)
 			stored := slices.Contains(one.Verbs, "list") && slices.Contains(one.Verbs, "create") && !strings.Contains(one.Name, "/")
 			if stored && r.policy.Refused(gvk, "", "") == nil {
-				out = append(out, query{gvk: gvk, place: place{resource: gv.WithResource(one.Name)}})
+				out = append(out, query{gvk: gvk, collection: collection{resource: gv.WithResource(one.Name)}})
 			}
 		}
 	}
@@ -342,12 +344,12 @@ func (r *reader) interests(queries []query, all []found) []interest {
 	for name := range content {
 		for _, gk := range usualKinds {
 			if mapping, err := r.mapper.RESTMapping(gk); err == nil && r.policy.Refused(mapping.GroupVersionKind, name, "") == nil {
-				out = append(out, interest{place: place{mapping.Resource, name}})
+				out = append(out, interest{collection: collection{mapping.Resource, name}})
 			}
 		}
 	}
 	if len(content) > 0 {
-		out = append(out, interest{place: place{resource: definitions}})
+		out = append(out, interest{collection: collection{resource: definitions}})
 	}
 	return out
 }
@@ -357,14 +359,14 @@ func notRead(q query, verb string, err error) error {
 	if !apierrors.IsForbidden(err) {
 		return fmt.Errorf("reading %s: %w", q.gvk.Kind, err)
 	}
-	what := q.place.resource.GroupResource().String()
+	what := q.collection.resource.GroupResource().String()
 	if q.name != "" {
 		what += " " + q.name
 	}
 	command := shipper.BindEverywhereCommand(shipper.ResourceSelectorRole)
-	if q.place.namespace != "" {
-		what += " in namespace " + q.place.namespace
-		command = shipper.BindCommand(shipper.ResourceSelectorRole, q.place.namespace)
+	if q.collection.namespace != "" {
+		what += " in namespace " + q.collection.namespace
+		command = shipper.BindCommand(shipper.ResourceSelectorRole, q.collection.namespace)
 	}
 	p := problemf(shipper.SelectionNotReadable, retry.Recheck, "Shipper may not %s %s; an administrator may let it: %s", verb, what, command)
 	p.cause = err

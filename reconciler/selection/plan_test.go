@@ -135,17 +135,17 @@ func TestContentThatIsTooLargeNamesTheLargestObjects(t *testing.T) {
 
 func TestInterestsMatchObjectsAsTheyWereAndAsTheyAre(t *testing.T) {
 	configMaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
-	at := place{configMaps, "work"}
+	at := collection{configMaps, "work"}
 	labelled, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all interests
-	all.set(key("named"), []interest{{place: at, name: "x"}})
-	all.set(key("labelled"), []interest{{place: at, labels: labelled}})
-	all.set(key("all"), []interest{{place: at}})
-	all.set(key("elsewhere"), []interest{{place: place{configMaps, "other"}}})
-	all.set(key("ended"), []interest{{place: at}})
+	all.set(key("named"), []interest{{collection: at, name: "x"}})
+	all.set(key("labelled"), []interest{{collection: at, labels: labelled}})
+	all.set(key("all"), []interest{{collection: at}})
+	all.set(key("elsewhere"), []interest{{collection: collection{configMaps, "other"}}})
+	all.set(key("ended"), []interest{{collection: at}})
 	all.set(key("ended"), nil)
 	of := func(versions ...*metav1.PartialObjectMetadata) []string {
 		names := map[string]bool{}
@@ -165,8 +165,8 @@ func TestInterestsMatchObjectsAsTheyWereAndAsTheyAre(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if all.places[configMaps] != 2 {
-		t.Errorf("%d places are counted", all.places[configMaps])
+	if all.collections[configMaps] != 2 {
+		t.Errorf("%d collections are counted", all.collections[configMaps])
 	}
 }
 

@@ -226,7 +226,7 @@ func (s *Source) take(ctx context.Context, app *shipper.Application) (*Content, 
 	}
 	queries, selected, err := s.reader.queries(app)
 	if err != nil {
-		watch([]interest{{place: place{resource: definitions}}})
+		watch([]interest{{collection: collection{resource: definitions}}})
 		return nil, err
 	}
 	// Content is kept where those who may read the Application's namespace see it: nothing of it is read before.

@@ -45,11 +45,11 @@ type watches struct {
 	// everywhere has for each watched resource whether Shipper may list it in all namespaces.
 	everywhere map[schema.GroupVersionResource]bool
 	interests  interests
-	running    map[place]*watch
+	running    map[collection]*watch
 }
 
-// answers have what the API server has said in one pass: whether Shipper may list a place.
-type answers map[place]bool
+// answers have what the API server has said in one pass: whether Shipper may list a collection.
+type answers map[collection]bool
 
 // watch is one of the watches.
 type watch struct {
@@ -59,7 +59,7 @@ type watch struct {
 
 func newWatches(client metadata.Interface, rights client.Writer, changes *changes) *watches {
 	return &watches{
-		client: client, rights: rights, changes: changes, everywhere: map[schema.GroupVersionResource]bool{}, running: map[place]*watch{},
+		client: client, rights: rights, changes: changes, everywhere: map[schema.GroupVersionResource]bool{}, running: map[collection]*watch{},
 	}
 }
 
@@ -94,13 +94,13 @@ func (w *watches) start(ctx context.Context, app types.NamespacedName, list []in
 	w.interests.set(app, list) // first, so that no other Application's pass stops the watches of list
 	w.mu.Unlock()
 	var needed []*watch
-	seen := map[place]bool{}
+	seen := map[collection]bool{}
 	for _, one := range list {
-		if seen[one.place] {
+		if seen[one.collection] {
 			continue
 		}
-		seen[one.place] = true
-		if running := w.ensure(ctx, one.place, asked); running != nil {
+		seen[one.collection] = true
+		if running := w.ensure(ctx, one.collection, asked); running != nil {
 			needed = append(needed, running)
 		}
 	}
@@ -108,16 +108,16 @@ func (w *watches) start(ctx context.Context, app types.NamespacedName, list []in
 	return needed
 }
 
-// known are the places that an Application is interested in.
+// known are the collections that an Application is interested in.
 func (w *watches) known(app types.NamespacedName) []interest {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Clone(w.interests.byApp[app])
 }
 
-// ensure returns the watch of a place, and starts it if there is none. It is nil where Shipper may not list the place. If the API server
-// does not say so, a watch of the place is tried, and the next pass asks again.
-func (w *watches) ensure(ctx context.Context, p place, asked answers) *watch {
+// ensure returns the watch of a collection, and starts it if there is none. It is nil where Shipper may not list it. If the API server
+// does not say so, a watch is tried, and the next pass asks again.
+func (w *watches) ensure(ctx context.Context, p collection, asked answers) *watch {
 	everywhere, err := w.mayListEverywhere(ctx, p, asked)
 	if everywhere {
 		p.namespace = metav1.NamespaceAll
@@ -139,15 +139,15 @@ func (w *watches) ensure(ctx context.Context, p place, asked answers) *watch {
 	return w.run(p)
 }
 
-// mayListEverywhere asks, unless it is known, whether Shipper may list the resource of a place in all namespaces. An error is not kept.
-func (w *watches) mayListEverywhere(ctx context.Context, p place, asked answers) (bool, error) {
+// mayListEverywhere asks, unless it is known, whether Shipper may list a resource in all namespaces. An error is not kept.
+func (w *watches) mayListEverywhere(ctx context.Context, p collection, asked answers) (bool, error) {
 	w.mu.Lock()
 	everywhere, known := w.everywhere[p.resource]
 	w.mu.Unlock()
 	if known {
 		return everywhere, nil
 	}
-	everywhere, err := w.mayList(ctx, place{p.resource, metav1.NamespaceAll}, asked)
+	everywhere, err := w.mayList(ctx, collection{p.resource, metav1.NamespaceAll}, asked)
 	if err == nil && (everywhere || p.namespace != "") {
 		w.mu.Lock()
 		w.everywhere[p.resource] = everywhere
@@ -156,8 +156,8 @@ func (w *watches) mayListEverywhere(ctx context.Context, p place, asked answers)
 	return everywhere, err
 }
 
-// mayList asks, for refused requests in an audit log look like an attack. It asks once for each place and pass, and holds no lock.
-func (w *watches) mayList(ctx context.Context, p place, asked answers) (bool, error) {
+// mayList asks, for refused requests in an audit log look like an attack. It asks once for each collection and pass, and holds no lock.
+func (w *watches) mayList(ctx context.Context, p collection, asked answers) (bool, error) {
 	if allowed, known := asked[p]; known {
 		return allowed, nil
 	}
@@ -173,8 +173,8 @@ func (w *watches) mayList(ctx context.Context, p place, asked answers) (bool, er
 	return allowed, nil
 }
 
-// run starts the watch of a place unless another pass has.
-func (w *watches) run(p place) *watch {
+// run starts the watch of a collection unless another pass has.
+func (w *watches) run(p collection) *watch {
 	informer := metadatainformer.NewFilteredMetadataInformer(w.client, p.resource, p.namespace, 0, nil, nil).Informer()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -224,8 +224,8 @@ func (w *watches) run(p place) *watch {
 	return out
 }
 
-// late makes requests for the Applications that have read a place before its watch had the present state.
-func (w *watches) late(p place) {
+// late makes requests for the Applications that have read a collection before its watch had the present state.
+func (w *watches) late(p collection) {
 	w.mu.Lock()
 	apps := w.interests.at(p)
 	w.mu.Unlock()
@@ -233,7 +233,7 @@ func (w *watches) late(p place) {
 }
 
 // drop ends a watch that the API server refuses, and makes requests for its Applications: their passes ask for the rights again.
-func (w *watches) drop(p place, refused *watch) {
+func (w *watches) drop(p collection, refused *watch) {
 	w.mu.Lock()
 	refused.stop()
 	if w.running[p] != refused {
@@ -283,18 +283,18 @@ func (w *watches) request(apps []types.NamespacedName) {
 func (w *watches) stopUnused(before []interest) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	stop := func(p place) {
+	stop := func(p collection) {
 		if running := w.running[p]; running != nil {
 			running.stop()
 			delete(w.running, p)
 		}
 	}
 	for _, one := range before {
-		if len(w.interests.byPlace[one.place]) == 0 && one.namespace != metav1.NamespaceAll {
-			stop(one.place)
+		if len(w.interests.byCollection[one.collection]) == 0 && one.namespace != metav1.NamespaceAll {
+			stop(one.collection)
 		}
-		if w.interests.places[one.resource] == 0 {
-			stop(place{one.resource, metav1.NamespaceAll})
+		if w.interests.collections[one.resource] == 0 {
+			stop(collection{one.resource, metav1.NamespaceAll})
 			delete(w.everywhere, one.resource)
 		}
 	}

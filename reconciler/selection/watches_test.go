@@ -27,7 +27,7 @@ import (
 	"shipper.dev/shipper/reconciler/retry"
 )
 
-var configMapsInWork = place{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "work"}
+var configMapsInWork = collection{schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, "work"}
 
 // listRights is an API server that takes reviews. It fails the test if the watches hold their lock meanwhile.
 type listRights struct {
@@ -98,7 +98,7 @@ func (w *watches) namespaces() []string {
 func TestAFailedReviewIsMadeAgain(t *testing.T) {
 	w, review := watched(t)
 	review.err = errors.New("away")
-	list := []interest{{place: configMapsInWork}}
+	list := []interest{{collection: configMapsInWork}}
 	w.set(t.Context(), key("web"), list, answers{})
 	if diff := cmp.Diff([]string{"work"}, w.namespaces()); diff != "" {
 		t.Errorf("after an error (-want +got):\n%s", diff)
@@ -116,7 +116,7 @@ func TestAFailedReviewIsMadeAgain(t *testing.T) {
 func TestARefusedWatchIsReplaced(t *testing.T) {
 	w, review := watched(t, metav1.NamespaceAll)
 	review.granted[""] = true
-	list := []interest{{place: configMapsInWork}}
+	list := []interest{{collection: configMapsInWork}}
 	w.set(t.Context(), key("web"), list, answers{})
 	for n := 0; ; n++ { // until the refusal
 		if _, changed := w.changes.take(key("web")); changed {
@@ -140,7 +140,8 @@ func TestARefusedWatchIsReplaced(t *testing.T) {
 func TestUnreadablePlacesAreKeptAndAskedForOnce(t *testing.T) {
 	w, review := watched(t)
 	selector := labels.SelectorFromSet(labels.Set{"a": "b"})
-	list := []interest{{place: configMapsInWork}, {place: configMapsInWork, labels: selector}, {place: configMapsInWork, name: "x"}}
+	named := interest{collection: configMapsInWork, name: "x"}
+	list := []interest{{collection: configMapsInWork}, {collection: configMapsInWork, labels: selector}, named}
 	var known []int
 	for range 3 { // as passes do when they cannot read
 		asked := answers{}

@@ -111,7 +111,7 @@ func (w *Webhook) judgeUnresolved(
 		return err
 	}
 	return w.BlockCheck.Early(a, app.Namespace, func(a *response.Response) error {
-		return w.BlockCheck.Judge(a, resource, app.Name, subject(app, old == nil), block.Overrides(app.Annotations), c)
+		return w.BlockCheck.Judge(a, resource, app.Name, overrider(app, old == nil), block.Overrides(app.Annotations), c)
 	})
 }
 
@@ -140,7 +140,7 @@ func (w *Webhook) judge(
 	if err != nil {
 		return err
 	}
-	return w.BlockCheck.Judge(a, resource, app.Name, subject(app, old == nil), block.Overrides(app.Annotations), c)
+	return w.BlockCheck.Judge(a, resource, app.Name, overrider(app, old == nil), block.Overrides(app.Annotations), c)
 }
 
 // resolve resolves the version of want, and handles repositories that do not answer.

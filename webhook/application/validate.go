@@ -129,7 +129,7 @@ func (w *Webhook) judgeLabels(
 		return err
 	}
 	left := slices.DeleteFunc(before.Effective, func(b *shipper.RolloutBlock) bool { return slices.Contains(after.Effective, b) })
-	return w.BlockCheck.Decide(a, resource, app.Name, subject(app, false), block.Verdict{Effective: left})
+	return w.BlockCheck.Decide(a, resource, app.Name, overrider(app, false), block.Verdict{Effective: left})
 }
 
 // validateRepository refuses a repository that is not allowed when a user names it. An Application that was admitted before
@@ -165,7 +165,7 @@ func (w *Webhook) judgeDeletion(
 	if err != nil {
 		return err
 	}
-	return w.BlockCheck.Judge(a, resource, old.Name, subject(old, false), overrides, c)
+	return w.BlockCheck.Judge(a, resource, old.Name, overrider(old, false), overrides, c)
 }
 
 // announce warns which Release the template creates and what to expect; a dry run gets the full plan.

@@ -119,8 +119,8 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	return nil
 }
 
-func subject(app *shipper.Application, isNew bool) response.Subject {
-	out := response.SubjectOf(short, &app.ObjectMeta)
+func overrider(app *shipper.Application, isNew bool) response.Overrider {
+	out := response.OverriderOf(short, &app.ObjectMeta)
 	out.New = isNew
 	return out
 }

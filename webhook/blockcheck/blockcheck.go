@@ -59,17 +59,17 @@ type Checker struct {
 // overrides. Blocks that only warn or audit do so. It ignores overrides of other blocks: Check refused them when they were
 // added.
 func (g *Checker) Judge(
-	a *response.Response, resource, name string, subject response.Subject, overrides []block.Override, c block.Change,
+	a *response.Response, resource, name string, overrider response.Overrider, overrides []block.Override, c block.Change,
 ) error {
-	v, err := g.Verdict(subject.Namespace, overrides, c)
+	v, err := g.Verdict(overrider.Namespace, overrides, c)
 	if err != nil {
 		return err
 	}
-	return g.Decide(a, resource, name, subject, v)
+	return g.Decide(a, resource, name, overrider, v)
 }
 
 // Decide refuses when v has an effective block, and records its other blocks.
-func (g *Checker) Decide(a *response.Response, resource, name string, subject response.Subject, v block.Verdict) error {
+func (g *Checker) Decide(a *response.Response, resource, name string, overrider response.Overrider, v block.Verdict) error {
 	for key, blocks := range map[string][]*shipper.RolloutBlock{
 		response.AuditBlocksOverridden: v.Overridden, response.AuditBlocksWarned: v.Warning,
 		response.AuditBlocksAudited: v.Auditing, response.AuditBlocksMet: v.Effective,
@@ -84,7 +84,7 @@ func (g *Checker) Decide(a *response.Response, resource, name string, subject re
 	if len(v.Effective) == 0 {
 		return nil
 	}
-	return response.Refuse(resource, name, subject, v, g.Clock.Now())
+	return response.Refuse(resource, name, overrider, v, g.Clock.Now())
 }
 
 // Early refuses, during mutation, what judge refuses because of blocks or missing rights; other errors wait for validation. In

@@ -43,7 +43,7 @@ func TestWhatBlocksAreNotedForAuditors(t *testing.T) {
 	g := ask.Know(t, ask.Grant(), ask.Block("global/dns"), ask.Block("default/demo"), ask.Block("other/x")).BlockCheck
 	a := &response.Response{}
 	overrides := []block.Override{{Name: nn("default", "demo")}, {Name: nn("other", "x")}}
-	err := g.Judge(a, "applications", "x", response.Subject{Namespace: "default"}, overrides, block.Change{})
+	err := g.Judge(a, "applications", "x", response.Overrider{Namespace: "default"}, overrides, block.Change{})
 	if err == nil {
 		t.Error("nothing was refused")
 	}
@@ -55,7 +55,7 @@ func TestWhatBlocksAreNotedForAuditors(t *testing.T) {
 
 func TestNothingIsJudgedByNothing(t *testing.T) {
 	g := &blockcheck.Checker{Blocks: away{}, Authz: ask.Grant(), Clock: ask.Clock()}
-	if err := g.Judge(&response.Response{}, "applications", "x", response.Subject{}, nil, block.Change{}); !errors.Is(err, errAway) {
+	if err := g.Judge(&response.Response{}, "applications", "x", response.Overrider{}, nil, block.Change{}); !errors.Is(err, errAway) {
 		t.Errorf("Judge: got %v", err)
 	}
 	if _, errs := g.Check(t.Context(), "default", map[string]string{key: "global/dns"}, nil); len(errs) != 1 {
@@ -268,8 +268,8 @@ func TestEnforcements(t *testing.T) {
 			if tc.message != "" {
 				decision = response.Blocked
 			}
-			subject := response.Subject{Short: "app", Namespace: "default", Name: "x"}
-			ask.CheckRefusal(t, g.Judge(a, "applications", "x", subject, nil, block.Change{}), decision, tc.message)
+			overrider := response.Overrider{Short: "app", Namespace: "default", Name: "x"}
+			ask.CheckRefusal(t, g.Judge(a, "applications", "x", overrider, nil, block.Change{}), decision, tc.message)
 			if diff := cmp.Diff(tc.warned, a.Warnings()); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)
 			}
@@ -399,8 +399,8 @@ func TestAnOverrideDoesNotOutliveItsBlock(t *testing.T) {
 		t.Fatal(err)
 	}
 	judge := func() error {
-		subject, overrides := response.SubjectOf("app", meta), block.Overrides(meta.Annotations)
-		return w.BlockCheck.Judge(&response.Response{}, "applications", "x", subject, overrides, block.Change{})
+		overrider, overrides := response.OverriderOf("app", meta), block.Overrides(meta.Annotations)
+		return w.BlockCheck.Judge(&response.Response{}, "applications", "x", overrider, overrides, block.Change{})
 	}
 	if err := judge(); err != nil {
 		t.Fatalf("an overridden block stops the change: %v", err)

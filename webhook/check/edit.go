@@ -22,7 +22,7 @@ func (w *Webhook) warnOfUse(a *response.Response, now *shipper.Check) error {
 	if err != nil || len(newest) == 0 {
 		return err
 	}
-	a.Warn("%s: their next runs use the new definition", subject(newest))
+	a.Warn("%s: their next runs use the new definition", nameUsers(newest))
 	e := &edited{key: keyOf(now), spec: &now.Spec, shared: w.Shared, found: map[string]string{}}
 	for _, rel := range newest[:min(len(newest), maxTried)] {
 		if why := e.refuses(rel); why != "" {

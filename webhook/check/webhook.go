@@ -95,7 +95,7 @@ func (w *Webhook) validateDelete(old *shipper.Check) error {
 	if err != nil || len(naming) == 0 {
 		return err
 	}
-	return response.Forbid(resource, old.Name, subject(naming)+": take it out of their strategies first")
+	return response.Forbid(resource, old.Name, nameUsers(naming)+": take it out of their strategies first")
 }
 
 func keyOf(c *shipper.Check) types.NamespacedName {
@@ -107,8 +107,8 @@ func applicationOf(rel *shipper.Release) string {
 	return rel.Namespace + "/" + rel.Labels[shipper.AppLabel]
 }
 
-// subject says that the Applications of Releases name a Check.
-func subject(newest []*shipper.Release) string {
+// nameUsers says that the Applications of Releases name a Check.
+func nameUsers(newest []*shipper.Release) string {
 	naming := make([]string, len(newest))
 	for i, rel := range newest {
 		naming[i] = applicationOf(rel)

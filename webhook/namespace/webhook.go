@@ -72,7 +72,7 @@ func (w *Webhook) judge(ctx context.Context, req *admission.Request, a *response
 		return err
 	}
 	all, held := tally{}, []string(nil)
-	subject := response.Subject{Short: "app", Namespace: namespace, Name: "--all"}
+	overrider := response.Overrider{Short: "app", Namespace: namespace, Name: "--all"}
 	for _, app := range apps {
 		v, err := w.verdict(ctx, req, app)
 		if err != nil {
@@ -80,12 +80,12 @@ func (w *Webhook) judge(ctx context.Context, req *admission.Request, a *response
 		}
 		all.add(v)
 		_, annotated := app.Annotations[shipper.RolloutBlockOverrideAnnotation]
-		subject.Annotated = subject.Annotated || annotated
+		overrider.Annotated = overrider.Annotated || annotated
 		if len(v.Effective) > 0 {
 			held = append(held, app.Name)
 		}
 	}
-	err = w.BlockCheck.Decide(a, resource, namespace, subject, block.Verdict(all))
+	err = w.BlockCheck.Decide(a, resource, namespace, overrider, block.Verdict(all))
 	var refusal *response.Refusal
 	if errors.As(err, &refusal) {
 		refusal.Status.Details.Group = ""

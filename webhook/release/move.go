@@ -129,7 +129,7 @@ func (w *Webhook) validateHold(
 		}
 		return nil
 	}
-	return w.BlockCheck.Judge(a, resource, rel.Name, subject(rel), block.Overrides(rel.Annotations), w.asked(ctx, req, app.Step(rel)))
+	return w.BlockCheck.Judge(a, resource, rel.Name, overrider(rel), block.Overrides(rel.Annotations), w.asked(ctx, req, app.Step(rel)))
 }
 
 // closedGate is the first step before to that has a gate and is not achieved; -1 when there is none.

@@ -40,7 +40,7 @@ func TestReleasesOfResources(t *testing.T) {
 func TestAReleaseOfOtherContentIsJudgedAsAnEdit(t *testing.T) {
 	placing := ask.Placing(shipper.ResourceSelector{Kind: "ConfigMap", Name: "web"})
 	overriding := ask.Annotated(shipper.RolloutBlockOverrideAnnotation, "global/dns")
-	app, overridden := ask.Application(placing), ask.Application(placing, overriding)
+	app, overrider := ask.Application(placing), ask.Application(placing, overriding)
 	completed := func(rel *shipper.Release) {
 		rel.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: "True"}}
 	}
@@ -82,7 +82,7 @@ func TestAReleaseOfOtherContentIsJudgedAsAnEdit(t *testing.T) {
 		},
 		"the overrides of the Application count": {
 			req:   ask.Create(ask.Reconciler, of("c", []*shipper.Release{first, second}, overriding)),
-			known: []client.Object{overridden, first, second, ask.Block("global/dns")},
+			known: []client.Object{overrider, first, second, ask.Block("global/dns")},
 		},
 		"conditions of a block are evaluated": {
 			req: ask.Create(ask.Reconciler, next), known: []client.Object{app, first, second, matching},

@@ -58,7 +58,7 @@ func (w *Webhook) validateCreate(
 		return err
 	}
 	c := w.creation(ctx, req, around, rel)
-	maker := response.SubjectOf("app", &app.ObjectMeta)
+	maker := response.OverriderOf("app", &app.ObjectMeta)
 	return w.BlockCheck.Judge(a, resource, rel.Name, maker, block.Overrides(rel.Annotations), c)
 }
 
@@ -105,7 +105,7 @@ func (w *Webhook) validateUpdate(
 	}
 	if !w.reconciler(req) && protected.OwnerAdded(&old.ObjectMeta, &rel.ObjectMeta) {
 		c := w.deletion(ctx, req, app, old)
-		if err := w.BlockCheck.Judge(a, resource, rel.Name, subject(rel), block.Overrides(rel.Annotations), c); err != nil {
+		if err := w.BlockCheck.Judge(a, resource, rel.Name, overrider(rel), block.Overrides(rel.Annotations), c); err != nil {
 			return err
 		}
 	}
@@ -116,7 +116,7 @@ func (w *Webhook) validateUpdate(
 		return err
 	}
 	c := w.step(ctx, req, app, rel, old)
-	if err := w.BlockCheck.Judge(a, resource, rel.Name, subject(rel), block.Overrides(rel.Annotations), c); err != nil {
+	if err := w.BlockCheck.Judge(a, resource, rel.Name, overrider(rel), block.Overrides(rel.Annotations), c); err != nil {
 		return err
 	}
 	warnWithoutEffect(a, rel, app.Newest())
@@ -164,7 +164,7 @@ func (w *Webhook) validateDelete(
 		return err
 	}
 	c := w.deletion(ctx, req, app, old)
-	if err := w.BlockCheck.Judge(a, resource, old.Name, subject(old), block.Overrides(old.Annotations), c); err != nil {
+	if err := w.BlockCheck.Judge(a, resource, old.Name, overrider(old), block.Overrides(old.Annotations), c); err != nil {
 		return err
 	}
 	return w.validateServing(ctx, req, a, app, old)

@@ -90,8 +90,8 @@ func (w *Webhook) validate(
 	}
 }
 
-func subject(rel *shipper.Release) response.Subject {
-	return response.SubjectOf(short, &rel.ObjectMeta)
+func overrider(rel *shipper.Release) response.Overrider {
+	return response.OverriderOf(short, &rel.ObjectMeta)
 }
 
 // owner is the key of rel's Application, by its label, or by its reference when it has no label.

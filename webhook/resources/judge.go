@@ -104,7 +104,7 @@ func (j *Judge) Resolve(ctx context.Context, app *shipper.Application) (*Selecti
 				"select[%d]: whether you may place it cannot be judged now: %v", i, errs[i]))
 		default:
 			one := item{index: i, ResourceSelector: s, kind: found[i]}
-			if err := j.place(&one, app.Namespace); err != nil {
+			if err := j.resolveNamespace(&one, app.Namespace); err != nil {
 				refused = append(refused, err)
 				continue
 			}
@@ -198,8 +198,8 @@ func (j *Judge) UnknownReady(ctx context.Context, rules []shipper.ReadyRule) []s
 	return out
 }
 
-// place sets the namespace of an item, and refuses one that may not be placed.
-func (j *Judge) place(i *item, own string) *field.Error {
+// resolveNamespace sets the namespace of an item, and refuses one that may not be placed.
+func (j *Judge) resolveNamespace(i *item, own string) *field.Error {
 	at := i.path()
 	switch {
 	case !i.kind.Namespaced && i.Namespace != "" && !i.isNamespace():

@@ -17,8 +17,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Subject is the object whose override annotation counts.
-type Subject struct {
+// Overrider is the object whose override annotation counts.
+type Overrider struct {
 	// Short is the resource's short name, as a user types it: app or rel.
 	Short string
 	// Namespace and Name are those of the object.
@@ -31,11 +31,11 @@ type Subject struct {
 	New bool
 }
 
-// SubjectOf is the Subject of the object with a short name and meta.
-func SubjectOf(short string, meta *metav1.ObjectMeta) Subject {
+// OverriderOf is the Overrider of the object with a short name and meta.
+func OverriderOf(short string, meta *metav1.ObjectMeta) Overrider {
 	_, named := meta.Annotations[shipper.RolloutBlockOverrideAnnotation]
 	_, reasoned := meta.Annotations[shipper.RolloutBlockOverrideReasonAnnotation]
-	s := Subject{Short: short, Namespace: meta.Namespace, Name: meta.Name, Annotated: named || reasoned}
+	s := Overrider{Short: short, Namespace: meta.Namespace, Name: meta.Name, Annotated: named || reasoned}
 	for _, o := range block.Overrides(meta.Annotations) {
 		s.Overrides = append(s.Overrides, o.Name)
 	}
@@ -46,14 +46,14 @@ func SubjectOf(short string, meta *metav1.ObjectMeta) Subject {
 const maxDescribed = 10
 
 // Refuse is the refusal of a change of the object of resource (a plural) and name: which blocks stop it, their authors, age and
-// reasons, and how to override them for subject.
-func Refuse(resource, name string, subject Subject, v block.Verdict, now time.Time) error {
+// reasons, and how to override them by the annotation of overrider.
+func Refuse(resource, name string, overrider Overrider, v block.Verdict, now time.Time) error {
 	causes := make([]metav1.StatusCause, 0, len(v.Effective))
 	for _, b := range v.Effective {
 		message := block.Name(b).String() + ": " + oneLine(b.Spec.Message)
 		causes = append(causes, metav1.StatusCause{Type: shipper.CauseRolloutBlock, Field: block.Name(b).String(), Message: message})
 	}
-	message := shipper.BlockedBy + describeBlocks(v.Effective, now) + ". " + howToProceed(subject, v)
+	message := shipper.BlockedBy + describeBlocks(v.Effective, now) + ". " + howToProceed(overrider, v)
 	return &Refusal{Decision: Blocked, Status: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: message,
 		Details: &metav1.StatusDetails{Group: shipper.GroupName, Kind: resource, Name: name, Causes: causes},
@@ -99,7 +99,7 @@ func describeBlock(b *shipper.RolloutBlock, now time.Time) string {
 }
 
 // howToProceed says how to override the blocks, or that they cannot be overridden.
-func howToProceed(s Subject, v block.Verdict) string {
+func howToProceed(s Overrider, v block.Verdict) string {
 	var fixed []*shipper.RolloutBlock
 	for _, b := range v.Effective {
 		if b.Spec.OverridePolicy == shipper.RolloutBlockNobody {
@@ -124,14 +124,14 @@ func howToProceed(s Subject, v block.Verdict) string {
 
 // added are the blocks that s still has to override. If s stands for several objects, that includes blocks that some of them
 // override.
-func added(s Subject, v block.Verdict) []*shipper.RolloutBlock {
+func added(s Overrider, v block.Verdict) []*shipper.RolloutBlock {
 	return slices.DeleteFunc(slices.Concat(v.Effective, v.Overridden), func(b *shipper.RolloutBlock) bool {
 		return slices.Contains(s.Overrides, block.Name(b)) && !slices.Contains(v.Effective, b)
 	})
 }
 
 // howToOverride adds to the existing overrides. kubectl changes an existing annotation only with --overwrite.
-func howToOverride(s Subject, v block.Verdict, reason bool) string {
+func howToOverride(s Overrider, v block.Verdict, reason bool) string {
 	names := slices.Concat(block.Names(added(s, v)), s.Overrides)
 	override := block.FormatOverrides(names)
 	if s.New {

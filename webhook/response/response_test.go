@@ -32,7 +32,7 @@ import (
 )
 
 func blocked() error {
-	return response.Refuse("releases", "x-0", response.Subject{Short: "rel", Namespace: "default", Name: "x-0"},
+	return response.Refuse("releases", "x-0", response.Overrider{Short: "rel", Namespace: "default", Name: "x-0"},
 		block.Judge([]*shipper.RolloutBlock{ask.Block("global/dns")}, nil, block.Change{}, ask.Now), ask.Now)
 }
 
@@ -253,9 +253,9 @@ func TestRefusalsTeach(t *testing.T) {
 	blocks := []*shipper.RolloutBlock{dns, demo, plain}
 	app := ask.Application(ask.Overriding("default/demo"))
 	app.Name = "x"
-	subject := response.SubjectOf("app", &app.ObjectMeta)
+	overrider := response.OverriderOf("app", &app.ObjectMeta)
 	v := block.Judge(blocks, []block.Override{{Name: block.Name(demo)}}, block.Change{}, ask.Now)
-	err := response.Refuse("applications", "x", subject, v, ask.Now)
+	err := response.Refuse("applications", "x", overrider, v, ask.Now)
 	const want = "rollouts blocked by: default/plain (two [2J lines; unknown author, 0s ago), " +
 		"global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago). To override: kubectl annotate app x " +
 		"shipper.booking.com/rollout-block.override=default/demo,default/plain,global/dns -n default --overwrite " +
@@ -351,10 +351,10 @@ func TestRefusalsSayHowToGoOn(t *testing.T) {
 			if tc.app == nil {
 				tc.app = ask.Application()
 			}
-			subject := response.SubjectOf("app", &tc.app.ObjectMeta)
-			subject.New = tc.isNew
+			overrider := response.OverriderOf("app", &tc.app.ObjectMeta)
+			overrider.New = tc.isNew
 			v := block.Judge(tc.blocks, nil, block.Change{}, ask.Now)
-			err := response.Refuse("applications", "super-server", subject, v, ask.Now)
+			err := response.Refuse("applications", "super-server", overrider, v, ask.Now)
 			ask.CheckRefusal(t, err, response.Blocked, "rollouts blocked by: "+tc.want)
 			v = block.Verdict{Warning: v.Effective}
 			stories, _, _ := strings.Cut(tc.want, ". ")

@@ -137,11 +137,11 @@ func (w *Webhook) validateDelete(req *admission.Request, old *shipper.Shipyard) 
 		return nil
 	}
 	slices.Sort(names)
-	return response.Forbid(resource, old.Name, subject(names)+" under way: abort them first, or keep the runs by --cascade=orphan")
+	return response.Forbid(resource, old.Name, nameRuns(names)+" under way: abort them first, or keep the runs by --cascade=orphan")
 }
 
-// subject names runs in the sentence that they are under way.
-func subject(names []string) string {
+// nameRuns names runs in the sentence that they are under way.
+func nameRuns(names []string) string {
 	switch {
 	case len(names) == 1:
 		return "run " + names[0] + " is"

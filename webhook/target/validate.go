@@ -161,7 +161,7 @@ func (w *Webhook) judge(a *response.Response, name string, rel *shipper.Release,
 		c.Kinds = nil
 	}
 	overrides := slices.Concat(block.Overrides(rel.Annotations), block.Overrides(newest.Annotations))
-	return w.BlockCheck.Judge(a, w.Kind.Resource, name, response.SubjectOf("rel", &newest.ObjectMeta), overrides, c)
+	return w.BlockCheck.Judge(a, w.Kind.Resource, name, response.OverriderOf("rel", &newest.ObjectMeta), overrides, c)
 }
 
 func validateOwner(o *object, rel *shipper.Release) field.ErrorList {

@@ -147,13 +147,13 @@ func (a App) change(rels []*shipper.Release, templates ...*shipper.ReleaseEnviro
 	for _, rel := range rels {
 		c.Environments = append(c.Environments, &rel.Spec.Environment)
 	}
-	var place *shipper.ReleaseEnvironment
-	for _, place = range templates {
-		if place != nil {
-			c.Environments = append(c.Environments, place)
+	var newest *shipper.ReleaseEnvironment
+	for _, newest = range templates {
+		if newest != nil {
+			c.Environments = append(c.Environments, newest)
 		}
 	}
-	c.Clusters = func() []string { return a.where(rels, place) }
+	c.Clusters = func() []string { return a.where(rels, newest) }
 	c.Regions = sync.OnceValue(func() []string { return a.regions(rels, templates) })
 	return c
 }

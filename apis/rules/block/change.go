@@ -51,7 +51,7 @@ func applies(b *shipper.RolloutBlock, c Change, now time.Time) bool {
 // inScope reports whether every part of a scope matches.
 func inScope(s *shipper.RolloutBlockScope, c Change) bool {
 	return s == nil || charts(s.Charts, c.Environments) && inRegions(s.Regions, c) &&
-		selects(s.Applications, c.Labels) && places(s.Clusters, c.Clusters)
+		selects(s.Applications, c.Labels) && returnsOneOf(s.Clusters, c.Clusters)
 }
 
 // selects reports whether a selector selects one of several sets of labels.
@@ -106,11 +106,11 @@ func inRegions(names []string, c Change) bool {
 			return true
 		}
 	}
-	return placed && places(names, c.Regions)
+	return placed && returnsOneOf(names, c.Regions)
 }
 
-// places reports whether where returns one of names, or does not know. No names match everything.
-func places(names []string, where func() []string) bool {
+// returnsOneOf reports whether where returns one of names, or does not know. No names match everything.
+func returnsOneOf(names []string, where func() []string) bool {
 	if len(names) == 0 || where == nil {
 		return true
 	}

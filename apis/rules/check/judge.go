@@ -141,7 +141,7 @@ func Start(spec *shipper.CheckTargetSpec) []shipper.CheckResult {
 		if spec.Incumbent == "" && Compares(&run.Check) {
 			r.Phase, r.Message = shipper.CheckPassed, NothingToCompare
 		}
-		for _, cluster := range Places(spec, run) {
+		for _, cluster := range JudgedIn(spec, run) {
 			r.Cluster = cluster
 			out = append(out, r)
 		}
@@ -149,8 +149,8 @@ func Start(spec *shipper.CheckTargetSpec) []shipper.CheckResult {
 	return out
 }
 
-// Places are the clusters in which a check is judged; one without a name for a check over the fleet.
-func Places(spec *shipper.CheckTargetSpec, run *shipper.CheckRun) []string {
+// JudgedIn are the clusters in which a check is judged; one without a name for a check over the fleet.
+func JudgedIn(spec *shipper.CheckTargetSpec, run *shipper.CheckRun) []string {
 	if run.Check.Over == shipper.OverFleet {
 		return []string{""}
 	}

@@ -89,7 +89,7 @@ func Plan(r Request, now time.Time) (*shipper.CheckTargetSpec, error) {
 	}
 	results := 0
 	for i := range spec.Checks {
-		results += len(Places(spec, &spec.Checks[i]))
+		results += len(JudgedIn(spec, &spec.Checks[i]))
 	}
 	if results > MaxResults {
 		return nil, fmt.Errorf("%d checks in %d clusters have %d results, and at most %d are kept: use over: Fleet with prometheus, or fewer "+
@@ -147,9 +147,9 @@ func StateOf(target *shipper.CheckTarget) State {
 	if target.Status.Run != target.Spec.Run {
 		results = Start(&target.Spec)
 	}
-	known := make(map[place]shipper.CheckResult, len(results))
+	known := make(map[resultKey]shipper.CheckResult, len(results))
 	for _, r := range results {
-		known[place{r.Name, r.Cluster}] = r
+		known[resultKey{r.Name, r.Cluster}] = r
 	}
 	out := State{Passed: true}
 	var awaited []string
@@ -208,8 +208,8 @@ func describe(run *shipper.CheckRun, worst shipper.CheckResult) string {
 	return text
 }
 
-// place is a check in a cluster.
-type place struct{ name, cluster string }
+// resultKey is a check in a cluster.
+type resultKey struct{ name, cluster string }
 
 // severity orders phases, the worst first.
 var severity = []shipper.CheckPhase{
@@ -218,10 +218,10 @@ var severity = []shipper.CheckPhase{
 
 // worstOf is the result in the cluster in which a check is worst: by phase, then by how few results there are. A cluster without a result
 // is pending.
-func worstOf(target *shipper.CheckTarget, run *shipper.CheckRun, known map[place]shipper.CheckResult) shipper.CheckResult {
+func worstOf(target *shipper.CheckTarget, run *shipper.CheckRun, known map[resultKey]shipper.CheckResult) shipper.CheckResult {
 	var worst *shipper.CheckResult
-	for _, cluster := range Places(&target.Spec, run) {
-		one, is := known[place{run.Name, cluster}]
+	for _, cluster := range JudgedIn(&target.Spec, run) {
+		one, is := known[resultKey{run.Name, cluster}]
 		if !is {
 			one = shipper.CheckResult{Name: run.Name, Cluster: cluster, Phase: shipper.CheckPending}
 		}

@@ -89,8 +89,8 @@ func triggers(t *shipper.Trigger, run *shipper.SequenceRun, of *shipper.Shipyard
 
 // eventOf is how what an event names ended in run; false if the event is another one. A sequence hides a task of the same name.
 func eventOf(event string, run *shipper.SequenceRun, of *shipper.ShipyardSnapshot) (ended, bool) {
-	subject, is := strings.CutSuffix(event, finished)
-	stage, name, named := strings.Cut(subject, ".")
+	source, is := strings.CutSuffix(event, finished)
+	stage, name, named := strings.Cut(source, ".")
 	if !is || !named || stage != run.Spec.Stage {
 		return ended{}, false
 	}

@@ -19,14 +19,14 @@ const applicationKind = "Application"
 
 // Next returns the Release that app's template needs: the newest of existing, with isNew false, when it has the template's
 // environment; otherwise a new one. existing are the Releases in app's namespace that carry its label; the names and
-// generations of those being deleted are not reused, nor are the names in taken.
+// generations of those being deleted are not reused, nor are the names in use.
 func Next(
-	app *shipper.Application, existing []*shipper.Release, taken ...string,
+	app *shipper.Application, existing []*shipper.Release, inUse ...string,
 ) (rel *shipper.Release, isNew bool, err error) {
 	if newest := Newest(app, existing); newest != nil && SameEnvironment(&newest.Spec.Environment, &app.Spec.Template) {
 		return newest, false, nil
 	}
-	rel, err = Release(app, existing, taken...)
+	rel, err = Release(app, existing, inUse...)
 	return rel, true, err
 }
 
@@ -47,14 +47,14 @@ func NewestOf(rels []*shipper.Release) *shipper.Release {
 }
 
 // Release returns a new Release of app's template, fully stamped. Its generation is one more than the highest of app's; its
-// iteration is one more than the highest of all names taken and of all Releases with its hash, whichever Application owns them.
+// iteration is one more than the highest of all names in use and of all Releases with its hash, whichever Application owns them.
 // Labels of Shipper win over labels of the Application.
-func Release(app *shipper.Application, existing []*shipper.Release, taken ...string) (*shipper.Release, error) {
+func Release(app *shipper.Application, existing []*shipper.Release, inUse ...string) (*shipper.Release, error) {
 	hash, err := Hash(app.Spec.Template)
 	if err != nil {
 		return nil, fmt.Errorf("stamping release of application %q: %w", app.Name, err)
 	}
-	iteration := nextIteration(app.Name, hash, existing, taken)
+	iteration := nextIteration(app.Name, hash, existing, inUse)
 	name := fmt.Sprintf("%s-%s-%d", app.Name, hash, iteration)
 	if errs := validation.IsValidLabelValue(name); len(errs) > 0 {
 		return nil, fmt.Errorf("stamping release of application %q: %q cannot be the name of a release: %s",
@@ -163,7 +163,7 @@ func nextGeneration(app *shipper.Application, existing []*shipper.Release) int {
 }
 
 // nextIteration checks names as well as labels: a label may have been edited, and a name in use cannot be given.
-func nextIteration(app, hash string, existing []*shipper.Release, taken []string) int {
+func nextIteration(app, hash string, existing []*shipper.Release, inUse []string) int {
 	next := 0
 	for _, rel := range existing {
 		if rel.Labels[shipper.ReleaseHashLabel] == hash {
@@ -173,7 +173,7 @@ func nextIteration(app, hash string, existing []*shipper.Release, taken []string
 		}
 		next = max(next, after(app, hash, rel.Name))
 	}
-	for _, name := range taken {
+	for _, name := range inUse {
 		next = max(next, after(app, hash, name))
 	}
 	return next

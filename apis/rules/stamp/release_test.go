@@ -201,14 +201,14 @@ func TestReleaseIsNumberedAfterAllThatExist(t *testing.T) {
 
 func TestNamesThatAreTakenAreNotGivenAgain(t *testing.T) {
 	app := quickStart()
-	for want, taken := range map[string][]string{
+	for want, inUse := range map[string][]string{
 		"super-server-6f19aa85-0": {"super-server-1-4", "super-server-6f19aa85-x", "server-6f19aa85-0"},
 		"super-server-6f19aa85-3": {"super-server-6f19aa85-2", "super-server-6f19aa85-0"},
 	} {
-		rel, isNew, err := stamp.Next(app, nil, taken...)
+		rel, isNew, err := stamp.Next(app, nil, inUse...)
 		if err != nil || !isNew || rel.Name != want ||
 			rel.Annotations[shipper.ReleaseTemplateIterationAnnotation] != want[len(want)-1:] {
-			t.Errorf("%v are taken: got %v, %t, %v, want %s", taken, rel, isNew, err, want)
+			t.Errorf("%v are in use: got %v, %t, %v, want %s", inUse, rel, isNew, err, want)
 		}
 	}
 }

@@ -80,7 +80,7 @@ func Roles(rels []*shipper.Release) []Role {
 		switch {
 		case i == len(rels)-1:
 			roles[i] = Contender
-		case Complete(rels[i]) || takenForComplete(rels[i]):
+		case Complete(rels[i]) || assumedComplete(rels[i]):
 			roles[i] = complete
 			complete = Retired
 		default:
@@ -126,9 +126,9 @@ func statusless(rel *shipper.Release) bool {
 	return rel.Status.ObservedGeneration == 0 && len(rel.Status.Conditions) == 0
 }
 
-// takenForComplete reports whether to treat a Release that is not the newest as complete: it was restored without its status,
+// assumedComplete reports whether to treat a Release that is not the newest as complete: it was restored without its status,
 // and its targetStep is the last step.
-func takenForComplete(rel *shipper.Release) bool {
+func assumedComplete(rel *shipper.Release) bool {
 	return statusless(rel) && len(stamp.Clusters(rel)) > 0 && last(rel)
 }
 

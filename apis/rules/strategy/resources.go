@@ -80,7 +80,7 @@ func placedNowhere(r Release) bool {
 // A cluster without an earlier version, and one that cannot be reached, takes no slot. A Release that completed goes back to all its
 // clusters at once.
 func (p *placing) takeOver() {
-	free := Slots(&p.contender().Release.Spec.Environment, len(p.clusters)) - p.taken()
+	free := Slots(&p.contender().Release.Spec.Environment, len(p.clusters)) - p.usedSlots()
 	p.next = nil
 	for _, cluster := range p.clusters {
 		switch {
@@ -152,8 +152,8 @@ func scaled(bound *intstr.IntOrString, clusters int) int {
 	return n
 }
 
-// taken is how many clusters take a slot: the contender has changed them, it is not ready there, and they can be reached.
-func (p *placing) taken() int {
+// usedSlots is how many clusters use a slot: the contender has changed them, it is not ready there, and they can be reached.
+func (p *placing) usedSlots() int {
 	n := 0
 	for _, cluster := range p.listed {
 		if !installedIn(p.contender(), cluster) && p.hasEarlier(cluster) && p.reachable(cluster) {

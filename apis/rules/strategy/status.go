@@ -138,7 +138,7 @@ func (r *rollout) bystanderStatus(rel *shipper.Release, role Role, now metav1.Ti
 		}
 		status.Strategy = &shipper.ReleaseStrategyStatus{State: quiet(), Conditions: met}
 	}
-	if takenForComplete(rel) {
+	if assumedComplete(rel) {
 		status.Conditions = shipper.SetCondition(status.Conditions, shipper.Condition{
 			Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue,
 			Message: "its status was lost; it is taken for complete because targetStep is the last step",

@@ -23,7 +23,7 @@ import (
 const forward = "run `kubectl port-forward` to the server, and give --address http://localhost:9090"
 
 // server fills in where a Check is measured in a cluster.
-func (a *attempt) server(ctx context.Context, cluster *shipper.Cluster, at *measurement.Place) error {
+func (a *attempt) server(ctx context.Context, cluster *shipper.Cluster, at *measurement.Input) error {
 	spec := &a.run.Check
 	address, secret := "", client.ObjectKey{Namespace: a.check.Namespace}
 	switch metrics := cluster.Spec.Metrics; {

@@ -259,7 +259,7 @@ func (a *attempt) measure(ctx context.Context) *tried {
 		Results: []result{}, Sent: []sent{},
 	}
 	if a.target.Spec.Incumbent == "" && check.Compares(&a.run.Check) {
-		for _, cluster := range check.Places(&a.target.Spec, a.run) {
+		for _, cluster := range check.JudgedIn(&a.target.Spec, a.run) {
 			out.Results = append(out.Results, result{Cluster: cluster, Verdict: shipper.VerdictPassed, Message: check.NothingToCompare})
 		}
 		return out
@@ -299,7 +299,7 @@ func (a *attempt) measureIn(ctx context.Context, measurer *measurement.Measurer,
 	if err := a.client.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
 		return measurement.Values{}, is, fmt.Errorf("reading Cluster %q: %w", name, err)
 	}
-	at := measurement.Place{Now: a.now, Args: check.Arguments(a.target, a.run, cluster, a.now)}
+	at := measurement.Input{Now: a.now, Args: check.Arguments(a.target, a.run, cluster, a.now)}
 	is.Arguments = at.Args
 	if err := a.server(ctx, cluster, &at); err != nil {
 		return measurement.Values{}, is, err
@@ -310,7 +310,7 @@ func (a *attempt) measureIn(ctx context.Context, measurer *measurement.Measurer,
 }
 
 // fill notes what is sent, as far as that can be said: the measurement has the errors.
-func (s *sent) fill(spec *shipper.CheckSpec, at measurement.Place) {
+func (s *sent) fill(spec *shipper.CheckSpec, at measurement.Input) {
 	if spec.HTTP != nil {
 		s.URL, _ = check.SubstituteURL(spec.HTTP.URL, at.Args)
 		return

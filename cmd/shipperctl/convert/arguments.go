@@ -50,9 +50,9 @@ func (a *arguments) find(name string) *argument {
 
 // add adds an argument with a name that a Check can have.
 func (a *arguments) add(arg argument) *argument {
-	taken := func(as string) bool { return slices.ContainsFunc(a.all, func(b *argument) bool { return b.as == as }) }
+	inUse := func(as string) bool { return slices.ContainsFunc(a.all, func(b *argument) bool { return b.as == as }) }
 	arg.as = argumentName(arg.name)
-	for i := 2; taken(arg.as); i++ {
+	for i := 2; inUse(arg.as); i++ {
 		arg.as = fmt.Sprintf("%s_%d", argumentName(arg.name), i)
 	}
 	arg.dynamic = map[string]int{}

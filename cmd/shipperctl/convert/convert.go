@@ -188,16 +188,16 @@ func checksOf(all []document, templates *index, used map[int]bool) ([]convertedC
 		return nil, err
 	}
 	out = append(out, more...)
-	taken := map[string]bool{}
+	inUse := map[string]bool{}
 	for _, one := range out {
 		if one.check == nil {
 			continue
 		}
 		name := one.check.Namespace + "/" + one.check.Name
-		if taken[name] {
+		if inUse[name] {
 			return nil, fmt.Errorf("two metrics make the Check %s: rename a template or a metric", strings.TrimPrefix(name, "/"))
 		}
-		taken[name] = true
+		inUse[name] = true
 		// The webhook refuses an Application before the Checks that it names are there.
 		one.check.Annotations = map[string]string{syncWave: "-1"}
 	}

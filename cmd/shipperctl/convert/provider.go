@@ -106,7 +106,7 @@ func (c *metricConversion) prometheus(spec *shipper.CheckSpec, from *prometheusP
 		spec.Prometheus.SecretName = ""
 	}
 	c.timeout(spec, field+".timeout", from.Timeout)
-	c.judge(spec, condition.Subject{CEL: resultName, Sample: true})
+	c.judge(spec, condition.Operand{CEL: resultName, Sample: true})
 	return true
 }
 
@@ -192,7 +192,7 @@ func (c *metricConversion) web(spec *shipper.CheckSpec, from *webProvider, raw m
 		}
 		return true
 	}
-	c.judge(spec, condition.Subject{CEL: path})
+	c.judge(spec, condition.Operand{CEL: path})
 	return true
 }
 

@@ -98,11 +98,11 @@ func shipyardOf(d document, with settings) (convertedShipyard, error) {
 		report.add("metadata.name", "%q is no name of an object: use lower-case letters, digits and -", read.Name)
 	}
 	for _, note := range read.Notes {
-		place, what, _ := strings.Cut(note, ": ")
+		path, what, _ := strings.Cut(note, ": ")
 		if what == "" {
-			place, what = "spec.stages", note
+			path, what = "spec.stages", note
 		}
-		report.add(place, "%s", what)
+		report.add(path, "%s", what)
 	}
 	reviewShipyard(&report, with.shipyards, &read.Spec)
 	out.reviews = report.reviews
@@ -121,8 +121,8 @@ func reviewShipyard(r *report, namespace string, spec *shipper.ShipyardSpec) {
 		if unknownStage.MatchString(warning) {
 			continue
 		}
-		place, what, _ := strings.Cut(warning, ": ")
-		r.add("spec."+place, "%s", what)
+		path, what, _ := strings.Cut(warning, ": ")
+		r.add("spec."+path, "%s", what)
 	}
 }
 

@@ -101,9 +101,9 @@ type canaryWalk struct {
 	begun   string
 	weighed bool
 	steps   []shipper.RolloutStrategyStep
-	// taken is the index of the step of Argo's that is followed, and ends has those at which steps ended.
-	taken int
-	ends  []int
+	// followed is the index of the step of Argo's that is followed, and ends has those at which steps ended.
+	followed int
+	ends     []int
 
 	templates *index
 }
@@ -131,7 +131,7 @@ func canarySteps(d document, r *rollout, out *shipper.RolloutStrategy, templates
 		if len(keys) != 1 {
 			return d.failed(field, "has %d fields: exactly one of setWeight, setCanaryScale, pause and others must be there", len(keys))
 		}
-		walk.taken = i
+		walk.followed = i
 		if step.Analysis != nil {
 			analysis, _ := present(raw[i])["analysis"].(map[string]any)
 			report.keys(analysis, convertedAnalysis, unconvertedAnalysis, field+".analysis")
@@ -236,9 +236,9 @@ func (w *canaryWalk) rescale(d document, scale canaryScale, field string) error 
 
 // endBefore adds the step that was begun before the one that is followed.
 func (w *canaryWalk) endBefore() {
-	w.taken--
+	w.followed--
 	w.end("", "0s")
-	w.taken++
+	w.followed++
 }
 
 // end adds the step that was begun, or one of this name that only waits.
@@ -251,7 +251,7 @@ func (w *canaryWalk) end(name string, after shipper.Duration) {
 		capacity.Incumbent = 100 - capacity.Contender
 	}
 	w.steps = append(w.steps, at(cmp.Or(w.begun, name), capacity, pair(w.weight, w.total-w.weight), after))
-	w.ends = append(w.ends, w.taken)
+	w.ends = append(w.ends, w.followed)
 	w.begun, w.weighed = "", false
 }
 

@@ -239,13 +239,13 @@ func failurePolicy(s *shipper.RolloutStrategy, report *report) {
 
 // unique gives names to checks that would have the same one at a step.
 func unique(s *shipper.RolloutStrategy) {
-	rename := func(checks []shipper.StepCheck, taken map[string]bool) {
+	rename := func(checks []shipper.StepCheck, inUse map[string]bool) {
 		for i := range checks {
 			name := checks[i].NameInStep()
-			for n := 2; taken[checks[i].NameInStep()]; n++ {
+			for n := 2; inUse[checks[i].NameInStep()]; n++ {
 				checks[i].Name = fmt.Sprintf("%s-%d", name[:min(len(name), 60)], n)
 			}
-			taken[checks[i].NameInStep()] = true
+			inUse[checks[i].NameInStep()] = true
 		}
 	}
 	background := map[string]bool{}

@@ -12,14 +12,14 @@ import (
 )
 
 // judge converts the conditions.
-func (c *metricConversion) judge(spec *shipper.CheckSpec, subject condition.Subject) {
-	subject.Argument = func(name string) (string, string) {
+func (c *metricConversion) judge(spec *shipper.CheckSpec, operand condition.Operand) {
+	operand.Argument = func(name string) (string, string) {
 		as := c.use("successCondition", name)
 		usually, _ := c.args.find(name).usual()
 		return as, usually
 	}
-	good, ok := c.condition("successCondition", c.metric.SuccessCondition, subject)
-	bad, fine := c.condition("failureCondition", c.metric.FailureCondition, subject)
+	good, ok := c.condition("successCondition", c.metric.SuccessCondition, operand)
+	bad, fine := c.condition("failureCondition", c.metric.FailureCondition, operand)
 	if !ok || !fine {
 		undecided(spec)
 		return
@@ -41,7 +41,7 @@ func (c *metricConversion) judge(spec *shipper.CheckSpec, subject condition.Subj
 			return
 		}
 	}
-	if subject.Sample {
+	if operand.Sample {
 		c.noData(spec, good, bad)
 	}
 }
@@ -50,11 +50,11 @@ func (c *metricConversion) judge(spec *shipper.CheckSpec, subject condition.Subj
 func undecided(spec *shipper.CheckSpec) { spec.Pass, spec.Fail = "false", "false" }
 
 // condition converts a condition; nil if there is none. It returns false if that cannot be done.
-func (c *metricConversion) condition(field, text string, subject condition.Subject) (*condition.Condition, bool) {
+func (c *metricConversion) condition(field, text string, operand condition.Operand) (*condition.Condition, bool) {
 	if strings.TrimSpace(text) == "" {
 		return nil, true
 	}
-	out, err := condition.Parse(text, subject)
+	out, err := condition.Parse(text, operand)
 	if err == nil && len(out.CEL) > maxExpression {
 		err = fmt.Errorf("it has more than %d characters", maxExpression)
 	}

@@ -103,8 +103,8 @@ func (f *Fleet) Examine(ctx context.Context) []Check {
 		return []Check{{"management cluster", []Finding{broken(fmt.Sprintf("it does not answer: %v", err),
 			"nothing can be said about all that is in it", "look whether its API server is up, and whether the context is the one that you mean")}}}
 	}
-	if elsewhere := f.place(ctx); elsewhere != nil {
-		return []Check{{"place", elsewhere}}
+	if findings := f.elsewhere(ctx); findings != nil {
+		return []Check{{"place", findings}}
 	}
 	out := []Check{
 		{"management cluster", tooOld(info.GitVersion, leastManagement)},
@@ -252,29 +252,29 @@ func (f *Fleet) clusters(ctx context.Context) []Check {
 	})
 }
 
-// place is the finding that Shipper is not set up where it is looked for, but elsewhere. Who may not read that hears
-// nothing of it.
-func (f *Fleet) place(ctx context.Context) []Finding {
+// elsewhere is the finding that Shipper is set up in another namespace or under another account than doctor looks at; nil
+// without the right to read that.
+func (f *Fleet) elsewhere(ctx context.Context) []Finding {
 	binding := &rbacv1.ClusterRoleBinding{}
 	if err := f.Client.Get(ctx, client.ObjectKey{Name: managementRole}, binding); err != nil {
 		return nil
 	}
-	return placeFindings(binding.Subjects, f.Namespace, f.ServiceAccount)
+	return elsewhereFindings(binding.Subjects, f.Namespace, f.ServiceAccount)
 }
 
-// placeFindings is pure. The subjects are the accounts with Shipper's role.
-func placeFindings(subjects []rbacv1.Subject, namespace, account string) []Finding {
+// elsewhereFindings is pure. The subjects are the accounts with Shipper's role.
+func elsewhereFindings(subjects []rbacv1.Subject, namespace, account string) []Finding {
 	at := func(s rbacv1.Subject) bool { return s.Namespace == namespace && s.Name == account }
 	if len(subjects) == 0 || slices.ContainsFunc(subjects, at) {
 		return nil
 	}
 	there := subjects[0]
 	return []Finding{broken(fmt.Sprintf("Shipper is not set up as %s/%s, but as %s/%s", namespace, account, there.Namespace, there.Name),
-		"what was looked for is not where it is", "shipperctl doctor"+placeFlags(there.Namespace, there.Name))}
+		"what was looked for is not where it is", "shipperctl doctor"+installFlags(there.Namespace, there.Name))}
 }
 
-// placeFlags are the flags for an installation in another namespace or under another account than usual.
-func placeFlags(namespace, account string) string {
+// installFlags are the flags for an installation in another namespace or under another account than usual.
+func installFlags(namespace, account string) string {
 	out := ""
 	if namespace != shipper.SystemNamespace {
 		out += " -n " + namespace
@@ -287,7 +287,7 @@ func placeFlags(namespace, account string) string {
 
 // setUpAgain is the command, with its flags, that repeats the set-up of this installation.
 func (f *Fleet) setUpAgain(ctx context.Context) string {
-	out := setUp + placeFlags(f.Namespace, f.ServiceAccount)
+	out := setUp + installFlags(f.Namespace, f.ServiceAccount)
 	for _, folder := range []string{manifests.Webhook, manifests.Policy} {
 		wanted, err := manifests.Objects(folder)
 		if err != nil {

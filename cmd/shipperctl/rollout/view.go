@@ -286,12 +286,12 @@ func blocksOf(o *observed, c block.Change, now time.Time) blockSummary {
 			bearing = append(bearing, b)
 		}
 	}
-	subject := o.app.Annotations
+	annotations := o.app.Annotations
 	if n := len(o.releases); n > 0 {
-		subject = o.releases[n-1].Annotations
+		annotations = o.releases[n-1].Annotations
 	}
 	out := blockSummary{Unread: o.unread}
-	overrides := block.Overrides(subject)
+	overrides := block.Overrides(annotations)
 	verdict := block.Judge(bearing, overrides, c, now)
 	for _, b := range verdict.Effective {
 		out.InEffect = append(out.InEffect, describe(b))

@@ -25,8 +25,8 @@ import (
 // behind is how long before now Prometheus is asked for values: those of the last seconds may not be scraped yet.
 const behind = 5 * time.Second
 
-// Place is where, when and with which arguments a Check is measured.
-type Place struct {
+// Input is where, when and with which arguments a Check is measured.
+type Input struct {
 	Now time.Time
 	// Args are the values of all arguments, predefined ones too.
 	Args map[string]string
@@ -55,7 +55,7 @@ type Measurer struct{ expressions *expression.Cache }
 func New() *Measurer { return &Measurer{expressions: expression.NewCache()} }
 
 // Measure measures a Check. An error means that there is no value.
-func (m *Measurer) Measure(ctx context.Context, spec *shipper.CheckSpec, at Place) (Values, error) {
+func (m *Measurer) Measure(ctx context.Context, spec *shipper.CheckSpec, at Input) (Values, error) {
 	if spec.HTTP != nil {
 		return respond(ctx, spec.HTTP, at)
 	}
@@ -79,7 +79,7 @@ func (m *Measurer) Measure(ctx context.Context, spec *shipper.CheckSpec, at Plac
 }
 
 // Query is a query as it is sent.
-func Query(text string, at Place) (string, error) {
+func Query(text string, at Input) (string, error) {
 	query, err := check.Substitute(text, at.Args)
 	if err != nil || at.TenantLabel == "" {
 		return query, err
@@ -87,7 +87,7 @@ func Query(text string, at Place) (string, error) {
 	return promql.Enforce(query, at.TenantLabel, at.Tenant)
 }
 
-func respond(ctx context.Context, spec *shipper.HTTPCheck, at Place) (Values, error) {
+func respond(ctx context.Context, spec *shipper.HTTPCheck, at Input) (Values, error) {
 	url, err := check.SubstituteURL(spec.URL, at.Args)
 	if err != nil {
 		return Values{}, fmt.Errorf("url %w", err)

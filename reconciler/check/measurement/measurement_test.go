@@ -97,7 +97,7 @@ func TestATenantIsForcedIntoEveryQuery(t *testing.T) {
 	defer server.Close()
 	spec := prometheus("new < 5.0", "", "new")
 	spec.Prometheus.Queries["new"] = `sum(up{release="$(release)"}) or max(down)`
-	is, err := measurement.New().Measure(t.Context(), &spec, measurement.Place{
+	is, err := measurement.New().Measure(t.Context(), &spec, measurement.Input{
 		Now: noon, Args: map[string]string{"release": "web-1"}, Client: server.Client(), Address: server.URL,
 		TenantLabel: "namespace", Tenant: "shop",
 	})
@@ -109,7 +109,7 @@ func TestATenantIsForcedIntoEveryQuery(t *testing.T) {
 	}
 	spec.Prometheus.Queries["new"] = `up{namespace="other"}`
 	asked = ""
-	_, err = measurement.New().Measure(t.Context(), &spec, measurement.Place{
+	_, err = measurement.New().Measure(t.Context(), &spec, measurement.Input{
 		Now: noon, Client: server.Client(), Address: server.URL, TenantLabel: "namespace", Tenant: "shop",
 	})
 	if err == nil || asked != "" {

@@ -36,7 +36,7 @@ func manifest(content *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // marks puts Shipper's marks on a manifest. Pod templates get none: with them, Pods would be replaced.
-func (p *pass) marks(s *subject) *unstructured.Unstructured {
+func (p *pass) marks(s *item) *unstructured.Unstructured {
 	out := manifest(s.object)
 	labels, annotations := out.GetLabels(), out.GetAnnotations()
 	if labels == nil {
@@ -54,7 +54,7 @@ func (p *pass) marks(s *subject) *unstructured.Unstructured {
 }
 
 // write writes an object, and notes its UID.
-func (p *pass) write(ctx context.Context, s *subject) error {
+func (p *pass) write(ctx context.Context, s *item) error {
 	object := p.marks(s)
 	drift.WithoutScaled(object, s.managed)
 	var err error
@@ -70,7 +70,7 @@ func (p *pass) write(ctx context.Context, s *subject) error {
 }
 
 // writeServerSide takes an object over only as it was read.
-func (p *pass) writeServerSide(ctx context.Context, s *subject, object *unstructured.Unstructured) error {
+func (p *pass) writeServerSide(ctx context.Context, s *item, object *unstructured.Unstructured) error {
 	var how []client.ApplyOption
 	if p.how.ForceConflicts == nil || *p.how.ForceConflicts {
 		how = append(how, client.ForceOwnership)
@@ -82,7 +82,7 @@ func (p *pass) writeServerSide(ctx context.Context, s *subject, object *unstruct
 }
 
 // writeClientSide merges the manifest applied last, the manifest and the live object.
-func (p *pass) writeClientSide(ctx context.Context, s *subject, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (p *pass) writeClientSide(ctx context.Context, s *item, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	raw, err := object.MarshalJSON()
 	if err != nil {
 		return nil, fmt.Errorf("encoding: %w", err)
@@ -118,7 +118,7 @@ func (p *pass) writeClientSide(ctx context.Context, s *subject, object *unstruct
 
 // lastApplied is the manifest applied last; empty if there is none. A field that a correction leaves alone must be missing here too, or
 // the merge would remove it.
-func lastApplied(current *unstructured.Unstructured, s *subject) ([]byte, error) {
+func lastApplied(current *unstructured.Unstructured, s *item) ([]byte, error) {
 	before := []byte(current.GetAnnotations()[shipper.LastAppliedAnnotation])
 	if len(before) == 0 || len(s.managed) == 0 {
 		return before, nil

@@ -96,7 +96,7 @@ func TestPodTemplatesHaveNoMarks(t *testing.T) {
   spec: {template: {metadata: {labels: {app: d}}}}, status: {replicas: 1}}`)
 	want := f.parsed(`{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: work, name: d, labels: {shipper-app: web}, annotations: {
   shipper.booking.com/owner: team/web, shipper.booking.com/installed-digest: x}}, spec: {template: {metadata: {labels: {app: d}}}}}`)
-	same(t, "manifest", want.Object, p.marks(&subject{object: content, want: entry{Digest: "x"}}).Object)
+	same(t, "manifest", want.Object, p.marks(&item{object: content, want: entry{Digest: "x"}}).Object)
 }
 
 func TestAnAnchorOfAnotherManagementClusterStopsAll(t *testing.T) {
@@ -119,33 +119,33 @@ func TestProblemsKeepTheirReasons(t *testing.T) {
 	changed := apierrors.NewConflict(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("changed"))
 	f := begin(t)
 	p := f.worker.pass(f.task(f.release(0, "one")))
-	s := func(name string, a action, failed error) *subject {
+	s := func(name string, a action, failed error) *item {
 		want := entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: "work", Name: name}
-		return &subject{want: want, action: a, failed: failed, whose: "others"}
+		return &item{want: want, action: a, failed: failed, whose: "others"}
 	}
 	for sentence, tc := range map[string]struct {
-		all      []*subject
+		all      []*item
 		reason   string
 		action   retry.Action
 		conflict bool
 	}{
-		"a namespace that is not there": {[]*subject{s("a", create, gone)}, shipper.NamespaceMissing, retry.Retry, false},
-		"a concurrent write":            {[]*subject{s("a", write, changed)}, shipper.InProgress, retry.Requeue, true},
+		"a namespace that is not there": {[]*item{s("a", create, gone)}, shipper.NamespaceMissing, retry.Retry, false},
+		"a concurrent write":            {[]*item{s("a", write, changed)}, shipper.InProgress, retry.Requeue, true},
 		"a concurrent write, and one not taken": {
-			[]*subject{s("a", write, changed), s("b", leave, nil)}, shipper.NotTakenOver, retry.Requeue, false,
+			[]*item{s("a", write, changed), s("b", leave, nil)}, shipper.NotTakenOver, retry.Requeue, false,
 		},
 		"many of another Application": {
-			[]*subject{s("a", refuse, nil), s("b", refuse, nil)}, shipper.ObjectConflict, retry.Wait, false,
+			[]*item{s("a", refuse, nil), s("b", refuse, nil)}, shipper.ObjectConflict, retry.Wait, false,
 		},
 		"one that goes, and one that is skipped": {
-			[]*subject{s("a", wait, nil), s("b", "", errSkipped)}, shipper.InProgress, retry.Recheck, false,
+			[]*item{s("a", wait, nil), s("b", "", errSkipped)}, shipper.InProgress, retry.Recheck, false,
 		},
 	} {
 		err := p.problems(tc.all)
 		reason, action := retry.ClassifyInCluster(err)
 		same(t, sentence, []any{tc.reason, tc.action, tc.conflict}, []any{reason, action, retry.Conflict(err)})
 	}
-	var many []*subject
+	var many []*item
 	for i := range 100 {
 		many = append(many, s(fmt.Sprint("c", i), refuse, nil))
 	}

@@ -39,7 +39,7 @@ func (p *pass) fieldOf(e entry) shipper.DriftedField {
 }
 
 // compareForeign compares an object that is not the Application's with its manifest, unless it has not changed since that was done.
-func (p *pass) compareForeign(ctx context.Context, s *subject) error {
+func (p *pass) compareForeign(ctx context.Context, s *item) error {
 	target := client.ObjectKeyFromObject(p.Target)
 	known := p.worker.diffs.Of(target, p.Name).Recall(s.want.key())
 	if known.Session == p.Cluster.Session() && known.UID == s.live.UID && known.Edit == s.live.ResourceVersion &&
@@ -155,7 +155,7 @@ func (p *pass) reportDiff(ctx context.Context) error {
 }
 
 // diffOne compares one object. One that is not there differs as a whole, in the field ".".
-func (p *pass) diffOne(ctx context.Context, s *subject) error {
+func (p *pass) diffOne(ctx context.Context, s *item) error {
 	_, err := p.Cluster.Mapping(s.want.gvk())
 	if err == nil {
 		s.live, err = p.Cluster.LiveMetadata(ctx, s.want.gvk(), s.want.name())

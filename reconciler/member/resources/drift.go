@@ -21,10 +21,10 @@ const again = time.Minute
 
 // suspect is an object that was edited since it was compared.
 type suspect struct {
-	subject *subject
-	entry   entry
-	known   drift.Comparison
-	err     error
+	item  *item
+	entry entry
+	known drift.Comparison
+	err   error
 }
 
 // reportDrift compares the placed objects that were edited since they were compared last, and corrects those that are to be.
@@ -93,14 +93,14 @@ func (p *pass) examineAll(ctx context.Context, suspects []*suspect) error {
 		}
 		return err
 	}
-	content := map[string]*subject{}
+	content := map[string]*item{}
 	for _, s := range all {
 		content[s.want.key().String()+s.want.Digest] = s
 	}
 	events := make([]*report.Event, len(suspects))
 	each(p.worker.Parallel, len(suspects), func(i int) {
 		s := suspects[i]
-		if s.subject = content[s.entry.key().String()+s.entry.Digest]; s.subject != nil {
+		if s.item = content[s.entry.key().String()+s.entry.Digest]; s.item != nil {
 			events[i], s.err = p.examine(ctx, s)
 		}
 	})
@@ -126,7 +126,7 @@ func (p *pass) examine(ctx context.Context, s *suspect) (*report.Event, error) {
 		Session: p.Cluster.Session(), UID: live.GetUID(), Edit: fleet.EditOf(live), Digest: s.entry.Digest,
 		Corrected: s.known.Corrected, At: s.known.At,
 	}
-	managed, full, err := p.differ(ctx, p.marks(s.subject), live)
+	managed, full, err := p.differ(ctx, p.marks(s.item), live)
 	if out.Problem = problemOfComparison(s.entry, err); out.Problem == "" && err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (p *pass) examine(ctx context.Context, s *suspect) (*report.Event, error) {
 	if p.Policy != shipper.DriftCorrect || len(managed) == 0 || out.Due(p.now) > 0 {
 		return nil, nil
 	}
-	fixed := *s.subject
+	fixed := *s.item
 	fixed.live, fixed.action, fixed.managed = metadataOf(live), write, live.GetManagedFields()
 	if err := p.write(ctx, &fixed); err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func waiting(format string, args ...any) error {
 var errSkipped error = &problem{shipper.InProgress, retry.Retry, "the cluster does not answer"}
 
 // problemOf words what is wrong with an object that was not written; nil for nothing.
-func (p *pass) problemOf(s *subject, defined bool) error {
+func (p *pass) problemOf(s *item, defined bool) error {
 	key := s.want.key()
 	switch {
 	case errors.Is(s.failed, errSkipped):
@@ -71,7 +71,7 @@ func (p *pass) problemOf(s *subject, defined bool) error {
 }
 
 // differs says how many fields of an object that is there differ.
-func differs(s *subject) string {
+func differs(s *item) string {
 	switch {
 	case s.compared == nil:
 		return ""

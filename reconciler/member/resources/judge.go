@@ -84,21 +84,21 @@ func (j *judgements) compile(ctx context.Context, target types.NamespacedName, r
 }
 
 // at are the judgements at a site.
-func (j *judgements) at(place site) map[types.UID]judgement {
+func (j *judgements) at(at site) map[types.UID]judgement {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.sites[place].known
+	return j.sites[at].known
 }
 
 // set replaces the judgements at a site.
-func (j *judgements) set(place site, of judged) {
+func (j *judgements) set(at site, of judged) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.sites == nil {
 		j.sites = map[site]judged{}
 	}
-	if j.sites[place] = of; len(of.known) == 0 {
-		delete(j.sites, place)
+	if j.sites[at] = of; len(of.known) == 0 {
+		delete(j.sites, at)
 	}
 }
 
@@ -107,9 +107,9 @@ func (j *judgements) forget(target types.NamespacedName) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	delete(j.ready, target)
-	for place, of := range j.sites {
+	for at, of := range j.sites {
 		if of.target == target {
-			delete(j.sites, place)
+			delete(j.sites, at)
 		}
 	}
 }
@@ -133,15 +133,15 @@ type evaluator struct {
 
 // evaluator is nil if there are no rules.
 func (p *pass) evaluator(ctx context.Context) *evaluator {
-	all, target, place := &p.worker.judgements, client.ObjectKeyFromObject(p.Target), site{p.Name, p.rules.owner}
+	all, target, at := &p.worker.judgements, client.ObjectKeyFromObject(p.Target), site{p.Name, p.rules.owner}
 	ready := all.compile(ctx, target, p.spec.Ready)
 	if ready == nil {
-		all.set(place, judged{})
+		all.set(at, judged{})
 		return nil
 	}
 	out := &evaluator{
-		ready: ready, limit: p.worker.maxCost, texts: map[schema.GroupKind]string{}, known: all.at(place), made: map[types.UID]judgement{},
-		save: func(known map[types.UID]judgement) { all.set(place, judged{target, known}) },
+		ready: ready, limit: p.worker.maxCost, texts: map[schema.GroupKind]string{}, known: all.at(at), made: map[types.UID]judgement{},
+		save: func(known map[types.UID]judgement) { all.set(at, judged{target, known}) },
 	}
 	for _, r := range p.spec.Ready {
 		out.texts[schema.GroupKind{Group: r.Group, Kind: r.Kind}] += r.Expression + "\x00"

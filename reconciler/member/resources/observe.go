@@ -30,9 +30,9 @@ func fromContent(content map[string]any) *unstructured.Unstructured {
 const digestBytes = 16
 
 // load reads the content, in the order of writes, with digests of its objects. It is read once in a pass.
-func (p *pass) load(ctx context.Context) ([]*subject, error) {
-	if p.subjects != nil {
-		return p.subjects, nil
+func (p *pass) load(ctx context.Context) ([]*item, error) {
+	if p.items != nil {
+		return p.items, nil
 	}
 	content, err := p.worker.Content.Content(ctx, p.Target.Namespace, p.spec.Snapshot)
 	if err != nil {
@@ -40,7 +40,7 @@ func (p *pass) load(ctx context.Context) ([]*subject, error) {
 	}
 	content = slices.Clone(content)
 	objects.SortForApply(content)
-	out := make([]*subject, 0, len(content))
+	out := make([]*item, 0, len(content))
 	for i := range content {
 		o := &content[i]
 		text, err := objects.Canonical(o)
@@ -48,17 +48,17 @@ func (p *pass) load(ctx context.Context) ([]*subject, error) {
 			return nil, err
 		}
 		sum := sha256.Sum256(text)
-		out = append(out, &subject{object: o, want: entry{
+		out = append(out, &item{object: o, want: entry{
 			APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(),
 			Digest: hex.EncodeToString(sum[:digestBytes]),
 		}})
 	}
-	p.subjects = out
+	p.items = out
 	return out, nil
 }
 
 // observe reads what is there of an object, and decides.
-func (p *pass) observe(ctx context.Context, s *subject) {
+func (p *pass) observe(ctx context.Context, s *item) {
 	s.known, s.failed, s.unserved, s.whose = p.anchor.find(s.want.key()), nil, false, ""
 	_, err := p.Cluster.Mapping(s.want.gvk())
 	if meta.IsNoMatchError(err) {
@@ -80,7 +80,7 @@ func (p *pass) observe(ctx context.Context, s *subject) {
 
 // look reads the metadata of an object: from the cache; and from the API server if it is not there, because it may not be ours, or if
 // the cache may be older than what the anchor says. It returns nil when there is none.
-func (p *pass) look(ctx context.Context, s *subject) (*metav1.PartialObjectMetadata, error) {
+func (p *pass) look(ctx context.Context, s *item) (*metav1.PartialObjectMetadata, error) {
 	live, err := p.Cluster.Metadata(ctx, s.want.gvk(), s.want.name())
 	late := err == nil && s.known != nil && !s.known.Pending && s.known.Digest == s.want.Digest &&
 		!marked(p.rules.owner, p.rules.app, s.want.Digest, live)
@@ -147,7 +147,7 @@ func (p *pass) intact(ctx context.Context) (bool, error) {
 }
 
 // defines are the kinds that CustomResourceDefinitions of the content make known.
-func defines(all []*subject) map[string]bool {
+func defines(all []*item) map[string]bool {
 	out := map[string]bool{}
 	for _, s := range all {
 		if isDefinition(s.want.key()) {

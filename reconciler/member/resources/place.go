@@ -24,8 +24,8 @@ type pass struct {
 	rules  rules
 	now    time.Time
 
-	anchor   *anchor
-	subjects []*subject
+	anchor *anchor
+	items  []*item
 	// lost is set once further requests make no sense.
 	lost atomic.Bool
 	out  Result
@@ -123,9 +123,9 @@ func (p *pass) record(ctx context.Context, inventory []entry, placed string) err
 }
 
 // observeAll observes all objects, and compares those that are to be compared before they are decided about.
-func (p *pass) observeAll(ctx context.Context, all []*subject) {
+func (p *pass) observeAll(ctx context.Context, all []*item) {
 	each(p.worker.Parallel, len(all), func(i int) { p.decideOne(ctx, all[i]) })
-	var left []*subject
+	var left []*item
 	for _, s := range all {
 		if s.action == leave || s.action == refuse {
 			left = append(left, s)
@@ -138,7 +138,7 @@ func (p *pass) observeAll(ctx context.Context, all []*subject) {
 }
 
 // decideOne observes one object. An object that is left alone is compared for the status.
-func (p *pass) decideOne(ctx context.Context, s *subject) {
+func (p *pass) decideOne(ctx context.Context, s *item) {
 	if p.lost.Load() {
 		s.failed = errSkipped
 		return
@@ -160,12 +160,12 @@ func (p *pass) decideOne(ctx context.Context, s *subject) {
 
 // converge writes the anchor with all that will be there, then the objects, removes what is no longer in the content, and writes the
 // anchor with what is there. A pass that is killed in between leaves nothing that the anchor does not list.
-func (p *pass) converge(ctx context.Context, all []*subject) error {
+func (p *pass) converge(ctx context.Context, all []*item) error {
 	if p.lost.Load() {
 		return p.problems(all)
 	}
 	union, dropped := plan(all, p.anchor)
-	writes := slices.ContainsFunc(all, func(s *subject) bool { return s.action.writes() || s.action == await })
+	writes := slices.ContainsFunc(all, func(s *item) bool { return s.action.writes() || s.action == await })
 	if writes || len(dropped) > 0 || p.anchor == nil {
 		if err := p.record(ctx, union, ""); err != nil {
 			return err
@@ -194,11 +194,11 @@ func (p *pass) converge(ctx context.Context, all []*subject) error {
 }
 
 // writeAll writes what is to be written: objects of one kind side by side, kinds one after the other.
-func (p *pass) writeAll(ctx context.Context, all []*subject) {
+func (p *pass) writeAll(ctx context.Context, all []*item) {
 	defined := defines(all)
 	for len(all) > 0 {
 		kind := all[0].want.gvk().GroupKind()
-		n := slices.IndexFunc(all, func(s *subject) bool { return s.want.gvk().GroupKind() != kind })
+		n := slices.IndexFunc(all, func(s *item) bool { return s.want.gvk().GroupKind() != kind })
 		if n < 0 {
 			n = len(all)
 		}
@@ -208,7 +208,7 @@ func (p *pass) writeAll(ctx context.Context, all []*subject) {
 }
 
 // carryOut writes one object. One of a kind that the content defines is looked at again: the definition may be served by now.
-func (p *pass) carryOut(ctx context.Context, s *subject, defined map[string]bool) {
+func (p *pass) carryOut(ctx context.Context, s *item, defined map[string]bool) {
 	if s.action == await && defined[kindOf(s)] {
 		p.decideOne(ctx, s)
 	}
@@ -221,10 +221,10 @@ func (p *pass) carryOut(ctx context.Context, s *subject, defined map[string]bool
 }
 
 // kindOf is the kind of an object as defines has it.
-func kindOf(s *subject) string { return s.want.Kind + "." + s.want.gvk().Group }
+func kindOf(s *item) string { return s.want.Kind + "." + s.want.gvk().Group }
 
 // problems are the errors about objects, and others.
-func (p *pass) problems(all []*subject, more ...error) error {
+func (p *pass) problems(all []*item, more ...error) error {
 	defined := defines(all)
 	for _, s := range all {
 		if err := p.problemOf(s, defined[kindOf(s)]); err != nil {

@@ -48,8 +48,8 @@ type rules struct {
 	halt bool
 }
 
-// subject is one object of the content and what is known of it in the cluster.
-type subject struct {
+// item is one object of the content and what is known of it in the cluster.
+type item struct {
 	object *unstructured.Unstructured
 	// want identifies the object and the manifest.
 	want entry
@@ -72,7 +72,7 @@ type subject struct {
 }
 
 // decide says what to do with an object.
-func (r rules) decide(s *subject) action {
+func (r rules) decide(s *item) action {
 	switch {
 	case isSystem(s.want.key()): // admission refuses these; anchors are there
 		s.whose = "Shipper itself"
@@ -116,7 +116,7 @@ func isOurs(known *entry, owner string, live *metav1.PartialObjectMetadata) bool
 }
 
 // ofOurs says what to do with an object of the Application.
-func (r rules) ofOurs(s *subject) action {
+func (r rules) ofOurs(s *item) action {
 	written := s.known != nil && !s.known.Pending && s.known.Digest == s.want.Digest && s.known.UID == s.live.UID
 	marked := marked(r.owner, r.app, s.want.Digest, s.live)
 	switch {
@@ -150,7 +150,7 @@ func isDefinition(k objects.Key) bool {
 }
 
 // listed is what the anchor is to say of an object before anything is written; false when nothing.
-func (s *subject) listed() (entry, bool) {
+func (s *item) listed() (entry, bool) {
 	out := s.want
 	switch s.action {
 	case create, await:
@@ -175,7 +175,7 @@ func (s *subject) listed() (entry, bool) {
 }
 
 // plan is what the anchor is to say before anything is written, and what of it is no longer in the content.
-func plan(all []*subject, a *anchor) (union, dropped []entry) {
+func plan(all []*item, a *anchor) (union, dropped []entry) {
 	content := make(map[objects.Key]bool, len(all))
 	for _, s := range all {
 		content[s.want.key()] = true
@@ -198,7 +198,7 @@ func plan(all []*subject, a *anchor) (union, dropped []entry) {
 }
 
 // placed is what the anchor is to say after the writes, and whether all of the content is in the cluster.
-func placed(all []*subject, at int64) (inventory []entry, whole bool) {
+func placed(all []*item, at int64) (inventory []entry, whole bool) {
 	whole = true
 	for _, s := range all {
 		e, lists := s.listed()

@@ -47,42 +47,42 @@ func TestEveryObjectHasOneAction(t *testing.T) {
 		halt   bool
 		// namespace of the object, if any.
 		namespace string
-		s         subject
+		s         item
 		want      action
 	}{
-		"a chart's object that says it is ours is not": {policy: never, s: subject{live: ofChart}, want: leave},
+		"a chart's object that says it is ours is not": {policy: never, s: item{live: ofChart}, want: leave},
 		"nothing is written where anchors are":         {namespace: shipper.SystemNamespace, policy: always, want: refuse},
-		"what is not there is made":                    {s: subject{}, want: create},
-		"a kind that is not served is awaited":         {s: subject{unserved: true}, want: await},
-		"ours with the digest stays":                   {s: subject{live: there("team/web", "new")}, want: keep},
-		"ours with another digest is written":          {s: subject{live: there("team/web", "old")}, want: write},
-		"ours without the label is written":            {s: subject{live: unlabelled}, want: write},
-		"ours that goes is awaited":                    {s: subject{live: going}, want: wait},
-		"ours without marks is known by the anchor":    {s: subject{live: foreign, known: known("u", "new", false)}, want: write},
+		"what is not there is made":                    {s: item{}, want: create},
+		"a kind that is not served is awaited":         {s: item{unserved: true}, want: await},
+		"ours with the digest stays":                   {s: item{live: there("team/web", "new")}, want: keep},
+		"ours with another digest is written":          {s: item{live: there("team/web", "old")}, want: write},
+		"ours without the label is written":            {s: item{live: unlabelled}, want: write},
+		"ours that goes is awaited":                    {s: item{live: going}, want: wait},
+		"ours without marks is known by the anchor":    {s: item{live: foreign, known: known("u", "new", false)}, want: write},
 		"a namesake of ours is not known by the anchor": {
-			policy: never, s: subject{live: foreign, known: known("x", "new", false)}, want: leave,
+			policy: never, s: item{live: foreign, known: known("x", "new", false)}, want: leave,
 		},
-		"what was to be taken is not ours yet": {policy: never, s: subject{live: foreign, known: known("u", "new", true)}, want: leave},
-		"Halt leaves what was written alone":   {halt: true, s: subject{live: edited, known: known("u", "new", false)}, want: keep},
-		"Halt writes other content":            {halt: true, s: subject{live: edited, known: known("u", "old", false)}, want: write},
-		"Halt writes what was not written yet": {halt: true, s: subject{live: edited, known: known("u", "new", true)}, want: write},
-		"Halt makes what was deleted":          {halt: true, s: subject{known: known("u", "new", false)}, want: create},
-		"Never leaves what is there alone":     {policy: never, s: subject{live: foreign}, want: leave},
-		"Never uses a Namespace as it is":      {kind: "Namespace", policy: never, s: subject{live: foreign}, want: use},
+		"what was to be taken is not ours yet": {policy: never, s: item{live: foreign, known: known("u", "new", true)}, want: leave},
+		"Halt leaves what was written alone":   {halt: true, s: item{live: edited, known: known("u", "new", false)}, want: keep},
+		"Halt writes other content":            {halt: true, s: item{live: edited, known: known("u", "old", false)}, want: write},
+		"Halt writes what was not written yet": {halt: true, s: item{live: edited, known: known("u", "new", true)}, want: write},
+		"Halt makes what was deleted":          {halt: true, s: item{known: known("u", "new", false)}, want: create},
+		"Never leaves what is there alone":     {policy: never, s: item{live: foreign}, want: leave},
+		"Never uses a Namespace as it is":      {kind: "Namespace", policy: never, s: item{live: foreign}, want: use},
 		"Never uses another Application's Namespace": {
-			kind: "Namespace", policy: never, s: subject{live: there("a/b", ""), whose: "x"}, want: use,
+			kind: "Namespace", policy: never, s: item{live: there("a/b", ""), whose: "x"}, want: use,
 		},
-		"Always takes a Namespace":                      {kind: "Namespace", policy: always, s: subject{live: foreign}, want: take},
-		"Always takes":                                  {policy: always, s: subject{live: foreign}, want: take},
-		"Always takes nothing of another Application":   {policy: always, s: subject{live: there("a/b", "new"), whose: "x"}, want: refuse},
-		"Always takes what an Application has left":     {policy: always, s: subject{live: there("a/b", "new")}, want: take},
-		"what is foreign and goes is awaited":           {policy: never, s: subject{live: foreignGoing}, want: wait},
-		"IfNoDiff compares":                             {policy: noDiff, s: subject{live: foreign}, want: compare},
-		"IfNoDiff takes what is equal":                  {policy: noDiff, s: subject{live: foreign, compared: equal}, want: take},
-		"IfNoDiff leaves what differs alone":            {policy: noDiff, s: subject{live: foreign, compared: differs}, want: leave},
-		"IfNoDiff leaves what cannot be compared alone": {policy: noDiff, s: subject{live: foreign, compared: unknown}, want: leave},
+		"Always takes a Namespace":                      {kind: "Namespace", policy: always, s: item{live: foreign}, want: take},
+		"Always takes":                                  {policy: always, s: item{live: foreign}, want: take},
+		"Always takes nothing of another Application":   {policy: always, s: item{live: there("a/b", "new"), whose: "x"}, want: refuse},
+		"Always takes what an Application has left":     {policy: always, s: item{live: there("a/b", "new")}, want: take},
+		"what is foreign and goes is awaited":           {policy: never, s: item{live: foreignGoing}, want: wait},
+		"IfNoDiff compares":                             {policy: noDiff, s: item{live: foreign}, want: compare},
+		"IfNoDiff takes what is equal":                  {policy: noDiff, s: item{live: foreign, compared: equal}, want: take},
+		"IfNoDiff leaves what differs alone":            {policy: noDiff, s: item{live: foreign, compared: differs}, want: leave},
+		"IfNoDiff leaves what cannot be compared alone": {policy: noDiff, s: item{live: foreign, compared: unknown}, want: leave},
 		"IfNoDiff leaves a Namespace that differs alone": {
-			kind: "Namespace", policy: noDiff, s: subject{live: foreign, compared: differs}, want: leave,
+			kind: "Namespace", policy: noDiff, s: item{live: foreign, compared: differs}, want: leave,
 		},
 	} {
 		tc.s.want = entry{APIVersion: "v1", Kind: "ConfigMap", Namespace: tc.namespace, Name: "a", Digest: "new"}
@@ -100,8 +100,8 @@ func TestTheAnchorListsWhatIsAboutToBeWritten(t *testing.T) {
 	e := func(name string, uid types.UID, digest string, pending bool) entry {
 		return entry{APIVersion: "v1", Kind: "ConfigMap", Name: name, UID: uid, Digest: digest, Pending: pending}
 	}
-	s := func(name string, a action, known *entry) *subject {
-		out := &subject{want: e(name, "", "new", false), known: known, action: a}
+	s := func(name string, a action, known *entry) *item {
+		out := &item{want: e(name, "", "new", false), known: known, action: a}
 		if a != create {
 			out.live = there("", "")
 		}
@@ -111,7 +111,7 @@ func TestTheAnchorListsWhatIsAboutToBeWritten(t *testing.T) {
 	lost, gone := e("lost", "u", "old", false), e("gone", "z", "old", false)
 	unread := s("unread", "", &lost)
 	unread.want.Name, unread.failed = "lost", aProblem()
-	all := []*subject{
+	all := []*item{
 		s("made", create, nil), s("written", write, nil), s("taken", take, nil), s("kept", keep, &old), s("left", leave, nil),
 		s("refused", refuse, nil), s("used", use, nil), unread,
 	}
@@ -134,7 +134,7 @@ func TestTheAnchorListsWhatIsAboutToBeWritten(t *testing.T) {
 	if diff := cmp.Diff([]entry{made, e("written", "u", "new", true), taken, old, lost}, inventory); diff != "" || whole {
 		t.Errorf("after the writes, whole %t: -want +got:\n%s", whole, diff)
 	}
-	if _, whole := placed([]*subject{all[0], all[2], all[3]}, 7); !whole {
+	if _, whole := placed([]*item{all[0], all[2], all[3]}, 7); !whole {
 		t.Error("all is written and the content is not whole")
 	}
 }

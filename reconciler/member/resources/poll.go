@@ -74,7 +74,7 @@ func (l *polls) forget(target types.NamespacedName) {
 }
 
 // pollForeign requests another pass for objects that are not the Application's.
-func (p *pass) pollForeign(foreign []*subject) {
+func (p *pass) pollForeign(foreign []*item) {
 	target := client.ObjectKeyFromObject(p.Target)
 	if len(foreign) == 0 {
 		p.worker.polls.end(target, p.Name)

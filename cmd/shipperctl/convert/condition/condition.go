@@ -13,8 +13,8 @@ import (
 	"strings"
 )
 
-// Subject is what the name result stands for in a condition.
-type Subject struct {
+// Operand is what the name result stands for in a condition.
+type Operand struct {
 	// CEL is the expression for it.
 	CEL string
 	// Sample is true for a sample of Prometheus, and false for JSON.
@@ -46,17 +46,17 @@ type Condition struct {
 	Several bool
 
 	root    *node
-	subject Subject
+	operand Operand
 }
 
 // Parse translates a condition.
-func Parse(condition string, subject Subject) (*Condition, error) {
-	parsed, err := parse(condition, subject)
+func Parse(condition string, operand Operand) (*Condition, error) {
+	parsed, err := parse(condition, operand)
 	if err != nil {
 		return nil, err
 	}
-	out := &Condition{subject: subject}
-	present := folder{subject: subject}
+	out := &Condition{operand: operand}
+	present := folder{operand: operand}
 	out.root = present.fold(parsed)
 	if present.err != nil {
 		return nil, present.err
@@ -65,11 +65,11 @@ func Parse(condition string, subject Subject) (*Condition, error) {
 		return nil, fmt.Errorf("it is always %s for one value", out.root.text)
 	}
 	out.AsksEmpty, out.AsksNaN, out.Several = present.asksEmpty, present.asksNaN, present.several
-	if subject.Sample {
-		out.Empty = outcome((&folder{subject: subject, answer: empty}).fold(parsed))
-		out.NaN = outcome((&folder{subject: subject, answer: noNumber}).fold(parsed))
+	if operand.Sample {
+		out.Empty = outcome((&folder{operand: operand, answer: empty}).fold(parsed))
+		out.NaN = outcome((&folder{operand: operand, answer: noNumber}).fold(parsed))
 	}
-	out.CEL, err = printBool(out.root, subject)
+	out.CEL, err = printBool(out.root, operand)
 	return out, err
 }
 
@@ -85,19 +85,19 @@ func outcome(n *node) Outcome {
 
 // But is a condition with an exception: in expr, bad values are bad even if they are good, too. In a Check they have no verdict.
 func But(good, bad *Condition) (string, error) {
-	if exclusive(good.root, bad.root, good.subject) {
+	if exclusive(good.root, bad.root, good.operand) {
 		return good.CEL, nil
 	}
-	return printBool(&node{op: and, args: []*node{good.root, {op: not, args: []*node{bad.root}}}}, good.subject)
+	return printBool(&node{op: and, args: []*node{good.root, {op: not, args: []*node{bad.root}}}}, good.operand)
 }
 
 // exclusive reports whether it is plain that no value has both: they compare the same with two numbers.
-func exclusive(a, b *node, subject Subject) bool {
+func exclusive(a, b *node, operand Operand) bool {
 	if len(a.args) != 2 || len(b.args) != 2 || a.args[1].op != number || b.args[1].op != number {
 		return false
 	}
-	left, err := printed(a.args[0], subject)
-	right, wrong := printed(b.args[0], subject)
+	left, err := printed(a.args[0], operand)
+	right, wrong := printed(b.args[0], operand)
 	if err != nil || wrong != nil || left != right {
 		return false
 	}

@@ -21,8 +21,8 @@ func arguments(name string) (as, usually string) {
 }
 
 var (
-	sample   = condition.Subject{CEL: "result", Sample: true, Argument: arguments}
-	response = condition.Subject{CEL: "response.json", Argument: arguments}
+	sample   = condition.Operand{CEL: "result", Sample: true, Argument: arguments}
+	response = condition.Operand{CEL: "response.json", Argument: arguments}
 )
 
 // program compiles a translation, in the language of Checks and as strictly as Kubernetes does: numbers of two types do not compare, and
@@ -232,8 +232,8 @@ func FuzzParse(f *testing.F) {
 	f.Add("len(result) > 0 && result[0] >= {{args.most}}")
 	f.Add("all(result.a, {asFloat(.b) in [1, 2]}) ? result == 'x' : not isNil(result)")
 	f.Fuzz(func(t *testing.T, expr string) {
-		for _, subject := range []condition.Subject{samples, responses} {
-			if got, err := condition.Parse(expr, subject); err == nil && len(got.CEL) < 500 {
+		for _, operand := range []condition.Operand{samples, responses} {
+			if got, err := condition.Parse(expr, operand); err == nil && len(got.CEL) < 500 {
 				compiled(t, got.CEL)
 			}
 		}

@@ -19,7 +19,7 @@ const (
 
 // folder computes what is known of a condition before anything is measured, and keeps the rest.
 type folder struct {
-	subject             Subject
+	operand             Operand
 	answer              answer
 	asksEmpty, asksNaN  bool
 	several, inSequence bool
@@ -58,11 +58,11 @@ func (f *folder) fold(n *node) *node {
 	case choice:
 		return f.choice(n)
 	case index:
-		if f.subject.Sample {
+		if f.operand.Sample {
 			return f.indexed(n)
 		}
 	case field:
-		if f.subject.Sample {
+		if f.operand.Sample {
 			return f.refuse("a sample of Prometheus has no field %s", n.text)
 		}
 	case "len", "isNaN", "isInf", "isNil", "default", "asFloat", "float", "asInt", "int":
@@ -119,10 +119,10 @@ func (f *folder) sample() *node {
 
 // value is the result without an index: JSON, or the number of a scalar query, which is NaN where a vector is empty.
 func (f *folder) value(n *node) *node {
-	if f.subject.Sample && f.answer == empty {
+	if f.operand.Sample && f.answer == empty {
 		return &node{op: notANumber}
 	}
-	if f.subject.Sample {
+	if f.operand.Sample {
 		return f.sample()
 	}
 	return n
@@ -174,7 +174,7 @@ func (f *folder) choice(n *node) *node {
 }
 
 func (f *folder) function(n *node) *node {
-	sampled := f.subject.Sample
+	sampled := f.operand.Sample
 	switch n.op {
 	case "len":
 		if !sampled {
@@ -224,7 +224,7 @@ func (f *folder) function(n *node) *node {
 
 // quantified is all(list, condition) and the like. Of samples of Prometheus there is one.
 func (f *folder) quantified(n *node) *node {
-	if !f.subject.Sample {
+	if !f.operand.Sample {
 		return f.with(n, f.fold(n.args[0]), f.fold(n.args[1]))
 	}
 	f.several, f.asksEmpty = true, true

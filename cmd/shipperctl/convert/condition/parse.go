@@ -75,14 +75,14 @@ var (
 
 // reader converts what expr has parsed.
 type reader struct {
-	subject   Subject
+	operand   Operand
 	arguments []string
 	inside    bool // the condition of a quantifier
 }
 
 // parse parses a condition in the language expr.
-func parse(condition string, subject Subject) (*node, error) {
-	r := &reader{subject: subject}
+func parse(condition string, operand Operand) (*node, error) {
+	r := &reader{operand: operand}
 	condition = placeholder.ReplaceAllStringFunc(condition, func(found string) string {
 		r.arguments = append(r.arguments, placeholder.FindStringSubmatch(found)[1])
 		return fmt.Sprintf("argument_of_Argo_%d_", len(r.arguments)-1)
@@ -209,7 +209,7 @@ func (r *reader) argument(number string) (name, as, usually string) {
 	if i, err := strconv.Atoi(number); err == nil && i < len(r.arguments) {
 		name = r.arguments[i]
 	}
-	as, usually = r.subject.Argument(name)
+	as, usually = r.operand.Argument(name)
 	return name, as, usually
 }
 

@@ -70,8 +70,8 @@ func (p part) number() part {
 }
 
 // printBool prints a condition.
-func printBool(n *node, subject Subject) (string, error) {
-	out, err := (&printer{subject}).print(n)
+func printBool(n *node, operand Operand) (string, error) {
+	out, err := (&printer{operand}).print(n)
 	switch {
 	case err != nil:
 		return "", err
@@ -83,12 +83,12 @@ func printBool(n *node, subject Subject) (string, error) {
 	return out.text, nil
 }
 
-func printed(n *node, subject Subject) (string, error) {
-	out, err := (&printer{subject}).print(n)
+func printed(n *node, operand Operand) (string, error) {
+	out, err := (&printer{operand}).print(n)
 	return out.text, err
 }
 
-type printer struct{ subject Subject }
+type printer struct{ operand Operand }
 
 func (p *printer) print(n *node) (part, error) {
 	switch n.op {
@@ -105,10 +105,10 @@ func (p *printer) print(n *node) (part, error) {
 	case textArg:
 		return part{text: "args." + n.text, precedence: ofValue, kind: aText}, nil
 	case result:
-		if p.subject.Sample {
-			return part{text: p.subject.CEL, precedence: ofValue, kind: aNumber}, nil
+		if p.operand.Sample {
+			return part{text: p.operand.CEL, precedence: ofValue, kind: aNumber}, nil
 		}
-		return part{text: p.subject.CEL, precedence: ofValue, kind: anything}, nil
+		return part{text: p.operand.CEL, precedence: ofValue, kind: anything}, nil
 	case element:
 		return part{text: "x", precedence: ofValue, kind: anything}, nil
 	case failing, notANumber:

@@ -35,7 +35,7 @@ func TestElsewhere(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, placeFindings(tc.subjects, "shipper-system", "shipper-mgmt-cluster")); diff != "" {
+			if diff := cmp.Diff(tc.want, elsewhereFindings(tc.subjects, "shipper-system", "shipper-mgmt-cluster")); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -2,14 +2,14 @@
 
 package main
 
-// place is a piece of text in the manifests for which the chart has another.
-type place struct {
+// replacement is a piece of text in the manifests for which the chart has another.
+type replacement struct {
 	in    string // how the paths of the manifests begin, below manifests
 	old   string
 	value string
 }
 
-// Lines that more than one place needs.
+// Lines that more than one replacement needs.
 const (
 	keep   = "    helm.sh/resource-policy: keep\n"
 	named  = "  name: shipper.booking.com\n  labels:\n    app.kubernetes.io/name: shipper\n"
@@ -31,8 +31,8 @@ const (
 	host = "- topologyKey: kubernetes.io/hostname\n        maxSkew: 1\n        whenUnsatisfiable: "
 )
 
-// places are all of them.
-var places = []place{
+// replacements are all of them.
+var replacements = []replacement{
 	// Uninstalling the chart takes Shipper away, not what people have written with it.
 	{"crd/", "  annotations:\n", "  annotations:\n" + keep},
 	{"deploy/namespaces.yaml", "metadata:\n", "metadata:\n  annotations:\n" + keep},
