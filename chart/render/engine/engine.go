@@ -73,7 +73,7 @@ func RenderIn(ctx context.Context, c *chart.Chart, scope chartutil.Values, looku
 			continue // only included by others
 		}
 		s.scope["Template"] = chartutil.Values{"Name": s.name, "BasePath": s.folder}
-		text, err := r.execute(root, s.name, s.scope)
+		text, err := r.execute(root, s.name, Values(s.scope))
 		if err != nil {
 			return nil, explain(err)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 	"github.com/Masterminds/sprig/v3"
+	"helm.sh/helm/v3/pkg/chartutil"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 	yamlv3 "sigs.k8s.io/yaml/goyaml.v3"
@@ -49,7 +50,9 @@ func helmFunctions() template.FuncMap {
 		"fail":          func(message string) (string, error) { return "", &said{message} },
 		"getHostByName": func(string) string { return "" },
 		"print":         fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln,
-		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
+		"typeOf": typeOf, "typeIs": func(name string, value any) bool { return name == typeOf(value) },
+		"typeIsLike": func(name string, value any) bool { return name == typeOf(value) || "*"+name == typeOf(value) },
+		"html":       template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
 	}
 }
 
@@ -74,6 +77,14 @@ func required(message string, value any) (any, error) {
 		return value, &said{message}
 	}
 	return value, nil
+}
+
+// typeOf is the name of a value's type as charts know it, which compare it.
+func typeOf(value any) string {
+	if _, ok := value.(Values); ok {
+		value = chartutil.Values{}
+	}
+	return fmt.Sprintf("%T", value)
 }
 
 // toYAML and its like give an empty text for what cannot be encoded, as they do in Helm.

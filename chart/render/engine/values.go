@@ -4,6 +4,7 @@ package engine
 
 import (
 	"reflect"
+	"strings"
 
 	"helm.sh/helm/v3/pkg/chartutil"
 )
@@ -35,14 +36,33 @@ func (v Values) Table(path string) (Values, error) {
 	if len(path) > maxPath {
 		return nil, exceeded("Table is given a path of more than %d bytes", maxPath)
 	}
-	table, err := chartutil.Values(v).Table(path)
-	return Values(table), err
+	table := v
+	for name := range strings.SplitSeq(path, ".") {
+		switch next := table[name].(type) {
+		case map[string]any:
+			table = next
+		case Values:
+			table = next
+		default:
+			return nil, chartutil.ErrNoTable{Key: name}
+		}
+	}
+	return table, nil
 }
 
 // PathValue returns the value at a path as in a.b, or an error if there is none, or if it is a map.
 func (v Values) PathValue(path string) (any, error) {
-	if len(path) > maxPath {
-		return nil, exceeded("PathValue is given a path of more than %d bytes", maxPath)
+	table, name := v, path
+	if last := strings.LastIndex(path, "."); last >= 0 {
+		var err error
+		if table, err = v.Table(path[:last]); err != nil {
+			return nil, err
+		}
+		name = path[last+1:]
 	}
-	return chartutil.Values(v).PathValue(path)
+	value, ok := table[name]
+	if _, isMap := value.(map[string]any); !ok || isMap {
+		return nil, chartutil.ErrNoValue{Key: name}
+	}
+	return value, nil
 }
