@@ -224,3 +224,28 @@ func TestTheComparisonWithHelmFindsDifferences(t *testing.T) {
 		}
 	}
 }
+
+// TestFilesBesideManifestsAreTreatedAsByHelm: `helm package` leaves out what .helmignore names, and no reader of the archive looks there
+// again. In crds, what is no manifest by its name is no object, as are documents without content.
+func TestFilesBesideManifestsAreTreatedAsByHelm(t *testing.T) {
+	const definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: %s.example.com}\n"
+	of, err := charts.PackFiles("sample", "1.2.3", map[string]string{
+		"Chart.yaml":   metadata + "dependencies: [{name: sub, version: 1.0.0, condition: sub.enabled}]\n",
+		".helmignore":  "templates/ignored.yaml\n",
+		"values.yaml":  "sub: {enabled: false}\n",
+		"values.md":    "# Values",
+		"crds/a.yaml":  "# a comment\n---\n" + fmt.Sprintf(definition, "a") + "---\n" + fmt.Sprintf(definition, "b") + "---\n",
+		"crds/b.json":  `{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "c.example.com"}}`,
+		"crds/c.yaml":  "# nothing\n",
+		"crds/OWNERS":  "- ann",
+		"crds/READ.md": "{{ no template }}", "crds/d/kustomization": "resources: [a.yaml]", "crds/e.yaml.orig": "a: b: c",
+		"templates/NOTES.txt": "{{ .Release.Name }}: is installed: now", "templates/_a.yaml": "a: b: c",
+		"templates/deployment.yaml": deployment, "templates/ignored.yaml": service, "templates/deep/er.yml": "# {{ .Release.Name }}\n",
+		"charts/sub/Chart.yaml": "apiVersion: v2\nname: sub\nversion: 1.0.0\n", "charts/sub/crds/x.yaml": fmt.Sprintf(definition, "x"),
+		"charts/sub/templates/y.yaml": "{{ fail \"it is off\" }}", "charts/.hidden/x": "y",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compareWithHelm(t, of, map[string]any{})
+}
