@@ -41,8 +41,8 @@ var (
 
 // Error is the error of the functions in the packages below, except when the caller's ctx ends.
 type Error struct {
-	// Reason is ChartFetchFailure, ChartNotVerified, BrokenChartSpec, WrongChartDeployments or ChartError of v1alpha1: the
-	// reason of the condition that shows the error.
+	// Reason is ChartFetchFailure, ChartNotVerified, BrokenChartSpec, WrongChartDeployments, ChartError or, while a chart waits for
+	// others, InProgress of v1alpha1: the reason of the condition that shows the error.
 	Reason string
 	// Message is a full text for users: the problem and, where known, what would solve it. It holds no credentials.
 	Message string

@@ -4,14 +4,18 @@ package render
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	helmchart "helm.sh/helm/v3/pkg/chart"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
 )
 
 // chartOf is a chart of one Deployment.
@@ -69,6 +73,49 @@ func TestARequestThatWaitsLongIsStillRendered(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestAChartThatLooksUpWaitsForASlotAlone: the wait of one pass for the slots of others is short, and no fault of the chart; rendering
+// has its whole time after that.
+func TestAChartThatLooksUpWaitsForASlotAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := chartOf(NewCache(8, 1<<20), "{name: web}")
+		for range 8 / teamShare {
+			web.renders.room.Wait("a")
+		}
+		find := func(context.Context, Query) (map[string]any, error) { return nil, nil }
+		begun := time.Now()
+		_, err := web.RenderIn(t.Context(), nil, Target{ReleaseName: "web-1", Namespace: "a", App: "web"}, find)
+		got := chart.AsError(err)
+		want := chart.Error{Reason: shipper.InProgress, Message: `chart "web" 0.0.1: it waits for other charts that are being rendered`, Retry: true}
+		if diff := cmp.Diff(want, *got, cmpopts.IgnoreFields(chart.Error{}, "Cause", "Public")); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		if waited := time.Since(begun); waited != maxWait {
+			t.Errorf("it waited %s", waited)
+		}
+		time.AfterFunc(maxWait-1, func() { web.renders.room.Leave("a") })
+		if _, err := web.RenderIn(t.Context(), nil, Target{ReleaseName: "web-1", Namespace: "a", App: "web"}, find); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestARenderingContinuesWhenItsCallerLeaves: callers that cannot wait for a large chart find it rendered later.
+func TestARenderingContinuesWhenItsCallerLeaves(t *testing.T) {
+	web := chartOf(NewCache(8, 1<<20), "{name: web, annotations: {x: \"{{ range 1000000 }}{{ end }}\"}}")
+	target := Target{ReleaseName: "web-1", Namespace: "a", App: "web"}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if _, err := web.Render(ctx, nil, target); !errors.Is(err, context.DeadlineExceeded) {
+		t.Fatalf("a caller that leaves gets %v", err)
+	}
+	for range 8 / teamShare {
+		web.renders.room.Wait("a") // until it has left its slot
+	}
+	if _, err := web.Render(ctx, nil, target); err != nil {
+		t.Errorf("it is to be rendered again: %v", err)
+	}
 }
 
 // TestAChartRenderedMeanwhileIsNotRenderedAgain has a chart that makes up a password.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
@@ -18,8 +17,6 @@ const (
 	mostLookups = 100
 	// mostRounds bounds how often a chart is rendered because what it found makes it look up more.
 	mostRounds = 5
-	// roundTime bounds each of these renderings, and the wait for its turn. What is looked up takes as long as the cluster needs.
-	roundTime = 5 * time.Second
 	// MostFound bounds what one chart finds, in bytes of memory: objects of a tenant, all of which are in memory at once.
 	MostFound = 16 << 20
 )
@@ -70,18 +67,18 @@ func (l *Lookups) in(own string) engine.Lookup {
 // used reports whether anything was looked up, so that the result is of one moment in one cluster.
 func (l *Lookups) used() bool { return l != nil && len(l.asked)+len(l.found) > 0 }
 
-// RenderIn is Render within a time, with what find finds in the cluster: nil for nothing, and for objects without a namespace. Without
+// RenderIn is Render with what find finds in the cluster: nil for nothing, and for objects without a namespace. Without
 // find, the chart finds nothing.
 func (c *Chart) RenderIn(
 	ctx context.Context, from *shipper.ChartValues, t Target, find func(context.Context, Query) (map[string]any, error),
 ) (Manifest, error) {
 	if find == nil {
-		return c.round(ctx, from, t)
+		return c.Render(ctx, from, t)
 	}
 	t.Lookups = &Lookups{found: map[Query]finding{}}
 	size := int64(0)
 	for range mostRounds {
-		manifest, err := c.round(ctx, from, t)
+		manifest, err := c.Render(ctx, from, t)
 		asked := t.Lookups.asked
 		if len(asked) == 0 {
 			return manifest, err
@@ -106,11 +103,4 @@ func (c *Chart) RenderIn(
 	}
 	return Manifest{}, chartError("chart %q %s: what it looks up depends on what it looked up before, more than %d times",
 		c.Name(), c.Version(), mostRounds)
-}
-
-// round is one rendering.
-func (c *Chart) round(ctx context.Context, from *shipper.ChartValues, t Target) (Manifest, error) {
-	ctx, cancel := context.WithTimeout(ctx, roundTime)
-	defer cancel()
-	return c.Render(ctx, from, t)
 }

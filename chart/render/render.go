@@ -5,6 +5,7 @@ package render
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"regexp"
 	"strings"
@@ -20,8 +21,11 @@ import (
 )
 
 const (
-	// maxRenderTime bounds one rendering, without the wait for a slot: the caller's ctx bounds that.
+	// maxRenderTime bounds one rendering in its slot. Package engine bounds its work, which takes a processor some seconds: this is for a
+	// machine that does much else.
 	maxRenderTime = 30 * time.Second
+	// maxWait bounds the wait for a slot of a chart that looks up. The wait of others is bounded by their ctx.
+	maxWait = 5 * time.Second
 	// recentKubeVersion is assumed when the cluster's version is unknown; Helm then assumes the APIs of that version.
 	recentKubeVersion = "v1.37.0"
 )
@@ -47,19 +51,58 @@ func (c *Chart) Render(ctx context.Context, from *shipper.ChartValues, t Target)
 	return manifest, nil
 }
 
-// inTurn returns the cached result, or renders in a slot.
+// inTurn returns the cached result, or renders in a slot. A rendering continues when its caller leaves, so that a later call finds it: on
+// a busy machine, a large chart may take longer than any caller can wait. One with lookups does not, because its result is the caller's.
 func (c *Chart) inTurn(ctx context.Context, values map[string]any, t Target) (Manifest, error) {
 	key := c.renderKey(values, t)
 	if known, ok := c.renders.done.Get(key); ok && !t.Lookups.used() {
 		return known, nil
 	}
-	if err := c.renders.room.Enter(ctx, t.Namespace); err != nil {
-		return Manifest{}, late(err)
+	if err := c.enter(ctx, t); err != nil {
+		return Manifest{}, err
 	}
-	defer c.renders.room.Leave(t.Namespace)
 	if known, ok := c.renders.done.Get(key); ok && !t.Lookups.used() { // rendered while this waited
+		c.renders.room.Leave(t.Namespace)
 		return known, nil
 	}
+	if t.Lookups != nil {
+		return c.inSlot(ctx, key, values, t)
+	}
+	var manifest Manifest
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		manifest, err = c.inSlot(context.WithoutCancel(ctx), key, values, t)
+	}()
+	select {
+	case <-done:
+		return manifest, err
+	case <-ctx.Done():
+		return Manifest{}, late(ctx.Err())
+	}
+}
+
+// enter waits for a slot. One who looks up holds up others of a cluster, and does not wait for long.
+func (c *Chart) enter(ctx context.Context, t Target) error {
+	if t.Lookups == nil {
+		if err := c.renders.room.Enter(ctx, t.Namespace); err != nil {
+			return late(err)
+		}
+		return nil
+	}
+	bounded, cancel := context.WithTimeout(ctx, maxWait)
+	defer cancel()
+	if err := c.renders.room.Enter(bounded, t.Namespace); err != nil {
+		const said = "it waits for other charts that are being rendered"
+		return &chart.Error{Reason: shipper.InProgress, Message: said, Public: said, Retry: true, Cause: err}
+	}
+	return nil
+}
+
+// inSlot renders, caches the result, and leaves the slot.
+func (c *Chart) inSlot(ctx context.Context, key [sha256.Size]byte, values map[string]any, t Target) (Manifest, error) {
+	defer c.renders.room.Leave(t.Namespace)
 	ctx, cancel := context.WithTimeout(ctx, maxRenderTime)
 	defer cancel()
 	manifest, err := c.render(ctx, values, t)
