@@ -99,12 +99,19 @@ func TestTheStatusOfAClusterHasThePropertiesOfItsConfigMaps(t *testing.T) {
 // withoutNodes makes an account in the western cluster that has Shipper's rights there but that to Nodes, and returns its Secret.
 func (s *fixture) withoutNodes(name string) *corev1.Secret {
 	s.Helper()
+	return s.limited(name, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "nodes") })
+}
+
+// limited makes an account in the western cluster that has the rights that `shipperctl clusters join` gives but some, and returns its
+// Secret.
+func (s *fixture) limited(name string, but func(rbacv1.PolicyRule) bool) *corev1.Secret {
+	s.Helper()
 	admin, meta := world.clusters[west], metav1.ObjectMeta{Name: name}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: name}}
 	subjects := []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: account.Namespace, Name: name}}
 	role := &rbacv1.ClusterRole{}
 	s.must(admin.Get(s.ctx, client.ObjectKey{Name: "shipper:application-cluster"}, role))
-	rules := slices.DeleteFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.Resources, "nodes") })
+	rules := slices.DeleteFunc(role.Rules, but)
 	ref := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}
 	s.lendTo(west, account)
 	s.lendTo(west, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules})

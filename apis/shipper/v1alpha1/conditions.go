@@ -108,7 +108,7 @@ const (
 	// TargetOperational is True when the clusters can be reached and worked with.
 	TargetOperational = "Operational"
 	// TargetReady is True when the clusters match the target's spec. In a cluster with resources also: False with NotTakenOver,
-	// ApplyConflict, KindNotServed or NotGranted; True with DriftFound, DiffReported or SupersededByNewer.
+	// ApplyConflict or KindNotServed; True with DriftFound, DiffReported or SupersededByNewer.
 	TargetReady = "Ready"
 	// TargetEndpointsOwned of a TrafficTarget is False while the production Service has ready endpoints that are not Pods of the
 	// Application's Releases. Absent otherwise. No step waits for it.
@@ -170,7 +170,7 @@ const (
 	KindNotServed = "KindNotServed"
 	// SupersededByNewer means that a newer Release of the Application writes the objects in the cluster.
 	SupersededByNewer = "SupersededByNewer"
-	// NotGranted means that Shipper's account in the cluster lacks a right; the message has it.
+	// NotGranted means that Shipper's account in the cluster lacks rights; the message has them, and how to give them.
 	NotGranted = "NotGranted"
 	// PlacementUnfulfilled means that fewer clusters fit a placement than it wants. The Release uses those that do.
 	PlacementUnfulfilled = "PlacementUnfulfilled"

@@ -19,6 +19,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/member/applyset"
+	"shipper.dev/shipper/reconciler/member/rights"
 	"shipper.dev/shipper/reconciler/retry"
 )
 
@@ -186,6 +187,8 @@ func (i *installer) start(ctx context.Context, w wanted, entry item, run shipper
 	}
 	err := i.member.Client().Create(ctx, object, client.FieldOwner(shipper.FieldOwner))
 	switch {
+	case rights.Denied(err):
+		return i.granted(entry, err)
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
 		return i.finish(ctx, run, i.discreet(err).Error())
 	case apierrors.IsAlreadyExists(err):
@@ -282,7 +285,8 @@ func (i *installer) removeHook(ctx context.Context, live *unstructured.Unstructu
 	uid := live.GetUID()
 	err := i.member.Client().Delete(ctx, live, applyset.Foreground, client.Preconditions{UID: &uid})
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("removing %s %q: %w", live.GetKind(), live.GetName(), err)
+		entry := item{APIVersion: live.GetAPIVersion(), Kind: live.GetKind(), Namespace: live.GetNamespace(), Name: live.GetName()}
+		return i.granted(entry, fmt.Errorf("removing %s %q: %w", live.GetKind(), live.GetName(), err))
 	}
 	return nil
 }
@@ -318,7 +322,7 @@ func (i *installer) hookItem(w wanted) (item, error) {
 // its kind are heard: what changes after it was read brings another pass.
 func (i *installer) hookObject(ctx context.Context, entry item) (*unstructured.Unstructured, error) {
 	if _, err := i.member.Metadata(ctx, entry.gvk(), entry.key()); client.IgnoreNotFound(err) != nil {
-		return nil, err
+		return nil, i.granted(entry, err)
 	}
 	out := &unstructured.Unstructured{}
 	out.SetGroupVersionKind(entry.gvk())
@@ -327,7 +331,7 @@ func (i *installer) hookObject(ctx context.Context, entry item) (*unstructured.U
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", entry, err)
+		return nil, i.granted(entry, fmt.Errorf("reading %s: %w", entry, err))
 	}
 	return out, nil
 }

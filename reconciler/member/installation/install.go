@@ -285,8 +285,12 @@ func (i *installer) noteAdoption() {
 func (i *installer) plan(ctx context.Context, objects []wanted) ([]step, error) {
 	steps := make([]step, 0, len(objects))
 	var conflicts []string
+	var missing denials
 	for _, object := range objects {
 		s, err := i.planOne(ctx, object, objects)
+		if missing.note(i.called(s.item), err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -297,6 +301,9 @@ func (i *installer) plan(ctx context.Context, objects []wanted) ([]step, error) 
 			return nil, waiting("%s is there and is being deleted", i.called(s.item))
 		}
 		steps = append(steps, s)
+	}
+	if len(missing) > 0 {
+		return nil, notGranted(i.member.Name, i.it, missing)
 	}
 	if len(conflicts) > 0 {
 		return nil, conflict("%s", strings.Join(conflicts, "; "))
@@ -392,7 +399,7 @@ func (i *installer) carryOut(ctx context.Context, s step) error {
 	case keep:
 	}
 	if err != nil {
-		return i.about("installing "+i.called(s.item), err)
+		return i.granted(s.item, i.about("installing "+i.called(s.item), err))
 	}
 	i.note(s.item, uid)
 	return nil

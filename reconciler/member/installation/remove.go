@@ -108,7 +108,7 @@ func removeItems(
 			return !contains(listed, entry), err
 		})
 		if err != nil {
-			return nil, fmt.Errorf("deleting %s: %w", entry, err)
+			return nil, granted(m.Name, it, list(it, []item{entry}), fmt.Errorf("deleting %s: %w", entry, err))
 		}
 		if there {
 			left = append(left, entry)

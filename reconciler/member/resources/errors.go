@@ -16,6 +16,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/objects"
+	"shipper.dev/shipper/reconciler/member/rights"
 	"shipper.dev/shipper/reconciler/retry"
 )
 
@@ -90,8 +91,8 @@ func differs(s *item) string {
 // explain gives an error of a request about an object its reason.
 func (p *pass) explain(key objects.Key, gvk schema.GroupVersionKind, err error) error {
 	switch {
-	case isDenied(err):
-		return &problem{shipper.NotGranted, retry.Recheck, fmt.Sprintf("%s: Shipper's account lacks rights to %s; %s", key, gvk.Kind,
+	case rights.Denied(err):
+		return &problem{shipper.NotGranted, retry.Retry, fmt.Sprintf("%s: Shipper's account lacks rights to %s; %s", key, gvk.Kind,
 			p.grant(gvk))}
 	case lacksNamespace(err):
 		return &problem{shipper.NamespaceMissing, retry.Retry, fmt.Sprintf("%s: the cluster has no namespace %q; create it there, or place "+
@@ -112,31 +113,16 @@ func lacksNamespace(err error) bool {
 	return details != nil && details.Kind == "namespaces"
 }
 
-// isDenied reports whether an API server refused a request because of RBAC. Admission refuses with the same code, in other words.
-func isDenied(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), " cannot ") && strings.Contains(err.Error(), " resource ")
-}
-
-// granting are the groups whose objects give rights, or change every request to the cluster.
-var granting = []string{"rbac.authorization.k8s.io", "admissionregistration.k8s.io"}
-
 // grant is how to give Shipper's account the rights to a kind. No command is given for kinds that give rights.
 func (p *pass) grant(gvk schema.GroupVersionKind) string {
-	const shared = "every chart and Envelope of every tenant that may write Applications can do what Shipper's account may"
-	if slices.Contains(granting, gvk.Group) {
-		return "such objects give rights, and " + shared + ": have an administrator of the cluster write it, and leave it out here"
-	}
-	resource := strings.ToLower(gvk.Kind) + "s"
+	of := schema.GroupResource{Group: gvk.Group, Resource: strings.ToLower(gvk.Kind) + "s"}
 	if mapping, err := p.Cluster.Mapping(gvk); err == nil {
-		resource = mapping.Resource.Resource
+		of = mapping.Resource.GroupResource()
 	}
-	role := "shipper-" + resource
-	if gvk.Group != "" {
-		resource += "." + gvk.Group
+	if rights.Grants(of) {
+		return "such objects give rights, and " + rights.Shared + ": have an administrator of the cluster write it, and leave it out here"
 	}
-	return fmt.Sprintf("in cluster %s: "+
-		"kubectl create clusterrole %s --verb=get,list,watch,create,patch,delete --resource=%s && kubectl label clusterrole %s %s=true; %s",
-		p.Name, role, resource, role, "shipper.booking.com/aggregate-to-application", shared)
+	return rights.Command(p.Name, of) + "; " + rights.Shared
 }
 
 // owners words the field managers that own what was to be written.

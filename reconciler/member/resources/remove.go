@@ -19,6 +19,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/reconciler/member/applyset"
+	"shipper.dev/shipper/reconciler/member/rights"
 	"shipper.dev/shipper/reconciler/retry"
 )
 
@@ -226,7 +227,7 @@ func (p *pass) first(ctx context.Context, kind schema.GroupVersionKind, of ...cl
 		switch {
 		case isGone(err), apierrors.IsMethodNotSupported(err):
 			return "", nil
-		case isDenied(err):
+		case rights.Denied(err):
 			return fmt.Sprintf("Shipper may not list kind %s, of which objects may be left", kind.Kind), nil
 		case err != nil:
 			return "", fmt.Errorf("listing kind %s: %w", kind.Kind, err)
