@@ -4,6 +4,7 @@ package render
 
 import (
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,7 +20,7 @@ import (
 func (m Manifest) Lots(t Target) (lots.Table, error) {
 	table := lots.Of(m.Objects, lots.Release{App: t.App, Name: t.ReleaseName})
 	for i := range table.Entries {
-		if err := prepareEntry(&table.Entries[i], m.source(i), t); err != nil {
+		if err := prepareEntry(&table.Entries[i], previewsOf(table, &table.Entries[i]), m.source(i), t); err != nil {
 			table.Refused = append(table.Refused, err.Error())
 		}
 	}
@@ -55,8 +56,8 @@ func (m Manifest) prepareByApplication(t Target) ([]unstructured.Unstructured, e
 }
 
 // prepareEntry removes what is Shipper's from an object, and adds Shipper's labels. The labels of the chart win over those of the
-// Application: its other objects select by them. what names the object.
-func prepareEntry(e *lots.Entry, what string, t Target) error {
+// Application: its other objects select by them. previews are the preview Services that select its Pods, and what names the object.
+func prepareEntry(e *lots.Entry, previews []string, what string, t Target) error {
 	if err := checkNamespace(e.Object, what, t.Namespace); err != nil {
 		return err
 	}
@@ -76,12 +77,22 @@ func prepareEntry(e *lots.Entry, what string, t Target) error {
 	}
 	switch e.Object.GetKind() {
 	case "Deployment":
-		return prepareSideBySide(e, what, t)
+		return prepareSideBySide(e, previews, what, t)
 	case "Job": // the API server gives it a selector of its own, as its name is its own
 		unstructured.RemoveNestedField(e.Object.Object, "spec", "manualSelector")
 		unstructured.RemoveNestedField(e.Object.Object, "spec", "selector")
 	}
 	return nil
+}
+
+// previewsOf are the preview Services that select the Pods of a Deployment.
+func previewsOf(table lots.Table, e *lots.Entry) (names []string) {
+	for _, s := range table.Services {
+		if s.Use == lots.Preview && e.Lot == lots.SideBySide && slices.Contains(s.SideBySide, e.Given) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
 }
 
 // annotate says on a workload how many Pods it has at full capacity, and whether it changes in place.
@@ -106,7 +117,7 @@ func annotate(e *lots.Entry) {
 }
 
 // prepareSideBySide prepares a Deployment: no replicas yet, and a selector that matches no Pods of other Deployments and Releases.
-func prepareSideBySide(e *lots.Entry, what string, t Target) error {
+func prepareSideBySide(e *lots.Entry, previews []string, what string, t Target) error {
 	if err := unstructured.SetNestedField(e.Object.Object, int64(0), "spec", "replicas"); err != nil {
 		return chartError("%s has no spec that is a map", what)
 	}
@@ -116,7 +127,7 @@ func prepareSideBySide(e *lots.Entry, what string, t Target) error {
 	if err := mergeLabels(e.Object.Object, own, "spec", "selector", "matchLabels"); err != nil {
 		return chartError("%s: %s", what, err)
 	}
-	for _, service := range e.Serves {
+	for _, service := range append(slices.Clone(e.Serves), previews...) {
 		own[shipper.BackendLabel(service)] = "true"
 	}
 	if err := addLabels(e.Object, t, own, "spec", "template", "metadata", "labels"); err != nil {
@@ -134,7 +145,9 @@ func selectByService(o *unstructured.Unstructured, use lots.Use, t Target) error
 	case lots.AsItIs:
 		return nil
 	case lots.Preview:
-		mark, selector = shipper.LBForPreview, map[string]string{shipper.AppLabel: t.App, shipper.ReleaseLabel: shipper.NoRelease}
+		mark, selector = shipper.LBForPreview, map[string]string{
+			shipper.AppLabel: t.App, shipper.ReleaseLabel: shipper.NoRelease, shipper.BackendLabel(o.GetName()): "true",
+		}
 	case lots.Production:
 	}
 	if err := unstructured.SetNestedStringMap(o.Object, selector, "spec", "selector"); err != nil {

@@ -3,7 +3,9 @@
 package fleet
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -31,8 +33,12 @@ func stripObject(in any) (any, error) {
 		if o.Data[shipper.AnchorTargetUIDKey] == "" {
 			o.Data, o.BinaryData = nil, nil
 		}
-	case *appsv1.Deployment: // what its Pods are made of is the chart's affair
-		o.Spec.Template = corev1.PodTemplateSpec{}
+	case *appsv1.Deployment: // which Services its Pods are made for, not what they are made of
+		backs := o.Spec.Template.Labels
+		maps.DeleteFunc(backs, func(key, _ string) bool { return !strings.HasPrefix(key, shipper.BackendPrefix) })
+		if o.Spec.Template = (corev1.PodTemplateSpec{}); len(backs) > 0 {
+			o.Spec.Template.Labels = backs
+		}
 	case *corev1.Pod: // how it fares is in its status
 		o.Spec = corev1.PodSpec{}
 		stripPodStatus(&o.Status)

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -156,5 +157,26 @@ endpoints: [{targetRef: {kind: Pod, name: p, uid: u}, conditions: {ready: true, 
 				t.Errorf("how it is: -whole +kept:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestOfADeploymentsTemplateTheServicesItsPodsAreMadeForAreKept(t *testing.T) {
+	backs := map[string]string{shipper.BackendLabel("web"): "true"}
+	made := func(labels map[string]string) *appsv1.Deployment {
+		d := &appsv1.Deployment{}
+		d.Spec.Template.Labels = labels
+		d.Spec.Template.Spec.NodeName = "a"
+		return d
+	}
+	for sentence, tc := range map[string]struct{ given, want map[string]string }{
+		"some are":  {map[string]string{"app": "web", shipper.AppLabel: "web", shipper.BackendLabel("web"): "true"}, backs},
+		"none is":   {map[string]string{"app": "web"}, nil},
+		"no labels": {nil, nil},
+	} {
+		kept, err := stripObject(made(tc.given))
+		want := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: tc.want}}
+		if diff := cmp.Diff(want, kept.(*appsv1.Deployment).Spec.Template); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", sentence, err, diff)
+		}
 	}
 }

@@ -33,9 +33,10 @@ type Member struct {
 }
 
 // Client reads Deployments, Services, Pods, ConfigMaps and EndpointSlices of ours from caches, and writes everything. Not cached are
-// the data of ConfigMaps other than anchors, what the Pods of Deployments and Pods themselves are made of (spec.template, spec, and
-// in the status of healthy Pods what their containers are made of), and where Pods are reached. Objects read
-// here must not be written as a whole, and what is in its maps not be changed where it was not copied. For other kinds read Metadata.
+// the data of ConfigMaps other than anchors, what the Pods of Deployments and Pods themselves are made of (spec.template but for the
+// labels of which Services they are made for, spec, and in the status of healthy Pods what their containers are made of), and where
+// Pods are reached. Objects read here must not be written as a whole, and what is in its maps not be changed where it was not copied. For
+// other kinds read Metadata.
 func (m *Member) Client() client.Client {
 	return m.session.cluster.GetClient()
 }

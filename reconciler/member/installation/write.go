@@ -74,12 +74,12 @@ func isServiceFor(object *unstructured.Unstructured, use string) bool {
 // labelled the Pods. The resource version makes the write fail if the Service was changed meanwhile. A new Service gets the initial
 // selector. Where Services always select by label, only this corrects selectors.
 func (i *installer) setSelector(ctx context.Context, s step, object *unstructured.Unstructured) error {
-	app := i.it.Labels[shipper.AppLabel]
+	of := i.selectors(object)
 	switch {
 	case s.live == nil && isPreviewService(object): // it selects no Pods until the traffic worker lets it
 		return nil
 	case s.live == nil:
-		return i.selectRelease(ctx, app, object)
+		return i.selectRelease(ctx, of, object)
 	}
 	var live corev1.Service
 	err := i.member.Client().Get(ctx, s.item.key(), &live)
@@ -90,22 +90,36 @@ func (i *installer) setSelector(ctx context.Context, s step, object *unstructure
 		return fmt.Errorf("reading its selector: %w", err)
 	}
 	object.SetResourceVersion(live.ResourceVersion)
-	if by := traffic.Selection(app, live.Spec.Selector); by.Release == "" && (i.initialSelector == nil || by.ByLabel) {
+	if by := of.Selection(live.Spec.Selector); by.Release == "" && (i.initialSelector == nil || by.ByLabel) {
 		return nil
 	}
 	return unstructured.SetNestedStringMap(object.Object, live.Spec.Selector, "spec", "selector")
 }
 
+// selectors are those that a Service for traffic or previews may have.
+func (i *installer) selectors(object *unstructured.Unstructured) traffic.Selectors {
+	of := traffic.Selectors{App: i.it.Labels[shipper.AppLabel]}
+	if i.byApplication() {
+		of.Service = object.GetName()
+	}
+	return of
+}
+
+// byApplication reports whether objects are named by Application.
+func (i *installer) byApplication() bool {
+	return i.it.Spec.Chart != nil && i.it.Spec.Chart.Naming == shipper.NamingByApplication
+}
+
 // selectRelease makes a new Service select the Pods of the one Release that has all traffic, if there is one.
-func (i *installer) selectRelease(ctx context.Context, app string, object *unstructured.Unstructured) error {
+func (i *installer) selectRelease(ctx context.Context, of traffic.Selectors, object *unstructured.Unstructured) error {
 	if i.initialSelector == nil {
 		return nil
 	}
-	release, err := i.initialSelector(ctx, i.member.Client(), i.it.Namespace, app, i.member.Name)
+	release, err := i.initialSelector(ctx, i.member.Client(), i.it.Namespace, of, i.member.Name)
 	if release == "" || err != nil {
 		return err
 	}
-	return unstructured.SetNestedStringMap(object.Object, traffic.Selector(app, rules.Selection{Release: release}), "spec", "selector")
+	return unstructured.SetNestedStringMap(object.Object, of.Selector(rules.Selection{Release: release}), "spec", "selector")
 }
 
 // setReplicas makes a new Deployment start with no Pods, and leaves the number alone in one that has Pods: that is

@@ -5,23 +5,13 @@ package traffic
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-
-	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
-// parallelPods is how many Pods of one cluster are labelled at the same time.
-const parallelPods = 10
-
-// Work reads one cluster, and moves Pods there and turns the Service of an Application, when they are ours. It returns what came of it for
+// Work reads one cluster, and moves Pods there and turns the Services of an Application, when they are ours. It returns what came of it for
 // each TrafficTarget in effect there.
 func (w *Worker) Work(ctx context.Context, cluster, namespace, app string) (map[*shipper.TrafficTarget]Outcome, error) {
 	family, err := w.application(ctx, namespace, app)
@@ -75,21 +65,42 @@ func (w *Worker) workIn(
 	if err != nil {
 		return err
 	}
+	plans := map[*shipper.TrafficTarget][]Outcome{}
 	for _, tt := range valid {
-		one := seen.plan(tt, out[tt].want, family)
-		one.moved = one.plan.Moves()
-		one.err = label(ctx, member, family.namespace, one.plan.Enable, shipper.TrafficEnabled)
+		plans[tt] = seen.plan(tt, out[tt].want, family)
+		one := worst(plans[tt])
+		one.err = label(ctx, member, family.namespace, seen.patches(plans[tt], enabled, true))
 		out[tt] = one
 	}
 	for _, tt := range valid {
 		one := out[tt]
-		one.err = errors.Join(one.err, label(ctx, member, family.namespace, one.plan.Disable, shipper.TrafficDisabled))
-		if one.leads {
-			one.err = errors.Join(one.err, switchService(ctx, member, family.app, &one))
-		}
+		one.err = errors.Join(one.err, label(ctx, member, family.namespace, seen.patches(plans[tt], disabled, false)),
+			switchServices(ctx, member, family.namespace, seen, plans[tt]))
 		out[tt] = one
 	}
-	return switchPreview(ctx, member, family.app, seen, wishedPreview(valid, cluster))
+	return switchPreview(ctx, member, seen, wishedPreview(valid, cluster))
+}
+
+// enabled and disabled are the Pods that a plan moves in and out of the traffic of a Service.
+func enabled(of Outcome) []string  { return of.plan.Enable }
+func disabled(of Outcome) []string { return of.plan.Disable }
+
+// switchServices carries out what has to be done with the Services that a target leads in: labels of Pods first, in and then out, so that
+// what is served does not shrink in between.
+func switchServices(ctx context.Context, m *fleet.Member, namespace string, seen observation, plans []Outcome) error {
+	led := slices.DeleteFunc(slices.Clone(plans), func(of Outcome) bool { return !of.leads })
+	err := errors.Join(
+		label(ctx, m, namespace, seen.patches(led, func(of Outcome) []string { return of.change.Enable }, true)),
+		label(ctx, m, namespace, seen.patches(led, func(of Outcome) []string { return of.change.Disable }, false)),
+	)
+	if err != nil {
+		return err
+	}
+	var met []error
+	for i := range led {
+		met = append(met, switchService(ctx, m, &led[i]))
+	}
+	return errors.Join(met...)
 }
 
 // wishedPreview is the Release that the preview Service of a cluster is to select, by what targets say: shipper.NoRelease for no Pods,
@@ -108,40 +119,4 @@ func wishedPreview(valid []*shipper.TrafficTarget, cluster string) string {
 		}
 	}
 	return wish
-}
-
-// move labels Pods: first in, then out, so that what is served does not shrink in between.
-func move(ctx context.Context, m *fleet.Member, namespace string, in, out []string) error {
-	return errors.Join(
-		label(ctx, m, namespace, in, shipper.TrafficEnabled),
-		label(ctx, m, namespace, out, shipper.TrafficDisabled),
-	)
-}
-
-// label sets the traffic label of Pods, and lets Pods in traffic go last when their Deployment is scaled down: otherwise
-// Kubernetes takes any, and what is served shrinks until others are let in. Pods that went meanwhile need neither.
-func label(ctx context.Context, m *fleet.Member, namespace string, pods []string, value string) error {
-	cost := `null` // no annotation: 0
-	if value == shipper.TrafficEnabled {
-		cost = `"1"`
-	}
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"labels":{%q:%q},"annotations":{%q:%s}}}`,
-		shipper.TrafficStatusLabel, value, corev1.PodDeletionCost, cost))
-	met := make([]error, len(pods))
-	var all errgroup.Group
-	all.SetLimit(parallelPods)
-	for i, name := range pods {
-		all.Go(func() error {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-			err := m.Consistent().Patch(ctx, pod, patch, client.FieldOwner(shipper.FieldOwner))
-			if client.IgnoreNotFound(err) != nil {
-				met[i] = fmt.Errorf("labelling Pod %s: %w", name, err)
-				return nil
-			}
-			met[i] = m.WaitForCache(ctx, pod) // the next pass would label it again
-			return nil
-		})
-	}
-	_ = all.Wait()
-	return errors.Join(met...)
 }

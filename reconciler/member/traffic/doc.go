@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package traffic gives Releases the share of traffic their TrafficTargets ask for, by the one Service of the Application marked
+// Package traffic gives Releases the share of traffic their TrafficTargets ask for, by the Service of the Application marked
 // `shipper-lb: production`. While several Releases weigh something, a Pod takes traffic while it carries the label
 // `shipper-traffic-status: enabled`, which that Service selects. While exactly one does, the Service selects by
 // `shipper-release`, and Pods need no label.
@@ -10,6 +10,18 @@
 // EndpointSlices. A Release that is no Pods, as its CapacityTarget says, has whatever traffic is asked for, and needs no
 // Service. Pods, EndpointSlices, Services and TrafficTargets wake it; nothing is polled. Where another management
 // cluster has the Application, nothing is written.
+//
+// # Several Services
+//
+// Where the objects of charts are named by Application, an Application has any number of production Services. Each is shifted by itself,
+// by the rules above, over the Pods that are made for it: they have the label `backend.shipper.booking.com/SERVICE: "true"` from their
+// Deployment's template. `serves.shipper.booking.com/SERVICE: "true"` lets a Pod into the traffic of one Service. By Release, such a
+// Service selects both the Release and the Pods made for it. Pods that are made for no Service count for none, and an Application without
+// a Service has whatever traffic is asked for. All Services move in the same pass, and a Pod is patched once for all of them. A target is
+// ready when every Service is, and reports the worst one.
+//
+// A Release counts for the Services that some of its Pods are made for. A Service that the newest Release with traffic has no Pods for
+// stays as it is: the Pods that serve go on until capacity removes them.
 //
 // # How the Service is turned
 //

@@ -32,32 +32,52 @@ type owners struct {
 	deployments map[string][]string
 	// known are the Releases that have TrafficTargets.
 	known sets.Set[string]
+	// backed are the Services that Pods of a Release's Deployments are made for, by Release, where objects are named by Application.
+	backed map[string]sets.Set[string]
 }
 
-// ownersOf reads the Deployments of all Releases that Pods carry the label of.
-func ownersOf(ctx context.Context, m *fleet.Member, namespace string, pods []corev1.Pod, family application) (owners, error) {
-	out := owners{deployments: map[string][]string{}, known: family.going.Clone()}
+// ownersOf reads the Deployments of all Releases that Pods carry the label of and, where objects are named by Application, of those that
+// have TrafficTargets.
+func ownersOf(ctx context.Context, m *fleet.Member, pods []corev1.Pod, family application) (owners, error) {
+	out := owners{deployments: map[string][]string{}, known: family.going.Clone(), backed: map[string]sets.Set[string]{}}
+	var releases []string
 	for _, r := range family.weights[m.Name] {
 		out.known.Insert(r.Name)
+		if family.byApplication {
+			releases = append(releases, r.Name)
+		}
 	}
 	for i := range pods {
-		release := pods[i].Labels[shipper.ReleaseLabel]
+		releases = append(releases, pods[i].Labels[shipper.ReleaseLabel])
+	}
+	for _, release := range releases {
 		if _, read := out.deployments[release]; read || release == "" {
 			continue
 		}
 		var list appsv1.DeploymentList
 		of := client.MatchingFields{fleet.ByRelease: release}
-		if err := m.Client().List(ctx, &list, client.InNamespace(namespace), of); err != nil {
+		if err := m.Client().List(ctx, &list, client.InNamespace(family.namespace), of); err != nil {
 			return out, fmt.Errorf("listing Deployments: %w", err)
 		}
-		out.deployments[release] = installed(list.Items, family.app, release)
+		found := candidates(list.Items, family.app, release)
+		if !family.byApplication {
+			out.deployments[release] = oldest(found)
+			continue
+		}
+		out.deployments[release], out.backed[release] = nil, sets.New[string]()
+		for i := range found {
+			out.deployments[release] = append(out.deployments[release], found[i].Name)
+			if found[i].Annotations[shipper.ReplicasAnnotation] != "0" {
+				out.backed[release].Insert(backedBy(found[i].Spec.Template.Labels)...)
+			}
+		}
 	}
 	return out, nil
 }
 
-// installed names the Deployments of an Application that may be the one Shipper installed for a Release: those that the Release's anchor
-// owns, or else all; of several the oldest, and all that are as old as that.
-func installed(deployments []appsv1.Deployment, app, release string) (names []string) {
+// candidates are the Deployments of an Application that Shipper may have installed for a Release: those that the Release's anchor owns, or
+// else all.
+func candidates(deployments []appsv1.Deployment, app, release string) []appsv1.Deployment {
 	var all, owned []appsv1.Deployment
 	for i := range deployments {
 		if d := &deployments[i]; d.Labels[shipper.AppLabel] == app {
@@ -70,12 +90,17 @@ func installed(deployments []appsv1.Deployment, app, release string) (names []st
 		}
 	}
 	if len(owned) > 0 {
-		all = owned
+		return owned
 	}
-	for i := range all {
-		older := func(d appsv1.Deployment) bool { return d.CreationTimestamp.Before(&all[i].CreationTimestamp) }
-		if !slices.ContainsFunc(all, older) {
-			names = append(names, all[i].Name)
+	return all
+}
+
+// oldest names the oldest Deployment, and all that are as old as that: where objects are named by Release, Shipper installed one.
+func oldest(deployments []appsv1.Deployment) (names []string) {
+	for i := range deployments {
+		older := func(d appsv1.Deployment) bool { return d.CreationTimestamp.Before(&deployments[i].CreationTimestamp) }
+		if !slices.ContainsFunc(deployments, older) {
+			names = append(names, deployments[i].Name)
 		}
 	}
 	return names

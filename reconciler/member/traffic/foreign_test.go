@@ -92,7 +92,7 @@ func TestOfSeveralDeploymentsTheInstalledOneIsTheReleases(t *testing.T) {
 		"the oldest of what the anchor let go": {[]appsv1.Deployment{made("evil", "web", 2, ""), made("a", "web", 1, "")}, []string{"a"}},
 		"all, rather than none, of one age":    {[]appsv1.Deployment{made("a", "web", 1, ""), made("b", "web", 1, "")}, []string{"a", "b"}},
 	} {
-		if diff := cmp.Diff(tc.want, installed(tc.list, "web", "web-1")); diff != "" {
+		if diff := cmp.Diff(tc.want, oldest(candidates(tc.list, "web", "web-1"))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", sentence, diff)
 		}
 	}

@@ -61,7 +61,7 @@ func TestInitialSelectorOfAService(t *testing.T) {
 		byApp := func(o client.Object) []string { return []string{o.GetLabels()[shipper.AppLabel]} }
 		pods := fake.NewClientBuilder().WithScheme(scheme).WithIndex(&corev1.Pod{}, fleet.ByApp, byApp).WithObjects(tc.pods...).Build()
 		targets := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tc.targets...).Build()
-		got, err := NewInitialSelector(targets)(t.Context(), pods, "default", "web", "west")
+		got, err := NewInitialSelector(targets)(t.Context(), pods, "default", Selectors{App: "web"}, "west")
 		if err != nil || got != tc.want {
 			t.Errorf("%s: got %q, want %q (%v)", sentence, got, tc.want, err)
 		}

@@ -25,7 +25,11 @@ type Outcome struct {
 	want    shipper.ClusterTrafficTarget
 	// services are the names of those that traffic is shifted on; there should be one.
 	services []string
-	// idle is true when the Release has no Pods in the cluster, and no weight or is no Pods at all there: nothing is to be done.
+	// selectors are those that the Service may have, and named is true when messages say its name, since there are several.
+	selectors Selectors
+	named     bool
+	// idle is true when the Release has no Pods in the cluster, and no weight or is no Pods at all there: nothing is to be done. It is also
+	// true when no Pods of the Release are made for the Service.
 	idle bool
 	// plan is what has to be done. Empty unless there is one Service.
 	plan rules.Plan
@@ -55,19 +59,31 @@ type Outcome struct {
 
 // observation is what was read of an Application in one cluster.
 type observation struct {
-	// services are the names of those that traffic is shifted on; there should be one. service is that, shadow the one beside it that
-	// proves; nil when there is none.
-	services        []string
-	service, shadow *corev1.Service
+	// backends are the production Services: where objects are named by Release one, whatever number of Services there is.
+	backends []backend
 	// previews are the names of the preview Services; there should be at most one. preview is that; nil when there is none.
 	previews []string
 	preview  *corev1.Service
-	app      rules.Application
-	// foreign names the ready endpoints of the Service that are not Pods of Releases.
-	foreign []string
+	// previewSelectors are those that it may have, and previewApp the Pods that it may select.
+	previewSelectors Selectors
+	previewApp       rules.Application
+	// serves are the labels of living Pods that let them into the traffic of a Service, where objects are named by Application.
+	serves map[string]sets.Set[string]
 }
 
-// observe reads Pods, Service and EndpointSlices of an Application from the cluster's caches.
+// contents is what the cluster's caches have of an Application.
+type contents struct {
+	family    application
+	pods      []corev1.Pod
+	services  []corev1.Service
+	endpoints []discoveryv1.EndpointSlice
+	owners    owners
+	// own are the Pods of its Releases, foreign others that carry labels of it.
+	own, foreign []corev1.Pod
+	releases     []rules.Release
+}
+
+// observe reads Pods, Services and EndpointSlices of an Application from the cluster's caches.
 func (w *Worker) observe(ctx context.Context, m *fleet.Member, family application) (observation, error) {
 	var out observation
 	of := []client.ListOption{client.InNamespace(family.namespace), client.MatchingFields{fleet.ByApp: family.app}}
@@ -79,60 +95,69 @@ func (w *Worker) observe(ctx context.Context, m *fleet.Member, family applicatio
 	if err := m.Client().List(ctx, &services, of...); err != nil {
 		return out, fmt.Errorf("listing Services: %w", err)
 	}
-	out.take(services.Items)
 	var endpoints discoveryv1.EndpointSliceList
 	if err := m.Client().List(ctx, &endpoints, of...); err != nil {
 		return out, fmt.Errorf("listing EndpointSlices: %w", err)
 	}
-	belong, err := ownersOf(ctx, m, family.namespace, pods.Items, family)
-	if err != nil {
+	c := contents{family: family, pods: pods.Items, services: services.Items, endpoints: endpoints.Items}
+	var err error
+	if c.owners, err = ownersOf(ctx, m, c.pods, family); err != nil {
 		return out, err
 	}
-	own, foreign := belong.split(pods.Items)
-	releases, err := w.known(ctx, m.Name, own, family)
-	if err != nil {
+	c.own, c.foreign = c.owners.split(c.pods)
+	if c.releases, err = w.known(ctx, m.Name, c.own, family); err != nil {
 		return out, err
 	}
-	serve := serving(endpoints.Items, out.services)
-	out.app = withPods(rules.Application{SelectByRelease: w.selectByRelease, Releases: releases}, own, foreign, serve)
-	if out.preview != nil {
-		shown := serving(ownedBy(endpoints.Items, out.preview), []string{out.preview.Name})
-		out.app.Preview = &rules.ShadowService{Selects: Selection(family.app, out.preview.Spec.Selector), Serving: names(shown)}
-	}
-	if out.service == nil {
-		return out, nil
-	}
-	out.app.Selects = Selection(family.app, out.service.Spec.Selector)
-	if out.shadow != nil {
-		shown := serving(ownedBy(endpoints.Items, out.shadow), []string{out.shadow.Name})
-		out.app.Shadow = &rules.ShadowService{Selects: Selection(family.app, out.shadow.Spec.Selector), Serving: names(shown)}
-	}
-	out.foreign = foreignEndpoints(endpoints.Items, out.service, pods.Items, belong)
-	return out, nil
+	return c.observation(w.selectByRelease), nil
 }
 
-// plan decides what is to be done for one target. It is pure.
-func (s observation) plan(tt *shipper.TrafficTarget, want shipper.ClusterTrafficTarget, family application) Outcome {
-	release := releaseOf(tt)
-	out := Outcome{
-		want: want, services: s.services, service: s.service, shadow: s.shadow, previews: s.previews, served: family.served.Has(want.Name),
+// observation sorts the contents of caches by Service. It is pure.
+func (c contents) observation(selectByRelease bool) observation {
+	var out observation
+	out.takePreview(c.services)
+	out.previewSelectors = Selectors{App: c.family.app}
+	var preview *rules.ShadowService
+	if out.preview != nil {
+		if c.family.byApplication {
+			out.previewSelectors.Service = out.preview.Name
+		}
+		shown := serving(ownedBy(c.endpoints, out.preview), []string{out.preview.Name})
+		preview = &rules.ShadowService{Selects: out.previewSelectors.Selection(out.preview.Spec.Selector), Serving: names(shown)}
 	}
-	out.previewLags = want.Preview == shipper.PreviewRelease && s.preview != nil && !s.app.Previewed(release)
-	out.idle = !hasPods(s.app, release) && (want.Weight == 0 || family.podless[release].Has(want.Name))
-	if s.service == nil {
+	for _, of := range c.selectors(out.previews) {
+		b := c.backend(of, rules.Application{SelectByRelease: selectByRelease, Preview: preview})
+		if c.family.byApplication {
+			b.left = c.leaves(b.app)
+		}
+		out.backends = append(out.backends, b)
+	}
+	if !c.family.byApplication {
+		out.previewApp = out.backends[0].app
 		return out
 	}
-	out.empty = s.app.LacksEndpoints(release)
-	out.plan = s.app.For(release)
-	leader, turn := s.app.Leader(), s.app.Next()
-	switch out.leads = leader == release; {
-	case out.leads:
-		out.change = turn
-	case turn.Shadow != nil || turn.Select != nil:
-		out.leader = leader
+	if out.preview != nil {
+		out.previewApp = c.withPods(out.previewSelectors, rules.Application{Preview: preview}, nil)
 	}
-	if out.leads && len(s.foreign) > 0 {
-		out.foreign = foreignMessage(s.service.Name, family.app, s.foreign)
+	out.serves = map[string]sets.Set[string]{}
+	for i := range c.pods {
+		out.serves[c.pods[i].Name] = serves(&c.pods[i])
+	}
+	return out
+}
+
+// plan decides what is to be done for one target, with each Service. It is pure.
+func (s observation) plan(tt *shipper.TrafficTarget, want shipper.ClusterTrafficTarget, family application) []Outcome {
+	general := Outcome{want: want, previews: s.previews, served: family.served.Has(want.Name)}
+	general.previewLags = want.Preview == shipper.PreviewRelease && s.preview != nil && !s.previewApp.Previewed(releaseOf(tt))
+	if len(s.backends) == 0 { // capacity decides alone
+		general.idle = true
+		return []Outcome{general}
+	}
+	out := make([]Outcome, 0, len(s.backends))
+	for _, b := range s.backends {
+		one := b.plan(general, releaseOf(tt), family)
+		one.named = len(s.backends) > 1
+		out = append(out, one)
 	}
 	return out
 }
@@ -161,16 +186,10 @@ func (w *Worker) known(ctx context.Context, cluster string, pods []corev1.Pod, f
 	return out, nil
 }
 
-// take finds the Service that traffic is shifted on, and the one that proves, among those of the Application.
-func (s *observation) take(services []corev1.Service) {
-	var one *corev1.Service
+// takePreview finds the preview Service among those of the Application.
+func (s *observation) takePreview(services []corev1.Service) {
 	for i := range services {
-		switch of := &services[i]; {
-		case of.DeletionTimestamp != nil:
-		case of.Labels[shipper.LBLabel] == shipper.LBForProduction:
-			s.services = append(s.services, of.Name)
-			one = of
-		case of.Labels[shipper.LBLabel] == shipper.LBForPreview:
+		if of := &services[i]; of.DeletionTimestamp == nil && of.Labels[shipper.LBLabel] == shipper.LBForPreview {
 			s.previews = append(s.previews, of.Name)
 			s.preview = of
 		}
@@ -178,27 +197,18 @@ func (s *observation) take(services []corev1.Service) {
 	if len(s.previews) != 1 {
 		s.preview = nil
 	}
-	if len(s.services) != 1 {
-		return
-	}
-	s.service = one
-	for i := range services {
-		if of := &services[i]; isShadow(of, one) {
-			s.shadow = of
-		}
-	}
 }
 
 // withPods adds the Pods of the cluster to an Application. Pods of hooks and foreign Pods do not count.
-func withPods(app rules.Application, pods, foreign []corev1.Pod, serving sets.Set[string]) rules.Application {
+func withPods(of Selectors, app rules.Application, pods, foreign []corev1.Pod, serving sets.Set[string]) rules.Application {
 	app.Releases, app.Serving = slices.Clone(app.Releases), serving.Len()
-	of := map[string]*rules.Release{}
+	byName := map[string]*rules.Release{}
 	for i := range app.Releases {
-		of[app.Releases[i].Name] = &app.Releases[i]
+		byName[app.Releases[i].Name] = &app.Releases[i]
 	}
 	for i := range foreign {
-		is := podOf(&foreign[i], serving)
-		if release := of[foreign[i].Labels[shipper.ReleaseLabel]]; release != nil && !is.Gone {
+		is := podOf(of, &foreign[i], serving)
+		if release := byName[foreign[i].Labels[shipper.ReleaseLabel]]; release != nil && !is.Gone {
 			release.Foreign = true
 		}
 		if is.Serving {
@@ -209,7 +219,7 @@ func withPods(app rules.Application, pods, foreign []corev1.Pod, serving sets.Se
 	for i := range pods {
 		pod := &pods[i]
 		gone := gone(pod)
-		release := of[pod.Labels[shipper.ReleaseLabel]]
+		release := byName[pod.Labels[shipper.ReleaseLabel]]
 		if pod.Annotations[shipper.HookRunAnnotation] != "" {
 			if release != nil && !gone {
 				release.HookPods, release.Foreign = true, release.Foreign || serving.Has(pod.Name)
@@ -219,7 +229,7 @@ func withPods(app rules.Application, pods, foreign []corev1.Pod, serving sets.Se
 		if !gone {
 			app.AppPods++
 		}
-		is := podOf(pod, serving)
+		is := podOf(of, pod, serving)
 		if release != nil {
 			release.Pods = append(release.Pods, is)
 		} else {
@@ -230,10 +240,10 @@ func withPods(app rules.Application, pods, foreign []corev1.Pod, serving sets.Se
 }
 
 // podOf is what the rules need to know of a Pod.
-func podOf(pod *corev1.Pod, serving sets.Set[string]) rules.Pod {
+func podOf(of Selectors, pod *corev1.Pod, serving sets.Set[string]) rules.Pod {
 	return rules.Pod{
 		Name: pod.Name, Gone: gone(pod), Ready: isReady(pod), Serving: serving.Has(pod.Name),
-		Labelled: pod.Labels[shipper.TrafficStatusLabel] == shipper.TrafficEnabled,
+		Labelled: of.labels(pod),
 	}
 }
 

@@ -28,6 +28,8 @@ type application struct {
 	going sets.Set[string]
 	// served are the clusters where a Release had endpoints, by what statuses say.
 	served sets.Set[string]
+	// byApplication is true where objects are named by Application, so that there may be several production Services.
+	byApplication bool
 	// podless are the clusters where all of a Release is no Pods, by Release.
 	podless map[string]sets.Set[string]
 }
@@ -37,6 +39,10 @@ func (w *Worker) application(ctx context.Context, namespace, app string) (applic
 	out := application{
 		namespace: namespace, app: app, weights: map[string][]rules.Release{}, going: sets.New[string](), served: sets.New[string](),
 		podless: map[string]sets.Set[string]{},
+	}
+	var err error
+	if out.byApplication, err = w.byApplication(ctx, namespace, app); err != nil {
+		return out, err
 	}
 	var all shipper.TrafficTargetList
 	if err := targets.OfApplication(ctx, w.client, &all, namespace, app); err != nil {
@@ -68,6 +74,17 @@ func (w *Worker) application(ctx context.Context, namespace, app string) (applic
 		}
 	}
 	return out, nil
+}
+
+// byApplication reports whether the objects of an Application are named by it. All its Releases have one way.
+func (w *Worker) byApplication(ctx context.Context, namespace, app string) (bool, error) {
+	var all shipper.InstallationTargetList
+	if err := targets.OfApplication(ctx, w.client, &all, namespace, app); err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(all.Items, func(it shipper.InstallationTarget) bool {
+		return it.Spec.Chart != nil && it.Spec.Chart.Naming == shipper.NamingByApplication
+	}), nil
 }
 
 // invalid is why a target cannot be carried out anywhere: two must not speak for one Release.

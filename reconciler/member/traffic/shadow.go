@@ -16,32 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	rules "shipper.dev/shipper/apis/rules/traffic"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 )
-
-// Selection is what the selector of an Application's Service says. One that an earlier Shipper wrote may say more besides the label.
-func Selection(app string, selector map[string]string) rules.Selection {
-	if selector[shipper.AppLabel] != app {
-		return rules.Selection{}
-	}
-	if selector[shipper.TrafficStatusLabel] == shipper.TrafficEnabled && selector[shipper.ReleaseLabel] == "" {
-		return rules.Selection{ByLabel: true}
-	}
-	if release := selector[shipper.ReleaseLabel]; len(selector) == 2 {
-		return rules.Selection{Release: release}
-	}
-	return rules.Selection{}
-}
-
-// Selector says a selection that is not the zero value, as the Service of an Application does.
-func Selector(app string, s rules.Selection) map[string]string {
-	if s.Release != "" {
-		return map[string]string{shipper.AppLabel: app, shipper.ReleaseLabel: s.Release}
-	}
-	return map[string]string{shipper.AppLabel: app, shipper.TrafficStatusLabel: shipper.TrafficEnabled}
-}
 
 // shadowSuffix makes the name of the Service that proves.
 const shadowSuffix = "-shipper-proof"
@@ -61,17 +38,14 @@ func isShadow(one, of *corev1.Service) bool {
 	return one.Name == shadowName(of.Name) && one.Labels[shipper.ProofLabel] == string(of.UID) && one.DeletionTimestamp == nil
 }
 
-// switchService carries out what has to be done with the Service: labels first, then the shadow Service, then the selector. If another
+// switchService carries out what has to be done with the Service, after the labels: first the shadow Service, then the selector. If another
 // writer was faster, its event triggers the next pass.
-func switchService(ctx context.Context, m *fleet.Member, app string, seen *Outcome) error {
-	namespace, turn := seen.service.Namespace, seen.change
-	if err := move(ctx, m, namespace, turn.Enable, turn.Disable); err != nil {
-		return err
-	}
+func switchService(ctx context.Context, m *fleet.Member, seen *Outcome) error {
+	turn, of := seen.change, seen.selectors
 	if turn.Select != nil {
-		return setSelector(ctx, m, seen.service, Selector(app, *turn.Select))
+		return setSelector(ctx, m, seen.service, of.Selector(*turn.Select))
 	}
-	if seen.shadow != nil && (turn.Shadow == nil || !maps.Equal(seen.shadow.Spec.Selector, Selector(app, *turn.Shadow))) {
+	if seen.shadow != nil && (turn.Shadow == nil || !maps.Equal(seen.shadow.Spec.Selector, of.Selector(*turn.Shadow))) {
 		err := m.Client().Delete(ctx, seen.shadow, client.Preconditions{UID: &seen.shadow.UID})
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("removing Service %s: %w", seen.shadow.Name, err)
@@ -81,16 +55,16 @@ func switchService(ctx context.Context, m *fleet.Member, app string, seen *Outco
 	if turn.Shadow == nil || seen.shadow != nil {
 		return nil
 	}
-	return createShadow(ctx, m, seen.service, Selector(app, *turn.Shadow))
+	return createShadow(ctx, m, seen.service, of.Selector(*turn.Shadow))
 }
 
 // switchPreview makes the preview Service select the Release that is wished for.
-func switchPreview(ctx context.Context, m *fleet.Member, app string, seen observation, wish string) error {
-	next := seen.app.NextPreview(wish)
+func switchPreview(ctx context.Context, m *fleet.Member, seen observation, wish string) error {
+	next := seen.previewApp.NextPreview(wish)
 	if next == nil {
 		return nil
 	}
-	return setSelector(ctx, m, seen.preview, Selector(app, *next))
+	return setSelector(ctx, m, seen.preview, seen.previewSelectors.Selector(*next))
 }
 
 // createShadow makes the shadow Service. There may be one that the cache lacks: it is new, or a user removed the label that the cache

@@ -12,42 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
-
-	rules "shipper.dev/shipper/apis/rules/traffic"
 )
-
-func TestSelection(t *testing.T) {
-	tests := map[string]struct {
-		selector map[string]string
-		want     rules.Selection
-	}{
-		"by label": {map[string]string{"shipper-app": "web", "shipper-traffic-status": "enabled"}, rules.Selection{ByLabel: true}},
-		"as the original": {
-			map[string]string{"name": "x", "shipper-app": "web", "shipper-traffic-status": "enabled"}, rules.Selection{ByLabel: true},
-		},
-		"corked":               {map[string]string{"shipper-app": "web", "shipper-release": "web-1"}, rules.Selection{Release: "web-1"}},
-		"by Release, and more": {map[string]string{"shipper-app": "web", "shipper-release": "web-1", "x": "y"}, rules.Selection{}},
-		"both": {
-			map[string]string{"shipper-app": "web", "shipper-release": "web-1", "shipper-traffic-status": "enabled"}, rules.Selection{},
-		},
-		"all Pods":             {map[string]string{"shipper-app": "web"}, rules.Selection{}},
-		"nothing":              {nil, rules.Selection{}},
-		"another Application":  {map[string]string{"shipper-app": "shop", "shipper-traffic-status": "enabled"}, rules.Selection{}},
-		"Pods out of traffic":  {map[string]string{"shipper-app": "web", "shipper-traffic-status": "disabled"}, rules.Selection{}},
-		"something of a chart": {map[string]string{"shipper-app": "web", "app": "nginx"}, rules.Selection{}},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			got := Selection("web", tc.selector)
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-			if again := Selection("web", Selector("web", got)); got != (rules.Selection{}) && again != got {
-				t.Errorf("written, it is %v", again)
-			}
-		})
-	}
-}
 
 func TestAProofIsOfOneServiceAlone(t *testing.T) {
 	long := strings.Repeat("a", 63)

@@ -116,13 +116,23 @@ func ready(s Outcome) shipper.Condition {
 			Type: shipper.TargetReady, Status: corev1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...),
 		}
 	}
+	of := func(reason, format string, args ...any) shipper.Condition {
+		out := no(reason, format, args...)
+		if s.named {
+			out.Message = fmt.Sprintf("Service %q: %s", s.selectors.Service, out.Message)
+		}
+		return out
+	}
 	p := s.plan
 	switch {
+	case len(s.services) != 1 && !s.idle && s.selectors.Service != "":
+		return no(shipper.MissingService, "there is no Service %q with the label %s=%s, and pods of this release are made for it",
+			s.selectors.Service, shipper.LBLabel, shipper.LBForProduction)
 	case len(s.services) != 1 && !s.idle:
 		return no(shipper.MissingService, "expected one Service with the label %s=%s, found %d",
 			shipper.LBLabel, shipper.LBForProduction, len(s.services))
 	case s.moved:
-		return no(shipper.InProgress, "moved %d pods into traffic and %d out of it", len(p.Enable), len(p.Disable))
+		return of(shipper.InProgress, "moved %d pods into traffic and %d out of it", len(p.Enable), len(p.Disable))
 	case len(s.previews) > 1:
 		return no(shipper.PreviewNotReady, "expected at most one Service with the label %s=%s, found %d",
 			shipper.LBLabel, shipper.LBForPreview, len(s.previews))
@@ -131,19 +141,19 @@ func ready(s Outcome) shipper.Condition {
 	case len(s.services) != 1 || p.Ready():
 		return shipper.Condition{Type: shipper.TargetReady, Status: corev1.ConditionTrue}
 	case p.Late:
-		return no(shipper.InProgress, "the pods designated to receive traffic are not there yet")
+		return of(shipper.InProgress, "the pods designated to receive traffic are not there yet")
 	case p.NotReady > 0:
-		return no(shipper.PodsNotReady, "%d/%d pods designated to receive traffic are not ready", p.NotReady, p.Needed)
+		return of(shipper.PodsNotReady, "%d/%d pods designated to receive traffic are not ready", p.NotReady, p.Needed)
 	case p.Serving < p.Needed && s.leader != "":
-		return no(shipper.PodsNotInEndpoints, "%d/%d pods designated to receive traffic are not yet in endpoints: "+
+		return of(shipper.PodsNotInEndpoints, "%d/%d pods designated to receive traffic are not yet in endpoints: "+
 			"the Service is turned first, see the TrafficTarget of release %q", p.Needed-p.Serving, p.Needed, s.leader)
 	case p.Serving < p.Needed:
-		return no(shipper.PodsNotInEndpoints, "%d/%d pods designated to receive traffic are not yet in endpoints",
+		return of(shipper.PodsNotInEndpoints, "%d/%d pods designated to receive traffic are not yet in endpoints",
 			p.Needed-p.Serving, p.Needed)
 	case p.Held > 0:
-		return no(shipper.InProgress, "%d pods stay in traffic until as many of other releases are in endpoints", p.Held)
+		return of(shipper.InProgress, "%d pods stay in traffic until as many of other releases are in endpoints", p.Held)
 	default:
-		return no(shipper.InProgress, "%d pods taken out of traffic are still in endpoints", p.Serving-p.Needed)
+		return of(shipper.InProgress, "%d pods taken out of traffic are still in endpoints", p.Serving-p.Needed)
 	}
 }
 

@@ -259,7 +259,7 @@ func TestPodsAreTheirReleases(t *testing.T) {
 	ended := aPod("ended", "web-2", corev1.PodSucceeded, false, false)
 	ended.Annotations = hook.Annotations
 	before := rules.Application{Releases: []rules.Release{{Name: "web-1", Weight: 3}, {Name: "web-2"}}}
-	got := withPods(before, []corev1.Pod{
+	got := withPods(Selectors{App: "web"}, before, []corev1.Pod{
 		hook, aPod("a", "web-1", corev1.PodRunning, true, true), aPod("b", "web-1", corev1.PodPending, false, false), odd,
 		aPod("other", "web-2", corev1.PodRunning, true, true), aPod("job", "web-1", corev1.PodSucceeded, false, false), going,
 		aPod("evicted", "web-2", corev1.PodFailed, false, true), ended, aPod("left", "web-0", corev1.PodRunning, true, true),
