@@ -62,16 +62,12 @@ func (t *Table) sortServices() {
 				by := t.workload(deployment.Kind, name)
 				by.Serves = sortedUnique(append(by.Serves, s.Name))
 			}
-			for _, by := range s.InPlace {
-				kind, name, _ := strings.Cut(by, " ")
-				one := t.workload(kind, name)
-				one.Serves = sortedUnique(append(one.Serves, s.Name))
-			}
-			if len(s.InPlace) > 0 {
-				t.Warnings = append(t.Warnings, fmt.Sprintf("%s selects Pods of Deployment %s, which run side by side, and of %s, in place: "+
-					"it serves from both", e, strings.Join(s.SideBySide, ", "), strings.Join(s.InPlace, ", ")))
-			}
 		case AsItIs:
+			if len(s.SideBySide) > 0 && len(s.InPlace) > 0 {
+				t.Warnings = append(t.Warnings, fmt.Sprintf("%s selects Pods of Deployment %s, which run side by side, and of %s, in place: "+
+					"it keeps the selector of the chart, so that all its ready Pods serve, and capacity decides the shares; "+
+					"give each a Service of its own to shift traffic by weight", e, strings.Join(s.SideBySide, ", "), strings.Join(s.InPlace, ", ")))
+			}
 		}
 		t.Services = append(t.Services, s)
 	}
@@ -115,6 +111,8 @@ func (t *Table) serviceOf(e *Entry) Service {
 		s.Reason = "headless, for " + strings.Join(s.InPlace, ", ")
 	case len(s.SideBySide) == 0:
 		s.Reason = "selects " + strings.Join(s.InPlace, ", ") + " in place"
+	case len(s.InPlace) > 0: // its Pods in place have no labels of Shipper, which the selector of a production Service needs
+		s.Reason = "selects Pods side by side and " + strings.Join(s.InPlace, ", ") + " in place: capacity decides the shares"
 	case headless && nested(e.Object.Object, "spec", "publishNotReadyAddresses") == true:
 		s.Reason = "headless, finds Pods before they are ready"
 	default:

@@ -15,7 +15,9 @@ import (
 func TestServices(t *testing.T) {
 	const (
 		set    = `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {template: {metadata: {labels: {app: db, tier: front}}}}}`
-		second = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: api}, spec: {template: {metadata: {labels: {app: api, tier: front}}}}}`
+		second = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: api}, spec: {template: {metadata: {labels: ` +
+			`{app: api, tier: front, runs: twice}}}}}`
+		third = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: jobs}, spec: {template: {metadata: {labels: {runs: twice}}}}}`
 	)
 	tests := map[string]struct {
 		spec, labels string
@@ -27,11 +29,15 @@ func TestServices(t *testing.T) {
 			want: lots.Service{Use: lots.Production, SideBySide: []string{"web"}}, serving: []string{"Deployment web"},
 		},
 		"one of several": {
-			spec: "{type: NodePort, selector: {tier: front}}",
+			spec: "{type: NodePort, selector: {runs: twice}}",
+			want: lots.Service{Use: lots.Production, SideBySide: []string{"api", "jobs"}}, serving: []string{"Deployment api", "Deployment jobs"},
+		},
+		"one of Pods side by side and in place": {
+			spec: "{selector: {tier: front}}",
 			want: lots.Service{
-				Use: lots.Production, SideBySide: []string{"web", "api"}, InPlace: []string{"StatefulSet db"},
+				Use: lots.AsItIs, Reason: "selects Pods side by side and StatefulSet db in place: capacity decides the shares",
+				SideBySide: []string{"web", "api"}, InPlace: []string{"StatefulSet db"},
 			},
-			serving: []string{"Deployment web", "StatefulSet db", "Deployment api"},
 		},
 		"a headless one of a Deployment": {
 			spec: "{clusterIP: None, selector: {app: web}}",
@@ -78,7 +84,7 @@ func TestServices(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.want.Name = "front"
 			one := fmt.Sprintf("{apiVersion: v1, kind: Service, metadata: {name: front, labels: %s}, spec: %s}", tc.labels, tc.spec)
-			table := lots.Of(objects(t, strings.Join([]string{web("{}", "{}"), set, second, one}, "\n---\n")), release)
+			table := lots.Of(objects(t, strings.Join([]string{web("{}", "{}"), set, second, third, one}, "\n---\n")), release)
 			if diff := cmp.Diff([]lots.Service{tc.want}, table.Services); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
