@@ -112,6 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 	was, now := cluster.DeepCopy(), r.clock.Now()
 	cluster.Status = status(was, state, r.fleet.Properties(cluster.Name), left, now)
+	setAPIVersions(&cluster.Status, r.fleet.APIVersions(cluster.Name))
 	if wait := r.throttle.DelayFor(turned(was.Status, cluster.Status), was, cluster, now); wait > 0 {
 		return ctrl.Result{RequeueAfter: wait}, nil
 	}

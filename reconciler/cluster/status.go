@@ -47,6 +47,17 @@ func status(c *shipper.Cluster, state fleet.State, properties *fleet.Properties,
 	return out
 }
 
+// setAPIVersions sets the APIs of a cluster. While it is not connected, known is nil, and they stay as they were last read.
+func setAPIVersions(out *shipper.ClusterStatus, known []string) {
+	switch {
+	case known == nil:
+	case len(known) > shipper.MaxAPIVersions:
+		out.APIVersions = nil
+	default:
+		out.APIVersions = known
+	}
+}
+
 // joined is the condition that stays once the cluster was ready.
 func joined(conditions []shipper.Condition, wasReady bool, now time.Time) []shipper.Condition {
 	if !wasReady {

@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -116,5 +117,19 @@ func TestStatus(t *testing.T) {
 				t.Errorf("events: -want +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestAPIVersionsAreThoseOfTheLastConnection: a cluster that is lost is still judged by them.
+func TestAPIVersionsAreThoseOfTheLastConnection(t *testing.T) {
+	for sentence, tc := range map[string]struct{ was, known, want []string }{
+		"a connected cluster":     {[]string{"v1"}, []string{"v1", "apps/v1"}, []string{"v1", "apps/v1"}},
+		"a lost cluster":          {[]string{"v1"}, nil, []string{"v1"}},
+		"a cluster with too many": {[]string{"v1"}, make([]string, shipper.MaxAPIVersions+1), nil},
+	} {
+		got := shipper.ClusterStatus{APIVersions: tc.was}
+		if setAPIVersions(&got, tc.known); !slices.Equal(got.APIVersions, tc.want) {
+			t.Errorf("%s: %q", sentence, got.APIVersions)
+		}
 	}
 }

@@ -181,6 +181,16 @@ func (f *Fleet) State(name string) (state State, ok bool) {
 	return state, true
 }
 
+// APIVersions are those of the Member of a cluster; nil while it is not connected. They must not be changed.
+func (f *Fleet) APIVersions(name string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if c, ok := f.connections[name]; ok && c.state.Ready {
+		return c.member.session.apis
+	}
+	return nil
+}
+
 // Get returns the connection to a cluster. It never blocks on the cluster. The error is an *Error when the cluster
 // cannot be used, or the identity of this management cluster is not known yet; WatchMembers reports
 // when that changes.

@@ -7,6 +7,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// MaxAPIVersions bounds status.apiVersions of a Cluster: those of Kubernetes are about 150.
+const MaxAPIVersions = 3000
+
 // DefaultClusterWeight is a Cluster's weight when spec.scheduler.weight is absent.
 const DefaultClusterWeight int32 = 100
 
@@ -146,6 +149,14 @@ type ClusterStatus struct {
 	// kubernetesVersion is the version that the API server reports, for example v1.37.1.
 	// +optional
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
+
+	// apiVersions are the APIs that the cluster served when Shipper last connected to it, as charts look them up: group/version and
+	// group/version/Kind. Admission renders charts with them. Absent until they are known, and if there are more than 3000. The original
+	// had no such field.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=3000
+	APIVersions []string `json:"apiVersions,omitempty"`
 
 	// nodes is the number of its Nodes. Absent until they are known.
 	// +optional
