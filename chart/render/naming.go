@@ -16,7 +16,7 @@ import (
 // Naming is ignored, and by Application otherwise. A chart that renders to nothing is named by Application, which fits whatever comes
 // later. Faults of the chart are no error; the end of ctx is.
 func (c *Chart) Naming(ctx context.Context, from *shipper.ChartValues, t Target) (shipper.ChartNaming, error) {
-	t.Naming = shipper.NamingByRelease
+	t.Naming = "" // as in Releases by Release, so that what is rendered here is used again
 	manifest, err := c.Render(ctx, from, t)
 	if err == nil {
 		if manifest.nothing() {

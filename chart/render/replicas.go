@@ -16,10 +16,7 @@ func (c *Chart) Replicas(ctx context.Context, rel *shipper.Release, layers value
 	if err != nil {
 		return 0, err
 	}
-	manifest, err := c.Render(ctx, values, Target{
-		Naming: rel.Spec.Environment.Chart.Naming, ReleaseName: rel.Name, Namespace: rel.Namespace, App: rel.Labels[shipper.AppLabel],
-		HelmWorkaround: rel.Labels[shipper.HelmWorkaroundLabel], Labels: rel.Labels,
-	})
+	manifest, err := c.Render(ctx, values, targetOf(rel, Cluster{}))
 	if err != nil {
 		return 0, err
 	}

@@ -13,6 +13,7 @@ import (
 	"shipper.dev/shipper/apis/rules/strategy"
 	"shipper.dev/shipper/apis/rules/summary"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/reconciler/events"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/retry"
@@ -112,11 +113,14 @@ func heldBy(p templatePlan, a applied) string {
 // not tried because of blocks.
 func failure(p templatePlan, a applied) (reason, message string) {
 	problem, unkept := errors.AsType[*selection.Problem](a.create)
+	broken, unread := errors.AsType[*chart.Error](a.create)
 	switch {
 	case p.restoring:
 		return p.disorder.reason, p.disorder.message
 	case unkept:
 		return problem.Reason, problem.Message
+	case unread:
+		return broken.Reason, broken.Message
 	case a.create != nil && retry.Blocked(a.create) == "":
 		return shipper.CreateReleaseFailed, fmt.Sprintf("could not create a new release: %q", a.create)
 	case p.stampErr != nil:

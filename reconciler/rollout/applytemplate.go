@@ -59,6 +59,9 @@ func (r *pass) applyTemplate(ctx context.Context, s *scope, p templatePlan) appl
 	}
 	if p.create != nil {
 		rel := p.create.DeepCopy()
+		if err := r.decideNaming(ctx, s, rel); err != nil {
+			return applied{create: err}
+		}
 		err := r.client.Create(ctx, rel)
 		if r.wrote(rel); err != nil {
 			return applied{create: fmt.Errorf("creating release %s/%s: %w", rel.Namespace, rel.Name, err)}
@@ -175,7 +178,11 @@ func restore(app *shipper.Application, rel *shipper.Release) {
 	if !stamp.SameSelectors(app.Spec.Template.Resources, rel.Spec.Environment.Resources) {
 		delete(app.Annotations, shipper.AppSelectedByAnnotation)
 	}
+	naming := app.Spec.Template.Chart.Naming
 	app.Spec.Template = stamp.Template(*rel.Spec.Environment.DeepCopy())
+	if app.Spec.Template.Resources == nil {
+		app.Spec.Template.Chart.Naming = naming // the user's alone
+	}
 	if app.Annotations == nil {
 		app.Annotations = map[string]string{}
 	}

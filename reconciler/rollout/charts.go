@@ -8,6 +8,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/chart/values"
 )
@@ -16,10 +17,12 @@ import (
 // that a later pass finds it done.
 const countTimeout = 5 * time.Second
 
-// Charts verify the signature of a Release's chart, and count the Pods of a Release at full capacity.
+// Charts verify the signature of a Release's chart, decide how its objects are named, and count the Pods of a Release at full capacity.
 type Charts interface {
 	// Replicas fetches and renders the Release's chart. Errors are *chart.Error, or the context's.
 	Replicas(ctx context.Context, rel *shipper.Release, in values.Place) (int32, error)
+	// Naming decides how the objects of the first Release of an Application are named, in these clusters. Errors are as those of Replicas.
+	Naming(ctx context.Context, rel *shipper.Release, clusters []render.Cluster) (shipper.ChartNaming, error)
 	// Verify returns an error unless a key that the Release requires signed the archive that it is pinned to. Errors are as those of Replicas.
 	Verify(ctx context.Context, rel *shipper.Release) (shipper.ChartSignature, error)
 }
@@ -52,24 +55,43 @@ func (c counter) Verify(ctx context.Context, rel *shipper.Release) (shipper.Char
 }
 
 // Replicas is Charts.
-func (c counter) Replicas(ctx context.Context, rel *shipper.Release, in values.Place) (int32, error) {
+func (c counter) Replicas(ctx context.Context, rel *shipper.Release, in values.Place) (replicas int32, err error) {
+	err = c.with(ctx, rel, func(ctx context.Context, of *render.Chart, layers values.Layers) error {
+		replicas, err = of.Replicas(ctx, rel, layers, in)
+		return err
+	})
+	return replicas, err
+}
+
+// Naming is Charts.
+func (c counter) Naming(ctx context.Context, rel *shipper.Release, clusters []render.Cluster) (naming shipper.ChartNaming, err error) {
+	err = c.with(ctx, rel, func(ctx context.Context, of *render.Chart, layers values.Layers) error {
+		naming, err = of.NamingIn(ctx, rel, layers, clusters)
+		return err
+	})
+	return naming, err
+}
+
+// with calls use with the chart and the values of a Release. Errors do not quote values that are secret.
+func (c counter) with(
+	ctx context.Context, rel *shipper.Release, use func(context.Context, *render.Chart, values.Layers) error,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 	digest := rel.Annotations[shipper.ReleaseChartDigestAnnotation]
 	loaded, err := c.charts.Load(ctx, rel.Namespace, rel.Spec.Environment.Chart, digest)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	layers, pinned := values.LayersOf(&rel.Spec.Environment), values.PinnedOf(rel)
-	if len(pinned.From) == 0 {
-		return loaded.Replicas(ctx, rel, layers, in)
+	if len(pinned.From) > 0 {
+		if layers.Base, err = c.values.Of(ctx, pinned); err != nil {
+			return err
+		}
 	}
-	if layers.Base, err = c.values.Of(ctx, pinned); err != nil {
-		return 0, err
-	}
-	replicas, err := loaded.Replicas(ctx, rel, layers, in)
+	err = use(ctx, loaded, layers)
 	if pinned.Secret() {
 		err = chart.Withheld(err)
 	}
-	return replicas, err
+	return err
 }

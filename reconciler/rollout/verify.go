@@ -49,7 +49,7 @@ func alike(rel *shipper.Release, all []*shipper.Release) *shipper.ChartSignature
 	digest := rel.Annotations[shipper.ReleaseChartDigestAnnotation]
 	for _, other := range slices.Backward(all) {
 		signature := other.Signature()
-		if signature != nil && signature.Digest == digest && other.Spec.Environment.Chart == rel.Spec.Environment.Chart {
+		if signature != nil && signature.Digest == digest && other.Spec.Environment.Chart.Same(rel.Spec.Environment.Chart) {
 			return signature
 		}
 	}

@@ -25,6 +25,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/reconciler"
 	"shipper.dev/shipper/reconciler/artifact"
@@ -115,6 +116,10 @@ type fakeCharts struct{}
 
 func (fakeCharts) Verify(context.Context, *shipper.Release) (shipper.ChartSignature, error) {
 	return shipper.ChartSignature{}, nil
+}
+
+func (fakeCharts) Naming(context.Context, *shipper.Release, []render.Cluster) (shipper.ChartNaming, error) {
+	return shipper.NamingByRelease, nil
 }
 
 func (fakeCharts) Replicas(_ context.Context, rel *shipper.Release, _ values.Place) (int32, error) {

@@ -17,7 +17,7 @@ import (
 // given, and to its digest.
 func pinArchive(a *response.Response, app, old *shipper.Application) error {
 	want := app.Spec.Template.Chart
-	if want.RepoURL != "" || old != nil && old.Spec.Template.Chart == want && pinned(app) {
+	if want.RepoURL != "" || old != nil && old.Spec.Template.Chart.Same(want) && pinned(app) {
 		return nil // validation refuses both together; an archive is opened once
 	}
 	opened, err := render.OpenInline(want.Archive)

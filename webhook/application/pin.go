@@ -125,7 +125,7 @@ func (w *Webhook) released(app *shipper.Application, want shipper.Chart) (found 
 	ordered, _ := stamp.SortByGeneration(releases)
 	for _, rel := range slices.Backward(ordered) {
 		digest := rel.Annotations[shipper.ReleaseChartDigestAnnotation]
-		if digest != "" && rel.Spec.Environment.Chart == want {
+		if digest != "" && rel.Spec.Environment.Chart.Same(want) {
 			return repository.Resolution{Version: want.Version, Digest: digest}, true
 		}
 	}

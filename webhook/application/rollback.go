@@ -43,8 +43,10 @@ func (w *Webhook) rollBack(a *response.Response, app, old *shipper.Application) 
 		a.Warn("spec.template was edited, too: that is not taken, the environment of Release %s is", goal.Name)
 	}
 	app.Spec.RollbackTo = nil
+	naming := app.Spec.Template.Chart.Naming
 	app.Spec.Template = stamp.Template(*goal.Spec.Environment.DeepCopy())
 	if app.Spec.Template.Resources == nil {
+		app.Spec.Template.Chart.Naming = naming // the user's alone
 		write(app, app.Spec.Template.Chart, repository.Resolution{
 			Version: app.Spec.Template.Chart.Version, Digest: goal.Annotations[shipper.ReleaseChartDigestAnnotation],
 		})

@@ -34,20 +34,9 @@ func (w *Webhook) validateWrite(
 	if err := w.validateClaim(ctx, req, app, old, specChanged); err != nil {
 		return err
 	}
-	var errs field.ErrorList
-	if specChanged {
-		errs = append(errs, validateName(app.Name)...)
-		errs = append(errs, w.validateTemplate(&app.Spec.Template)...)
-		more, err := w.validateFailed(app, old, w.BlockCheck.Clock.Now())
-		if err != nil {
-			return err
-		}
-		errs = append(errs, more...)
-		more, err = w.validateChecks(ctx, a, app, old)
-		if err != nil {
-			return err
-		}
-		errs = append(errs, more...)
+	errs, err := w.validateSpec(ctx, a, app, old, specChanged)
+	if err != nil {
+		return err
 	}
 	errs = append(errs, w.validateRepository(app, old)...)
 	errs = append(errs, validateLabels(app.Labels, metaOf(old).Labels)...)
@@ -83,6 +72,25 @@ func (w *Webhook) validateWrite(
 		return err
 	}
 	return w.announce(ctx, req, a, app, old)
+}
+
+// validateSpec returns the errors of app's name and spec. Unchanged parts have none.
+func (w *Webhook) validateSpec(
+	ctx context.Context, a *response.Response, app, old *shipper.Application, specChanged bool,
+) (field.ErrorList, error) {
+	errs, err := w.validateNaming(app, old, specChanged)
+	if err != nil || !specChanged {
+		return errs, err
+	}
+	errs = append(errs, validateName(app.Name)...)
+	errs = append(errs, w.validateTemplate(&app.Spec.Template)...)
+	more, err := w.validateFailed(app, old, w.BlockCheck.Clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	errs = append(errs, more...)
+	more, err = w.validateChecks(ctx, a, app, old)
+	return append(errs, more...), err
 }
 
 // permitContent refuses, with 403, what the user may not place, read or use of what the template names.

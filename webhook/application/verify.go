@@ -27,7 +27,7 @@ func (w *Webhook) permitKeys(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
 	want := app.Spec.Template.Chart
-	if want.Verify.SecretName == "" || old != nil && old.Spec.Template.Chart == want || w.verified(app) || w.restored(app, old) {
+	if want.Verify.SecretName == "" || old != nil && old.Spec.Template.Chart.Same(want) || w.verified(app) || w.restored(app, old) {
 		return nil
 	}
 	if err := w.permitSecret(ctx, req, app, keysPath, want.Verify.SecretName,
@@ -53,6 +53,6 @@ func (w *Webhook) permitKeys(
 func (w *Webhook) verified(app *shipper.Application) bool {
 	releases, err := w.State.Releases(key(app))
 	return err == nil && slices.ContainsFunc(releases, func(rel *shipper.Release) bool {
-		return rel.Spec.Environment.Chart == app.Spec.Template.Chart && rel.Signature() != nil
+		return rel.Spec.Environment.Chart.Same(app.Spec.Template.Chart) && rel.Signature() != nil
 	})
 }

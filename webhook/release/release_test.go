@@ -165,6 +165,11 @@ func TestReleasesMove(t *testing.T) {
 			decision: response.Invalid,
 			message:  invalid + `spec.environment: Forbidden: the Release environment must not be changed; edit the Application instead`,
 		},
+		"nor does the naming of their objects": {
+			req:      ask.Update("dev", rel(func(r *shipper.Release) { r.Spec.Environment.Chart.Naming = shipper.NamingByApplication }), rel()),
+			decision: response.Invalid,
+			message:  invalid + `spec.environment: Forbidden: the Release environment must not be changed; edit the Application instead`,
+		},
 		"and the environment is judged before the block": {
 			req:   ask.Update("dev", rel(func(r *shipper.Release) { r.Spec.Environment.Chart.Version = "0.0.2" }), rel()),
 			known: []client.Object{dns}, decision: response.Invalid,

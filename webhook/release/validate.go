@@ -69,7 +69,7 @@ func (w *Webhook) validateUpdate(
 		return err
 	}
 	var errs field.ErrorList
-	if !stamp.SameEnvironment(&rel.Spec.Environment, &old.Spec.Environment) {
+	if is, was := &rel.Spec.Environment, &old.Spec.Environment; !stamp.SameEnvironment(is, was) || is.Chart.Naming != was.Chart.Naming {
 		errs = append(errs, field.Forbidden(specPath.Child("environment"),
 			"the Release environment must not be changed; edit the Application instead"))
 	}

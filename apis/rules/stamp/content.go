@@ -9,9 +9,10 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Template is the template that the environment of a Release was made of: without the digest of the content of resources.
+// Template is the template that the environment of a Release was made of: without what Shipper adds, which is the digest of the content
+// of resources, and chart.naming.
 func Template(env shipper.ReleaseEnvironment) shipper.ReleaseEnvironment {
-	env.ResourcesDigest = ""
+	env.ResourcesDigest, env.Chart.Naming = "", ""
 	return env
 }
 

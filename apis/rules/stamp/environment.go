@@ -10,13 +10,13 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// SameEnvironment compares two environments by value. Absent and empty values are the same, as are absent and empty lists;
-// inside values null, empty and absent differ, because charts distinguish them.
+// SameEnvironment compares two environments by value, without chart.naming, which is the same in all Releases of an Application. Absent and
+// empty values are the same, as are absent and empty lists; inside values null, empty and absent differ, because charts distinguish them.
 func SameEnvironment(a, b *shipper.ReleaseEnvironment) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
-	return a.Chart == b.Chart &&
+	return a.Chart.Same(b.Chart) &&
 		equality.Semantic.DeepEqual(a.ClusterRequirements, b.ClusterRequirements) &&
 		equality.Semantic.DeepEqual(a.Strategy, b.Strategy) &&
 		sameMap(mapOf(a.Values), mapOf(b.Values)) &&

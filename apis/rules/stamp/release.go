@@ -46,8 +46,9 @@ func NewestOf(rels []*shipper.Release) *shipper.Release {
 	return nil
 }
 
-// Release returns a new Release of app's template, fully stamped. Its generation is one more than the highest of app's; its
-// iteration is one more than the highest of all names in use and of all Releases with its hash, whichever Application owns them.
+// Release returns a new Release of app's template, fully stamped but for chart.naming where that is Undecided. Its generation is one more
+// than the highest of app's; its iteration is one more than the highest of all names in use and of all Releases with its hash, whichever
+// Application owns them.
 // Labels of Shipper win over labels of the Application.
 func Release(app *shipper.Application, existing []*shipper.Release, inUse ...string) (*shipper.Release, error) {
 	hash, err := Hash(app.Spec.Template)
@@ -72,6 +73,9 @@ func Release(app *shipper.Application, existing []*shipper.Release, inUse ...str
 		Spec: shipper.ReleaseSpec{Environment: *app.Spec.Template.DeepCopy()},
 	}
 	rel.Spec.TargetStep = firstStep(app, existing)
+	if rel.Spec.Environment.Chart.Naming, err = naming(app, existing); err != nil {
+		return nil, fmt.Errorf("stamping release of application %q: %w", app.Name, err)
+	}
 	if claim := ClaimOf(rel.Annotations[shipper.ReleaseRunAnnotation]); claim.Hold {
 		rel.Spec.Hold = HoldOf(claim)
 	}

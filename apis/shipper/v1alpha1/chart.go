@@ -10,6 +10,12 @@ func (c Chart) Reference() Chart {
 	return c
 }
 
+// Same reports whether two name the same chart. How its objects are named does not count: Releases record that, templates seldom say it.
+func (c Chart) Same(other Chart) bool {
+	c.Naming, other.Naming = "", ""
+	return c == other
+}
+
 // ChartSignature names the key that signed a chart's archive. ReleaseChartSignatureAnnotation has it as JSON.
 type ChartSignature struct {
 	// Digest is the sha256 (hex) of the archive.

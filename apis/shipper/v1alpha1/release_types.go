@@ -45,7 +45,9 @@ type ReleaseSpec struct {
 	// +kubebuilder:validation:Minimum=0
 	TargetStep int32 `json:"targetStep"`
 
-	// environment is the Application's template as it was admitted, with the chart's version resolved. It does not change.
+	// environment is the Application's template as it was admitted, with the chart's version resolved and, if not by Release, its
+	// naming decided. It does not change.
+	// +kubebuilder:validation:XValidation:rule="(has(self.chart) && has(self.chart.naming) ? self.chart.naming : '') == (has(oldSelf.chart) && has(oldSelf.chart.naming) ? oldSelf.chart.naming : '')",message="the Release environment must not be changed; edit the Application instead",fieldPath=".chart.naming",reason=FieldValueForbidden
 	Environment ReleaseEnvironment `json:"environment"`
 
 	// hold is why Shipper must not move targetStep by itself, up or back; users may. Absent means that it may. A new Release is not held.

@@ -178,7 +178,7 @@ func sameRelease(live, was *object) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return a.Spec.TargetStep == b.Spec.TargetStep &&
+	return a.Spec.TargetStep == b.Spec.TargetStep && a.Spec.Environment.Chart.Naming == b.Spec.Environment.Chart.Naming &&
 		stamp.SameEnvironment(&a.Spec.Environment, &b.Spec.Environment), nil
 }
 

@@ -26,6 +26,7 @@ import (
 	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/reconciler/artifact"
 	"shipper.dev/shipper/reconciler/member/installation"
+	"shipper.dev/shipper/reconciler/rollout"
 )
 
 type options struct {
@@ -125,6 +126,7 @@ type renderer struct {
 	config    *rest.Config
 	namespace string
 	charts    installation.Renderer
+	namer     rollout.Charts
 }
 
 func (o *options) renderer(cmd *cobra.Command) (*renderer, error) {
@@ -147,7 +149,10 @@ func (o *options) renderer(cmd *cobra.Command) (*renderer, error) {
 	charts := artifact.NewCharts(repository.NewCatalog(cmd.Context(), repository.Options{
 		Repositories: policy, Secrets: repository.SecretsOf(c), SystemNamespace: o.system,
 	}), c)
-	return &renderer{o, c, config, namespace, installation.NewRenderer(charts, artifact.LocateValues(c), loadTimeout)}, nil
+	values := artifact.LocateValues(c)
+	return &renderer{
+		o, c, config, namespace, installation.NewRenderer(charts, values, loadTimeout), rollout.NewCharts(charts, values),
+	}, nil
 }
 
 func (r *renderer) render(cmd *cobra.Command, rels []*shipper.Release) error {

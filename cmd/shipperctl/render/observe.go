@@ -24,6 +24,7 @@ import (
 	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	chart "shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/member/installation"
@@ -83,7 +84,32 @@ func (r *renderer) next(ctx context.Context, app *shipper.Application) (*shipper
 	}
 	digest, _ := stamp.NextContent(app, existing)
 	rel, _, err := stamp.Next(stamp.WithContent(app, existing, digest), existing)
+	if err == nil && stamp.Undecided(app, existing) {
+		err = r.decideNaming(ctx, rel)
+	}
 	return rel, err
+}
+
+// decideNaming decides how the objects of the first Release of an Application are named, as the reconciler does.
+func (r *renderer) decideNaming(ctx context.Context, rel *shipper.Release) error {
+	names, err := r.placed(ctx, rel)
+	if err != nil {
+		return err
+	}
+	var chosen []chart.Cluster
+	for _, name := range names {
+		cluster := &shipper.Cluster{}
+		if err := r.client.Get(ctx, client.ObjectKey{Name: name}, cluster); err != nil {
+			return fmt.Errorf("reading cluster %s: %w", name, err)
+		}
+		chosen = append(chosen, chart.ClusterOf(cluster))
+	}
+	naming, err := r.namer.Naming(ctx, rel, chosen)
+	if err != nil {
+		return fmt.Errorf("deciding how the objects of release %s/%s are named: %w", rel.Namespace, rel.Name, err)
+	}
+	rel.Spec.Environment.Chart.Naming = stamp.Recorded(naming)
+	return nil
 }
 
 // placed are the clusters of a Release: those that it has, or those that it would get now.
