@@ -26,7 +26,7 @@ import (
 
 // likeHelm is a Target that sees what a first `helm install shop` in namespace team sees.
 var likeHelm = render.Target{
-	Naming: render.ByApplication, ReleaseName: "shop-1", App: "shop", Namespace: "team", KubeVersion: "v1.33.1",
+	Naming: shipper.NamingByApplication, ReleaseName: "shop-1", App: "shop", Namespace: "team", KubeVersion: "v1.33.1",
 }
 
 // byHelm is what `helm install` would install of a chart, in its order, and the hooks: loaded, rendered, split and sorted by Helm alone.
