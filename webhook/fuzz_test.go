@@ -23,6 +23,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/test/admission/ask"
@@ -46,8 +47,12 @@ func (quick) Allows(repoURL string) error { return (&repository.Catalog{}).Allow
 
 func (quick) Refresh(context.Context, string, shipper.Chart) error { return errors.New("not now") }
 
-func (quick) Judge(context.Context, *shipper.Release, values.Place) ([]string, error) {
+func (quick) Judge(context.Context, *shipper.Release, render.Cluster) ([]string, error) {
 	return nil, nil
+}
+
+func (quick) Naming(context.Context, *shipper.Release, []render.Cluster) (shipper.ChartNaming, error) {
+	return shipper.NamingByRelease, nil
 }
 
 func (quick) Replicas(context.Context, *shipper.Release, values.Place) (int32, error) { return 3, nil }

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/manifests"
@@ -52,7 +53,11 @@ func (slow) Refresh(ctx context.Context, _ string, _ shipper.Chart) error { retu
 
 func (slow) Verifiable(context.Context, string, shipper.Chart, string) error { return nil }
 
-func (slow) Judge(ctx context.Context, _ *shipper.Release, _ values.Place) ([]string, error) {
+func (slow) Naming(context.Context, *shipper.Release, []render.Cluster) (shipper.ChartNaming, error) {
+	return shipper.NamingByRelease, nil
+}
+
+func (slow) Judge(ctx context.Context, _ *shipper.Release, _ render.Cluster) ([]string, error) {
 	<-ctx.Done()
 	return nil, ctx.Err()
 }
@@ -64,7 +69,7 @@ func (slow) Replicas(ctx context.Context, _ *shipper.Release, _ values.Place) (i
 // judged has judged every chart before.
 type judged struct{ slow }
 
-func (judged) Judge(context.Context, *shipper.Release, values.Place) ([]string, error) {
+func (judged) Judge(context.Context, *shipper.Release, render.Cluster) ([]string, error) {
 	return nil, nil
 }
 

@@ -3,52 +3,51 @@
 package render
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 
-	helmchart "helm.sh/helm/v3/pkg/chart"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/lots"
 	"shipper.dev/shipper/chart/values"
 )
 
-// Judge renders a Release of this chart as for an installation in a place. An *chart.Error without Retry is certain: no cluster can run
-// it. Doubts are warnings: only some clusters may refuse it, or it conflicts with Shipper. Other errors say nothing about the
-// chart.
-func (c *Chart) Judge(ctx context.Context, rel *shipper.Release, in values.Place) (doubts []string, err error) {
-	values, err := values.LayersOf(&rel.Spec.Environment).At(in)
+// Judge renders a Release of this chart as for its installation in a cluster, and says all at once what keeps it from being rolled out
+// there: an *chart.Error without Retry, as the installation would say it. Doubts are what users are warned of. Other errors say nothing
+// about the chart.
+func (c *Chart) Judge(ctx context.Context, rel *shipper.Release, in Cluster) (doubts []string, err error) {
+	from, err := values.LayersOf(&rel.Spec.Environment).At(in.Place)
 	if err != nil {
 		return nil, err
 	}
-	target := Target{
-		Naming: rel.Spec.Environment.Chart.Naming, ReleaseName: rel.Name, Namespace: rel.Namespace, App: rel.Labels[shipper.AppLabel],
-		HelmWorkaround: rel.Labels[shipper.HelmWorkaroundLabel], Labels: rel.Labels,
-	}
-	doubts, err = c.judge(ctx, values, target)
-	asks := c.asksCluster(values) || !target.satisfies(c.helm.Metadata.KubeVersion)
-	if failure, ok := errors.AsType[*chart.Error](err); ok && !failure.Retry && asks {
-		return []string{failure.Message + "; in clusters of other versions or APIs it may be otherwise"}, nil
-	}
-	return doubts, err
-}
-
-func (c *Chart) judge(ctx context.Context, values *shipper.ChartValues, t Target) (doubts []string, err error) {
-	manifest, err := c.Render(ctx, values, t)
+	t := targetOf(rel, in)
+	manifest, err := c.Render(ctx, from, t)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := manifest.Prepare(t); err != nil {
-		failure := *chart.AsError(err)
-		failure.Message = fmt.Sprintf("chart %q %s: %s", c.Name(), c.Version(), failure.Message)
-		return nil, &failure
+	if t.Naming == shipper.NamingByApplication {
+		var table lots.Table
+		table, err = manifest.Lots(t)
+		doubts = table.Warnings
+	} else {
+		_, err = manifest.Prepare(t)
+		doubts = manifest.scaledByOthers()
 	}
-	return manifest.scaledByOthers(), nil
+	_, ofHooks := manifest.Hooks(t)
+	if err == nil {
+		err = ofHooks
+	}
+	if err == nil {
+		return doubts, nil
+	}
+	failure := *chart.AsError(err)
+	if ofHooks != nil && err != ofHooks {
+		failure.Message += "; " + ofHooks.Error()
+	}
+	failure.Message = fmt.Sprintf("chart %q %s: %s", c.Name(), c.Version(), failure.Message)
+	return nil, &failure
 }
 
 // scaledByOthers names autoscalers of the Deployment: both they and Shipper would set its replicas.
@@ -68,21 +67,4 @@ func (m Manifest) scaledByOthers() (doubts []string) {
 		}
 	}
 	return doubts
-}
-
-// capabilities is the name under which templates read a cluster's version and APIs.
-const capabilities = "Capabilities"
-
-// asksCluster reports whether the result of a chart may depend on a cluster's version or APIs. Values and files may contain
-// templates.
-func (c *Chart) asksCluster(values *shipper.ChartValues) bool {
-	given, err := json.Marshal(values)
-	return err != nil || bytes.Contains(given, []byte(capabilities)) || asksCluster(c.helm)
-}
-
-func asksCluster(c *helmchart.Chart) bool {
-	asks := func(f *helmchart.File) bool { return bytes.Contains(f.Data, []byte(capabilities)) }
-	defaults, err := json.Marshal(c.Values)
-	return err != nil || bytes.Contains(defaults, []byte(capabilities)) || slices.ContainsFunc(c.Templates, asks) ||
-		slices.ContainsFunc(c.Files, asks) || slices.ContainsFunc(c.Dependencies(), asksCluster)
 }

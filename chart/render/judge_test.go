@@ -9,19 +9,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart/values"
+	"shipper.dev/shipper/chart/render"
 )
 
-func TestWhatNoClusterCanRunIsCertain(t *testing.T) {
+func TestAChartIsJudgedAsItsInstallationWould(t *testing.T) {
 	const two = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: '{{ .Release.Name }}-two'}\n" +
 		"spec: {template: {metadata: {labels: {a: b}}}}\n"
 	const scaler = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: hpa}\n" +
 		"spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: '{{ .Release.Name }}'}}\n"
-	const asks = `{{ if .Capabilities.APIVersions.Has "example.com/v1" }}{{ end }}`
-	const newer = "; in clusters of other versions or APIs it may be otherwise"
+	const web = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n" +
+		"spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}}\n"
+	const broken = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec: {replicas: -1}\n"
+	const hook = "apiVersion: v1\nkind: Pod\nmetadata: {name: check, namespace: kube-system, annotations: {helm.sh/hook: test}}\n"
 	for sentence, tc := range map[string]struct {
 		files  map[string]string
 		values shipper.ChartValues
+		in     render.Cluster
+		naming shipper.ChartNaming
 		doubts []string
 		reason string
 		want   string
@@ -35,9 +39,39 @@ func TestWhatNoClusterCanRunIsCertain(t *testing.T) {
 			files: map[string]string{"templates/two.yaml": two}, reason: shipper.WrongChartDeployments,
 			want: `chart "sample" 1.2.3: it must have exactly one Deployment, but 2 are found (super-0, super-0-two)`,
 		},
-		"two Deployments, where some clusters may have one": {
-			files:  map[string]string{"templates/two.yaml": asks + two},
-			doubts: []string{`chart "sample" 1.2.3: it must have exactly one Deployment, but 2 are found (super-0, super-0-two)` + newer},
+		"two Deployments, in a cluster that has an API": {
+			files: map[string]string{"templates/two.yaml": `{{ if .Capabilities.APIVersions.Has "example.com/v1" }}` + two + "{{ end }}"},
+			in:    render.Cluster{APIVersions: []string{"v1", "apps/v1", "example.com/v1"}}, reason: shipper.WrongChartDeployments,
+			want: `chart "sample" 1.2.3: it must have exactly one Deployment, but 2 are found (super-0, super-0-two)`,
+		},
+		"one Deployment, in a cluster that lacks that API": {
+			files: map[string]string{"templates/two.yaml": `{{ if .Capabilities.APIVersions.Has "example.com/v1" }}` + two + "{{ end }}"},
+			in:    render.Cluster{APIVersions: []string{"v1", "apps/v1"}},
+		},
+		"a chart for newer clusters": {
+			files: map[string]string{"Chart.yaml": "apiVersion: v2\nname: sample\nversion: 1.2.3\nkubeVersion: '>=1.31'\n"},
+			in:    render.Cluster{KubeVersion: "v1.30.1"}, reason: shipper.ChartError,
+			want: `chart "sample" 1.2.3: it requires Kubernetes >=1.31, and this cluster has v1.30.1`,
+		},
+		"two Deployments, named by Application": {
+			files: map[string]string{"templates/two.yaml": two}, naming: shipper.NamingByApplication,
+		},
+		"all that is wrong at once, named by Application": {
+			files:  map[string]string{"templates/db.yaml": broken, "templates/hook.yaml": hook},
+			naming: shipper.NamingByApplication, reason: shipper.ChartError,
+			want: `chart "sample" 1.2.3: StatefulSet db: spec.replicas is -1, which is not a number of Pods: change it by a value of the chart; ` +
+				`template sample/templates/hook.yaml: Pod "check" asks for the namespace "kube-system", but a release is installed in its own ` +
+				`namespace "shop"; leave metadata.namespace out, or use {{ .Release.Namespace }}`,
+		},
+		"an autoscaler, named by Application": {
+			files: map[string]string{
+				"templates/web.yaml": web,
+				"templates/hpa.yaml": "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: hpa}\n" +
+					"spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}\n",
+			},
+			naming: shipper.NamingByApplication,
+			doubts: []string{"HorizontalPodAutoscaler hpa scales Deployment web, which Shipper does too, step by step: " +
+				"leave it out of the chart, or disable it by a value"},
 		},
 		"a Service of each Release": {
 			files: map[string]string{
@@ -67,8 +101,8 @@ func TestWhatNoClusterCanRunIsCertain(t *testing.T) {
 			rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "shop", Name: "super-0", Labels: map[string]string{shipper.AppLabel: "super"},
 			}}
-			rel.Spec.Environment.Values = &tc.values
-			doubts, err := sample(t, tc.files).Judge(t.Context(), rel, values.Place{})
+			rel.Spec.Environment.Values, rel.Spec.Environment.Chart.Naming = &tc.values, tc.naming
+			doubts, err := sample(t, tc.files).Judge(t.Context(), rel, tc.in)
 			if diff := cmp.Diff(tc.doubts, doubts); diff != "" {
 				t.Errorf("doubts (-want +got):\n%s", diff)
 			}

@@ -7,6 +7,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/values"
 )
 
@@ -20,13 +21,31 @@ func (c *Catalog) Replicas(ctx context.Context, rel *shipper.Release, in values.
 	return loaded.Replicas(ctx, rel, values.LayersOf(&rel.Spec.Environment), in)
 }
 
-// Judge renders a Release as for an installation in a place, and fetches its chart if necessary. An *chart.Error without Retry is
-// certain: no cluster can run it. Doubts are warnings: only some clusters may refuse it, or it conflicts with Shipper. Other
-// errors say nothing about the chart.
-func (c *Catalog) Judge(ctx context.Context, rel *shipper.Release, in values.Place) (doubts []string, err error) {
+// Judge renders a Release as for its installation in a cluster, and fetches its chart if necessary. An *chart.Error without Retry is
+// certain: it cannot be rolled out there. Doubts are what users are warned of. Other errors say nothing about the chart.
+func (c *Catalog) Judge(ctx context.Context, rel *shipper.Release, in render.Cluster) (doubts []string, err error) {
+	loaded, err := c.loadOf(ctx, rel)
+	if err != nil {
+		return nil, err
+	}
+	return loaded.Judge(ctx, rel, in)
+}
+
+// Naming decides how the objects of the first Release of an Application are named in these clusters, and fetches its chart if necessary.
+// Errors are those of Judge.
+func (c *Catalog) Naming(ctx context.Context, rel *shipper.Release, clusters []render.Cluster) (shipper.ChartNaming, error) {
+	loaded, err := c.loadOf(ctx, rel)
+	if err != nil {
+		return "", err
+	}
+	return loaded.NamingIn(ctx, rel, values.LayersOf(&rel.Spec.Environment), clusters)
+}
+
+// loadOf is the chart of a Release. Errors are to be retried: the chart is unknown.
+func (c *Catalog) loadOf(ctx context.Context, rel *shipper.Release) (*render.Chart, error) {
 	loaded, err := c.Load(ctx, rel.Namespace, rel.Spec.Environment.Chart, rel.Annotations[shipper.ReleaseChartDigestAnnotation])
 	if err != nil {
 		return nil, &chart.Error{Reason: shipper.ChartFetchFailure, Message: err.Error(), Retry: true, Cause: err}
 	}
-	return loaded.Judge(ctx, rel, in)
+	return loaded, nil
 }

@@ -29,12 +29,27 @@ func runnable() map[string]string {
 func TestAChartThatCanNeverRunIsRefused(t *testing.T) {
 	t.Parallel()
 	ns, dev := namespace(t), as(t, "dev")
+	const second = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: second}\n" +
+		"spec: {selector: {matchLabels: {app: b}}, template: {metadata: {labels: {app: b}}}}\n"
 	for name, tc := range map[string]struct {
 		files    map[string]string
 		replicas any
-		want     func(release string) string
+		// decided is true if the chart decides how its objects are named.
+		decided bool
+		want    func(release string) string
 	}{
 		"a chart that runs": {replicas: int64(2)},
+		"two Deployments that are named by Application": {
+			files:    map[string]string{"templates/second.yaml": second},
+			replicas: int64(2), decided: true,
+		},
+		"replicas that are no number, named by Application": {
+			files: map[string]string{"templates/second.yaml": second}, replicas: "four", decided: true,
+			want: func(string) string {
+				return `chart "web" 1.0.0: Deployment super-server: spec.replicas is "four", which is not a number of Pods: ` +
+					`change it by a value of the chart`
+			},
+		},
 		"no Deployment": {
 			files: map[string]string{"templates/deployment.yaml": ""}, replicas: int64(2),
 			want: func(string) string { return `chart "web" 1.0.0: it must have exactly one Deployment, but 0 are found` },
@@ -79,6 +94,9 @@ func TestAChartThatCanNeverRunIsRefused(t *testing.T) {
 			app := ask.Application(func(a *shipper.Application) {
 				a.Namespace, a.UID = ns, ""
 				a.Spec.Template.Chart = shipper.Chart{Name: "web", Version: "1.0.0", Archive: base64.StdEncoding.EncodeToString(packed.Bytes)}
+				if !tc.decided {
+					a.Spec.Template.Chart.Naming = shipper.NamingByRelease
+				}
 				a.Spec.Template.Values = &shipper.ChartValues{"replicaCount": tc.replicas}
 			})
 			err = dev.Create(t.Context(), app.DeepCopy(), client.DryRunAll)

@@ -20,7 +20,8 @@ import (
 )
 
 // TestBrokenChartsSayWhatIsWrong gives each broken chart an Application of its own. A chart that no cluster can run is
-// refused; other faults show in a condition of the Release or InstallationTarget. An Application beside them rolls out.
+// refused; other faults show in a condition of the Application, Release or InstallationTarget. An Application beside them rolls out. The
+// rules for charts that are named by Release are judged where the template says so.
 func TestBrokenChartsSayWhatIsWrong(t *testing.T) {
 	(&fixture{Rollout: *world.In(t, "", "")}).publishesArchivesOfIllWill() // before any test fetches the index
 	t.Parallel()
@@ -48,7 +49,7 @@ func TestBrokenChartsSayWhatIsWrong(t *testing.T) {
 		"hook":                    "hook",
 	} {
 		app := s.application("0.0.1", 1, allIn)
-		app.Name, app.Spec.Template.Chart.Name = name, name
+		app.Name, app.Spec.Template.Chart.Name, app.Spec.Template.Chart.Naming = name, name, shipper.NamingByRelease
 		s.Eventually("the answer for the chart "+name, "refused", func() (string, error) {
 			err := world.Management.Create(s.Ctx, app.DeepCopy(), client.DryRunAll)
 			if !apierrors.IsInvalid(err) {
@@ -223,6 +224,11 @@ func (s *fixture) complaints(app string) (string, error) {
 			}
 		}
 	}
+	of := &shipper.Application{}
+	if err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: app}, of); err != nil {
+		return "", err
+	}
+	collect("app", of.Status.Conditions)
 	rels, its := &shipper.ReleaseList{}, &shipper.InstallationTargetList{}
 	for _, list := range []client.ObjectList{rels, its} {
 		err := world.Management.List(s.Ctx, list, client.InNamespace(s.Namespace), client.MatchingLabels{shipper.AppLabel: app})

@@ -5,116 +5,138 @@ package application
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/webhook/response"
 	"shipper.dev/shipper/webhook/templatecheck"
 )
 
-// judgeTime bounds the wait for the chart to be fetched and rendered. A slower chart is admitted, and conditions of the Release
-// report its faults.
+// judgeTime bounds the wait for the chart to be fetched and rendered. A slower chart is admitted, and conditions of the Application and
+// its Release report its faults.
 const judgeTime = time.Second
 
-// judgeChart refuses a Release that none of its chosen clusters can run, and warns of doubts. It does not know values from ConfigMaps
-// and Secrets, nor, without clusters for the Release, the values that depend on them.
+// judgeChart refuses a new Release that cannot be rolled out in some of the clusters it would get, with their versions and APIs, and warns of
+// doubts. It does not know values from ConfigMaps and Secrets. Without clusters the chart is rendered as
+// for any; values that depend on the cluster are then unknown, and it only warns.
 func (w *Webhook) judgeChart(
-	ctx context.Context, req *admission.Request, a *response.Response, app *shipper.Application, rel *shipper.Release,
-	chosen []string,
+	ctx context.Context, req *admission.Request, a *response.Response, app *shipper.Application, p plan,
 ) error {
-	template := &app.Spec.Template
+	template, rel := &app.Spec.Template, p.next
 	if template.Resources != nil || req.UserInfo.Username == w.Guard.Reconciler || len(template.ValuesFrom) > 0 ||
 		app.DeletionTimestamp != nil || templatecheck.Wanted(template.ClusterRequirements) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, judgeTime)
 	defer cancel()
-	layers, choice := values.LayersOf(template), []string(nil)
-	if layers.Differ() {
-		choice = chosen
+	layers, chosen := values.LayersOf(template), w.rendered(p.choice.Chosen)
+	if p.undecided {
+		naming, err := w.Charts.Naming(ctx, rel, chosen)
+		if err != nil {
+			return nil // the reconciler decides, and says why it cannot
+		}
+		rel.Spec.Environment.Chart.Naming = stamp.Recorded(naming)
 	}
-	places := distinct(w.places(layers, choice))
-	doubts, failures := remarks{of: len(places)}, remarks{of: len(places)}
-	for _, place := range places {
-		found, err := w.Charts.Judge(ctx, rel, place)
+	groups := render.Group(layers, chosen)
+	doubts, failures := remarks{of: len(groups)}, remarks{of: len(groups)}
+	for _, in := range groups {
+		found, err := w.Charts.Judge(ctx, rel, in.Cluster)
 		if err, ok := errors.AsType[*chart.Error](err); ok && !err.Retry {
-			failures.add(place, err.Message)
+			failures.add(in, err.Message)
 		}
 		for _, doubt := range found {
-			doubts.add(place, doubt)
+			doubts.add(in, doubt)
 		}
 	}
-	if failed := failures.places(); len(failed) == len(places) && (len(choice) > 0 || !layers.Differ()) {
+	certain := len(chosen) > 0 || !layers.Differ()
+	if len(failures.list) > 0 && certain {
 		return response.Invalidate(kind, app.Name, field.ErrorList{
-			field.Invalid(chartPath, template.Chart.Name+" "+template.Chart.Version, failures.list[0].text),
+			field.Invalid(chartPath, template.Chart.Name+" "+template.Chart.Version, failures.refusal()),
 		})
 	}
-	for _, text := range append(failures.texts(), doubts.texts()...) { // other clusters may be chosen later, with other values
-		a.Warn("%s%s", shipper.MightNotRollOut, text)
+	prefix := shipper.MightNotRollOut
+	for _, text := range failures.texts() { // clusters with other values may be chosen later
+		a.Warn("%s%s", prefix, text)
+	}
+	if rel.Spec.Environment.Chart.Naming == shipper.NamingByApplication {
+		prefix = ""
+	}
+	for _, text := range doubts.texts() {
+		a.Warn("%s%s", prefix, text)
 	}
 	return nil
 }
 
-// remarks are findings in some of the places with different values, each once.
+// rendered are the clusters with these names, sorted, as charts are rendered for them.
+func (w *Webhook) rendered(names []string) []render.Cluster {
+	if len(names) == 0 {
+		return nil
+	}
+	var out []render.Cluster
+	clusters := w.State.Clusters()
+	for i := range clusters {
+		if slices.Contains(names, clusters[i].Name) {
+			out = append(out, render.ClusterOf(&clusters[i]))
+		}
+	}
+	slices.SortFunc(out, func(a, b render.Cluster) int { return strings.Compare(a.Place.Cluster, b.Place.Cluster) })
+	return out
+}
+
+// remarks are findings in some of the groups of clusters in which a chart renders to the same, each once.
 type remarks struct {
-	// of is the number of places that were checked.
+	// of is the number of groups.
 	of   int
 	list []remark
 }
 
+// remark is a finding, with the number of groups that have it, and their clusters.
 type remark struct {
-	text string
-	in   []values.Place
+	text  string
+	in    int
+	names []string
 }
 
-func (r *remarks) add(in values.Place, text string) {
-	for i := range r.list {
-		if r.list[i].text == text {
-			r.list[i].in = append(r.list[i].in, in)
-			return
-		}
+func (r *remarks) add(in render.Alike, text string) {
+	at := slices.IndexFunc(r.list, func(one remark) bool { return one.text == text })
+	if at < 0 {
+		at, r.list = len(r.list), append(r.list, remark{text: text})
 	}
-	r.list = append(r.list, remark{text: text, in: []values.Place{in}})
+	r.list[at].in++
+	r.list[at].names = append(r.list[at].names, in.Names...)
 }
 
-// places are all places with findings.
-func (r *remarks) places() []values.Place {
-	var out []values.Place
-	for i := range r.list {
-		out = append(out, r.list[i].in...)
-	}
-	return distinct(out)
-}
-
-// texts are the findings, with the names of their places unless all have them.
+// texts are the findings, with the names of their clusters unless all have them.
 func (r *remarks) texts() []string {
 	var out []string
-	for i := range r.list {
-		text := r.list[i].text
-		if len(r.list[i].in) < r.of {
-			var names []string
-			for _, place := range r.list[i].in {
-				names = append(names, nameOf(place))
-			}
-			text = "in " + abridged(names) + ": " + text
+	for _, one := range r.list {
+		text := one.text
+		if one.in < r.of {
+			text = "in " + abridged(one.names) + ": " + text
 		}
 		out = append(out, text)
 	}
 	return out
 }
 
-// nameOf names a place by the part that makes its values differ.
-func nameOf(place values.Place) string {
-	switch {
-	case place.Cluster != "":
-		return place.Cluster
-	case place.Region != "":
-		return "region " + place.Region
+// refusal is the findings as one text. What only some clusters have can be avoided there.
+func (r *remarks) refusal() string {
+	text, found := strings.Join(r.texts(), "; "), 0
+	for _, one := range r.list {
+		found += one.in
 	}
-	return "clusters without values of their own"
+	if found < r.of {
+		text += "; change the chart or its values, give these clusters others by valuesPerCluster, " +
+			"or choose other clusters by clusterRequirements"
+	}
+	return text
 }

@@ -5,8 +5,6 @@ package application_test
 import (
 	"context"
 	"errors"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/test/admission/ask"
@@ -35,15 +34,25 @@ type catalog struct {
 	doubts          []string
 	judgeErr        error
 	judgeErrIn      map[values.Place]error
-	judged          []values.Place
+	judged          []render.Cluster
+	naming          shipper.ChartNaming
+	namingErr       error
+	// namedIn are the clusters for which a naming was decided, and namings are those of judged Releases.
+	namedIn []render.Cluster
+	namings []shipper.ChartNaming
 }
 
-func (c *catalog) Judge(ctx context.Context, _ *shipper.Release, in values.Place) ([]string, error) {
+func (c *catalog) Naming(_ context.Context, _ *shipper.Release, in []render.Cluster) (shipper.ChartNaming, error) {
+	c.namedIn = in
+	return c.naming, c.namingErr
+}
+
+func (c *catalog) Judge(ctx context.Context, rel *shipper.Release, in render.Cluster) ([]string, error) {
 	if _, bounded := ctx.Deadline(); !bounded {
 		return nil, errors.New("a write waits for its chart without end")
 	}
-	c.judged = append(c.judged, in)
-	if err := c.judgeErrIn[in]; err != nil {
+	c.judged, c.namings = append(c.judged, in), append(c.namings, rel.Spec.Environment.Chart.Naming)
+	if err := c.judgeErrIn[in.Place]; err != nil {
 		return nil, err
 	}
 	return c.doubts, c.judgeErr
@@ -461,95 +470,6 @@ func TestAVersionThatWasReleasedIsNotLookedUpAgain(t *testing.T) {
 			got := ask.Patched[shipper.Application](t, req, a).Annotations[shipper.AppChartDigestAnnotation]
 			if got != tc.digest || len(charts.asked) != tc.asked {
 				t.Errorf("digest %q after %d questions, want %q after %d", got, len(charts.asked), tc.digest, tc.asked)
-			}
-		})
-	}
-}
-
-func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
-	certain := &chart.Error{Reason: shipper.WrongChartDeployments, Message: "it must have exactly one Deployment, but 0 are found"}
-	differing := func(app *shipper.Application) {
-		app.Spec.Template.ClusterRequirements.Regions[0].Replicas = new(int32(2))
-		app.Spec.Template.ValuesPerCluster = []shipper.ValuesFor{{Name: "there", Values: &shipper.ChartValues{"replicaCount": int64(7)}}}
-	}
-	there := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "there"}, Spec: shipper.ClusterSpec{Region: "local"}}
-	for sentence, tc := range map[string]struct {
-		charts  catalog
-		user    string
-		edit    func(*shipper.Application)
-		want    string
-		warned  []string
-		refused bool
-		asked   int
-	}{
-		"a certain failure": {
-			charts: catalog{judgeErr: certain}, user: ask.Developer, asked: 1, refused: true,
-			want: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart: Invalid value: "nginx 0.0.1": ` + certain.Message,
-		},
-		"a failure to retry": {charts: catalog{judgeErr: &chart.Error{Retry: true}}, user: ask.Developer, asked: 1},
-		"a late result":      {charts: catalog{judgeErr: context.DeadlineExceeded}, user: ask.Developer, asked: 1},
-		"a doubt": {
-			charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, asked: 1, warned: []string{"might not roll out: hm"},
-		},
-		"a doubt everywhere is reported once": {
-			charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, edit: differing, asked: 2, warned: []string{"might not roll out: hm"},
-		},
-		"a certain failure everywhere": {
-			charts: catalog{judgeErr: certain}, user: ask.Developer, edit: differing, asked: 2, refused: true,
-			want: `Application.shipper.booking.com "super-server" is invalid: spec.template.chart: Invalid value: "nginx 0.0.1": ` + certain.Message,
-		},
-		"a Release that some clusters can run": {
-			charts: catalog{judgeErrIn: map[values.Place]error{{Cluster: "there"}: certain}}, user: ask.Developer, edit: differing, asked: 2,
-			warned: []string{"might not roll out: in there: " + certain.Message},
-		},
-		"a Release that the other clusters can run": {
-			charts: catalog{judgeErrIn: map[values.Place]error{{}: certain}}, user: ask.Developer, edit: differing, asked: 2,
-			warned: []string{"might not roll out: in clusters without values of their own: " + certain.Message},
-		},
-		"a Release without clusters, whose values are unknown": {
-			charts: catalog{judgeErr: certain}, user: ask.Developer, asked: 1, edit: func(app *shipper.Application) {
-				differing(app)
-				app.Spec.Template.ClusterRequirements.Regions[0].Name = "mars"
-			},
-			warned: []string{
-				"might not roll out: " + certain.Message,
-				`might not roll out: no clusters can be chosen for it as they are now: region "mars" has 0 of the 2 schedulable clusters wanted`,
-			},
-		},
-		"a write of the reconciler": {
-			charts: catalog{judgeErr: certain}, user: ask.Reconciler,
-		},
-		"an Application that is being deleted": {
-			charts: catalog{}, user: ask.Developer, asked: 0,
-			edit: func(app *shipper.Application) {
-				app.DeletionTimestamp, app.Finalizers = &metav1.Time{Time: ask.Clock().Now()}, []string{"x/y"}
-			},
-		},
-	} {
-		t.Run(sentence, func(t *testing.T) {
-			charts := &tc.charts
-			charts.found = repository.Resolution{Version: "0.0.1"}
-			w := webhookOf(t, ask.Grant(), charts, there)
-			app := ask.Application()
-			if tc.edit != nil {
-				tc.edit(app)
-			}
-			a := &response.Response{}
-			err := w.Validate(t.Context(), ask.Create(tc.user, app), a)
-			if (err != nil) != tc.refused || tc.refused && err.Error() != tc.want {
-				t.Errorf("it says %v, want %q", err, tc.want)
-			}
-			if len(charts.judged) != tc.asked {
-				t.Errorf("judged %d times, want %d", len(charts.judged), tc.asked)
-			}
-			var warned []string
-			for _, warning := range a.Warnings() {
-				if strings.HasPrefix(warning, shipper.MightNotRollOut) {
-					warned = append(warned, warning)
-				}
-			}
-			if !slices.Equal(warned, tc.warned) {
-				t.Errorf("warnings %q, want %q", warned, tc.warned)
 			}
 		})
 	}

@@ -96,16 +96,6 @@ func (w *Webhook) places(layers values.Layers, names []string) []values.Place {
 	return out
 }
 
-// distinct are the places without repetitions, in order.
-func distinct(places []values.Place) (out []values.Place) {
-	for _, place := range places {
-		if !slices.Contains(out, place) {
-			out = append(out, place)
-		}
-	}
-	return out
-}
-
 // perCluster describes the number of Pods per cluster where it differs.
 func perCluster(rel *shipper.Release, clusters []string, counts []int32) string {
 	var parts []string

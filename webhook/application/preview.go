@@ -34,6 +34,8 @@ type plan struct {
 	choice   placement.Decision
 	// unplaced says why no clusters can be chosen for regions; nil when they can.
 	unplaced error
+	// undecided is true if the chart of next decides how its objects are named.
+	undecided bool
 }
 
 // preview describes the result of a dry run: the new Release if it has a name, its clusters, its steps, and the blocks that may stop it.

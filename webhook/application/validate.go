@@ -207,14 +207,14 @@ func (w *Webhook) announce(
 		return err
 	}
 	choice, unplaced := around.Select(&app.Spec.Template)
-	if err := w.judgeChart(ctx, req, a, app, next, choice.Chosen); err != nil {
+	rels, _ := stamp.SortByGeneration(stamp.Own(app, existing))
+	p := plan{next: next, existing: rels, choice: choice, unplaced: unplaced, undecided: stamp.Undecided(app, existing)}
+	if err := w.judgeChart(ctx, req, a, app, p); err != nil {
 		return err
 	}
 	dryRun := req.DryRun != nil && *req.DryRun
 	announceRelease(a, next, dryRun)
 	if dryRun {
-		rels, _ := stamp.SortByGeneration(stamp.Own(app, existing))
-		p := plan{next: next, existing: rels, choice: choice, unplaced: unplaced}
 		if err := w.preview(ctx, req, a, app, old, p); err != nil {
 			return err
 		}

@@ -15,6 +15,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/webhook/blockcheck"
@@ -35,8 +36,10 @@ type Resolver interface {
 	Resolve(ctx context.Context, namespace string, want shipper.Chart) (repository.Resolution, error)
 	// Replicas is the number of Pods of a Release in a place at full capacity.
 	Replicas(ctx context.Context, rel *shipper.Release, in values.Place) (int32, error)
-	// Judge returns a permanent error if no cluster can run a Release in a place, and doubts to warn of.
-	Judge(ctx context.Context, rel *shipper.Release, in values.Place) (doubts []string, err error)
+	// Judge returns a permanent error if a Release cannot be rolled out in a cluster, and doubts to warn of.
+	Judge(ctx context.Context, rel *shipper.Release, in render.Cluster) (doubts []string, err error)
+	// Naming decides how the objects of the first Release of an Application are named in these clusters.
+	Naming(ctx context.Context, rel *shipper.Release, clusters []render.Cluster) (shipper.ChartNaming, error)
 	// Allows is nil when charts may be fetched from the repository.
 	Allows(repoURL string) error
 	// Verifiable returns an error if a chart cannot be verified for a reason known without its repository; chart.ErrKeys,
