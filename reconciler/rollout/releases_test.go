@@ -247,6 +247,14 @@ func TestTargetsAreMadeWhole(t *testing.T) {
 	}
 }
 
+// unscheduled has the error of an earlier pass.
+func unscheduled(rel *shipper.Release) *shipper.Release {
+	rel.Status.Conditions = shipper.SetCondition(rel.Status.Conditions, shipper.Condition{
+		Type: shipper.ReleaseScheduled, Status: corev1.ConditionFalse, Reason: shipper.ChartError, Message: "it does not render",
+	}, at)
+	return rel
+}
+
 func TestReleaseStatus(t *testing.T) {
 	bare := strategy.Release{Release: releaseAt(0, "")}
 	refused := apierrors.NewForbidden(shipper.Resource("x"), "x", errors.New("rollouts blocked by: a/b (no)"))
@@ -267,11 +275,28 @@ func TestReleaseStatus(t *testing.T) {
 		},
 		"a broken chart": {
 			scope: observedReleases(bare), done: releasesDone{scheduling: map[string]error{"web-0": broken}},
-			want: conditions{"Scheduled": "False BrokenChartSpec counting: no such chart"},
+			want: conditions{
+				"Scheduled":        "False BrokenChartSpec counting: no such chart",
+				"StrategyExecuted": "False StrategyInProgress " + wait + ": no such chart",
+			},
 		},
 		"a chart that is broken by now": {
 			scope: observedReleases(strategy.Release{Release: releaseAt(0, "a")}), done: releasesDone{scheduling: map[string]error{"web-0": broken}},
-			want: conditions{"Scheduled": "Unknown BrokenChartSpec counting: no such chart"},
+			want: conditions{
+				"Scheduled":        "Unknown BrokenChartSpec counting: no such chart",
+				"StrategyExecuted": "False StrategyInProgress " + wait + ": no such chart",
+			},
+		},
+		"a chart that is broken for a cluster that joins": {
+			scope: observedReleases(bare), done: releasesDone{newest: "web-0", rollout: broken},
+			want: conditions{"StrategyExecuted": "False StrategyInProgress " + wait + ": no such chart"},
+		},
+		"a broken chart, of a Release that is not asked about again": {
+			scope: observedReleases(strategy.Release{Release: unscheduled(releaseAt(0, ""))}),
+			want: conditions{
+				"Scheduled":        "False ChartError it does not render",
+				"StrategyExecuted": "False StrategyInProgress " + wait + ": it does not render",
+			},
 		},
 		"refused by the gate": {
 			scope: observedReleases(bare), done: releasesDone{scheduling: map[string]error{"web-0": refused}},

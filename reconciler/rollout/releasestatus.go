@@ -34,6 +34,7 @@ func releaseStatus(s *scope, p releasesPlan, d releasesDone, i int, now metav1.T
 			out.Conditions = shipper.SetCondition(out.Conditions, *c, now)
 		}
 	}
+	sayFault(&out, chartFault(out, d, rel), now)
 	if i < len(s.history.Live)-1 && strategy.PlacesNothing(s.history.Live[i]) {
 		out.Conditions = events.Without(out.Conditions, shipper.ReleaseHealthy) // of objects that are those of another Release now
 	}
@@ -94,6 +95,38 @@ func scheduled(s *scope, p releasesPlan, d releasesDone, i int) *shipper.Conditi
 		return nil
 	}
 	return c
+}
+
+// chartFault is what is wrong with the chart of a Release; empty if nothing is known. A pass that a block holds does not ask again.
+func chartFault(is shipper.ReleaseStatus, d releasesDone, rel *shipper.Release) string {
+	errs := []error{d.scheduling[rel.Name]}
+	if rel.Name == d.newest {
+		errs = append(errs, d.rollout)
+	}
+	if broken, found := errors.AsType[*chart.Error](errors.Join(errs...)); found {
+		return broken.Message
+	}
+	c := shipper.FindCondition(is.Conditions, shipper.ReleaseScheduled)
+	if c != nil && c.Status != corev1.ConditionTrue && slices.Contains(ofCharts, c.Reason) {
+		return c.Message
+	}
+	return ""
+}
+
+// ofCharts are the reasons of errors of charts.
+var ofCharts = []string{
+	shipper.ChartError, shipper.BrokenChartSpec, shipper.WrongChartDeployments, shipper.ChartFetchFailure, shipper.ChartNotVerified,
+}
+
+// sayFault adds a fault to what a Release waits for, which would never come.
+func sayFault(is *shipper.ReleaseStatus, fault string, now metav1.Time) {
+	executed := shipper.FindCondition(is.Conditions, shipper.ReleaseStrategyExecuted)
+	if fault == "" || executed == nil || executed.Status == corev1.ConditionTrue {
+		return
+	}
+	c := *executed
+	c.Message = report.Shorten(c.Message+": "+fault, maxMessage)
+	is.Conditions = shipper.SetCondition(is.Conditions, c, now)
 }
 
 // reasonOf is the reason of an error met while scheduling.
