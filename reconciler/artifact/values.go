@@ -40,12 +40,21 @@ func LocateValues(reader client.Reader) *Values { return &Values{releases: reade
 // Of is what a Release has from its ConfigMaps and Secrets, merged. It comes from the Secret that keeps it or, until there is one, from
 // that of another Release, and then from where it was. Errors are *chart.Error, or the API server's, and say nothing of what is held.
 func (v *Values) Of(ctx context.Context, pinned values.Pinned) (map[string]any, error) {
+	return v.of(ctx, pinned, v.writer != nil)
+}
+
+// Ahead is Of for a Release that is not there yet: nothing is kept for it.
+func (v *Values) Ahead(ctx context.Context, pinned values.Pinned) (map[string]any, error) {
+	return v.of(ctx, pinned, false)
+}
+
+func (v *Values) of(ctx context.Context, pinned values.Pinned, keep bool) (map[string]any, error) {
 	if len(pinned.From) > 0 && pinned.Namespace == v.system {
 		return nil, failed(shipper.ValuesFetchFailure, nil, "nothing in Shipper's own namespace %s is read for charts: move the Application to another namespace", v.system)
 	}
 	held, err := v.kept(ctx, pinned, pinned.Release)
 	if err == nil && held == nil {
-		if held, err = v.find(ctx, pinned); err == nil && v.writer != nil {
+		if held, err = v.find(ctx, pinned); err == nil && keep {
 			err = v.keep(ctx, pinned, held)
 		}
 	}

@@ -33,9 +33,12 @@ type Source interface {
 	repository.Verifier
 }
 
-// Values know what valuesFrom of a Release held, and see that it is kept. Errors are *chart.Error, or the API server's.
+// Values know what valuesFrom of a Release held. Errors are *chart.Error, or the API server's.
 type Values interface {
+	// Of sees that it is kept.
 	Of(ctx context.Context, pinned values.Pinned) (map[string]any, error)
+	// Ahead is for a Release that is not there yet.
+	Ahead(ctx context.Context, pinned values.Pinned) (map[string]any, error)
 }
 
 // counter counts replicas in charts, and asks who signed them.
@@ -56,7 +59,7 @@ func (c counter) Verify(ctx context.Context, rel *shipper.Release) (shipper.Char
 
 // Replicas is Charts.
 func (c counter) Replicas(ctx context.Context, rel *shipper.Release, in values.Place) (replicas int32, err error) {
-	err = c.with(ctx, rel, func(ctx context.Context, of *render.Chart, layers values.Layers) error {
+	err = c.with(ctx, rel, false, func(ctx context.Context, of *render.Chart, layers values.Layers) error {
 		replicas, err = of.Replicas(ctx, rel, layers, in)
 		return err
 	})
@@ -65,16 +68,17 @@ func (c counter) Replicas(ctx context.Context, rel *shipper.Release, in values.P
 
 // Naming is Charts.
 func (c counter) Naming(ctx context.Context, rel *shipper.Release, clusters []render.Cluster) (naming shipper.ChartNaming, err error) {
-	err = c.with(ctx, rel, func(ctx context.Context, of *render.Chart, layers values.Layers) error {
+	err = c.with(ctx, rel, true, func(ctx context.Context, of *render.Chart, layers values.Layers) error {
 		naming, err = of.NamingIn(ctx, rel, layers, clusters)
 		return err
 	})
 	return naming, err
 }
 
-// with calls use with the chart and the values of a Release. Errors do not quote values that are secret.
+// with calls use with the chart and the values of a Release, which is not there yet if ahead is set. Errors do not quote values that are
+// secret.
 func (c counter) with(
-	ctx context.Context, rel *shipper.Release, use func(context.Context, *render.Chart, values.Layers) error,
+	ctx context.Context, rel *shipper.Release, ahead bool, use func(context.Context, *render.Chart, values.Layers) error,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
@@ -84,10 +88,15 @@ func (c counter) with(
 		return err
 	}
 	layers, pinned := values.LayersOf(&rel.Spec.Environment), values.PinnedOf(rel)
-	if len(pinned.From) > 0 {
-		if layers.Base, err = c.values.Of(ctx, pinned); err != nil {
-			return err
-		}
+	switch {
+	case len(pinned.From) == 0:
+	case ahead:
+		layers.Base, err = c.values.Ahead(ctx, pinned)
+	default:
+		layers.Base, err = c.values.Of(ctx, pinned)
+	}
+	if err != nil {
+		return err
 	}
 	err = use(ctx, loaded, layers)
 	if pinned.Secret() {

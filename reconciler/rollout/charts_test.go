@@ -3,6 +3,7 @@
 package rollout_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -51,5 +52,32 @@ func TestReplicasAreThoseOfTheChart(t *testing.T) {
 				t.Errorf("got %s, retry %t: %v", broken.Reason, broken.Retry, err)
 			}
 		})
+	}
+}
+
+// ahead has the values of Releases that are not there yet.
+type ahead map[string]any
+
+func (ahead) Of(context.Context, values.Pinned) (map[string]any, error) {
+	return nil, errors.New("the Release is not there")
+}
+
+func (a ahead) Ahead(context.Context, values.Pinned) (map[string]any, error) { return a, nil }
+
+// TestNamingIsDecidedAheadOfTheRelease: with the values of ConfigMaps and Secrets, which are kept for Releases that are there.
+func TestNamingIsDecidedAheadOfTheRelease(t *testing.T) {
+	repo := charts.Serve(t)
+	catalog := repository.NewCatalog(t.Context(), repository.Options{Repositories: charts.Policy(t), CacheDir: t.TempDir()})
+	for name, want := range map[string]shipper.ChartNaming{
+		"test-nginx": shipper.NamingByRelease, "two-deployments": shipper.NamingByApplication,
+	} {
+		rel := &shipper.Release{}
+		rel.Namespace, rel.Name, rel.Labels = "default", "web-0", map[string]string{shipper.AppLabel: "web"}
+		rel.Spec.Environment.Chart = shipper.Chart{Name: name, Version: "0.0.1", RepoURL: repo.URL}
+		rel.Spec.Environment.ValuesFrom = []shipper.ValuesSource{{SecretKeyRef: &shipper.ValuesKeyRef{Name: "hidden"}}}
+		got, err := rollout.NewCharts(catalog, ahead{"replicaCount": int64(3)}).Naming(t.Context(), rel, nil)
+		if got != want || err != nil {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
 	}
 }
