@@ -17,7 +17,8 @@ import (
 )
 
 // Current reports whether the API server has no newer version of app and of its Releases than those in h and, if targets is true, none of
-// its targets. It asks for metadata alone.
+// its targets. It asks for metadata alone, and for no targets of an Application without Releases: targets that a Release has left would
+// only refuse the creation of others with their names.
 func (r *Reader) Current(ctx context.Context, app *shipper.Application, h History, targets bool) (bool, error) {
 	seen := map[string]map[types.UID]string{"Release": {}, "InstallationTarget": {}, "CapacityTarget": {}, "TrafficTarget": {}}
 	for _, rel := range h.All {
@@ -29,7 +30,7 @@ func (r *Reader) Current(ctx context.Context, app *shipper.Application, h Histor
 		}
 	}
 	kinds := []string{"Release"}
-	if targets {
+	if targets && (len(h.All) > 0 || len(h.targets) > 0) {
 		kinds = append(kinds, "InstallationTarget", "CapacityTarget", "TrafficTarget")
 	}
 	asked, ctx := errgroup.WithContext(ctx)
