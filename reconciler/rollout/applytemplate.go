@@ -109,9 +109,9 @@ func (r *pass) addFinalizer(ctx context.Context, s *scope, o client.Object) erro
 	return nil
 }
 
-// remember notes the newest Release. Of an Application of which nothing was ever said something is said first: one that has a note and
-// nothing else was made again from a backup, and would wait for that Release when it is aborted now (stamp.Restoring). With
-// resources the status is first, too: of a Release that is not noted it does not have the content yet (lastTaken).
+// remember notes the newest Release in annotations. An Application without conditions gets its status first: with annotations and no
+// status it would count as restored from a backup, and an abort would wait for that Release (stamp.Restoring). With resources the status
+// is first, too: it lacks the content of a Release until that is noted (lastTaken).
 func (r *pass) remember(ctx context.Context, s *scope, p templatePlan) error {
 	if len(s.app.Status.Conditions) == 0 || p.create != nil && s.app.Spec.Template.Resources != nil {
 		if err := r.persistApplication(ctx, s.app, applicationStatus(s, p, applied{}, r.now)); err != nil {
@@ -174,7 +174,7 @@ func (r *pass) bringBack(ctx context.Context, p templatePlan) error {
 // restore makes the template that of rel, as it was resolved then. The constraint the user wrote is kept while it
 // speaks of the same chart, so that applying the same manifest again does not roll out again what was aborted.
 func restore(app *shipper.Application, rel *shipper.Release) {
-	// Who chose other resources did not consent to these: their content is taken again when somebody asks for it.
+	// The user who chose other resources did not choose these: their content is taken again when a user requests it.
 	if !stamp.SameSelectors(app.Spec.Template.Resources, rel.Spec.Environment.Resources) {
 		delete(app.Annotations, shipper.AppSelectedByAnnotation)
 	}

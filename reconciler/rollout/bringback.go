@@ -26,10 +26,9 @@ func bringBack(s *scope, newest *shipper.Release, now metav1.Time) (before, afte
 	return newest, after
 }
 
-// broughtBack is how a Release is to be when an abort brings it back. One that had completed is to be at its last step,
-// whereto it was moved while that had no effect. One that had not goes on to its step; while blocks hold it, it is to be no
-// further than it was, for blocks that let aborts pass let nothing advance. That its step was the abort's doing is written
-// down for them.
+// broughtBack is the Release that an abort restores. If it had completed, it is at its last step; a targetStep written since had no
+// effect. Otherwise it keeps its step, or the step that it had achieved while blocks are in effect: those that allow an abort allow no
+// advance. An annotation says that the abort set the step.
 func broughtBack(rel *shipper.Release, held bool) *shipper.Release {
 	out := rel.DeepCopy()
 	achieved := rel.Status.AchievedStep

@@ -41,8 +41,8 @@ func (r *pass) reportReleases(ctx context.Context, s *scope, p releasesPlan, d r
 	return wait, errs
 }
 
-// written are the events of what was written for a Release, and that it was in spite of blocks. What targets are asked for is
-// the doing of the newest Release, whosever they are.
+// written are the events of what was written for a Release, and of the blocks that it overrides. The newest Release decides the specs of
+// all targets, also those of other Releases.
 func written(d releasesDone, rel *shipper.Release, v block.Verdict) []report.Event {
 	out := d.events[rel.Name]
 	if names := blocks.Overridden(v); names != "" && (len(out) > 0 || d.asked && d.newest == rel.Name) {

@@ -222,7 +222,7 @@ func (r *Reconciler) shipyards(ctx context.Context, namespace string) ([]string,
 	return out, nil
 }
 
-// earlier are the other runs of the Shipyard, but for those that came later and have not begun: nothing that came later stops a run.
+// earlier are the other runs of the Shipyard that a run is judged by. A run that was created later counts only if it has begun.
 func (r *Reconciler) earlier(ctx context.Context, run *shipper.SequenceRun) ([]*shipper.SequenceRun, error) {
 	known, err := r.list(ctx, run.Namespace, client.MatchingFields{runsOf: run.Spec.Shipyard})
 	return slices.DeleteFunc(known, func(other *shipper.SequenceRun) bool {

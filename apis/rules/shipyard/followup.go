@@ -117,9 +117,9 @@ func Awaits(
 	return shorten(strings.Join(unmet, "; ")), again
 }
 
-// Unneeded says why a run that was triggered, and is due, is not to be created at all; empty if it is. Known are the runs of the service.
-// Where a stage requires several, another run that waited until this retry had passed creates what follows from both; of two retries, that
-// of the lower name. Circles of triggers end.
+// Unneeded says why a triggered run that is due is not created; empty if it is. known are the runs of the service. Where a stage requires
+// several stages, only one run creates the follow-up of all: the one that waited for a retry to pass and, of two retries, the one with the
+// lower name. A circle of triggers ends at a bound (TooMany).
 func Unneeded(
 	run *shipper.SequenceRun, of *shipper.ShipyardSnapshot, t *shipper.TriggeredRun, known []*shipper.SequenceRun,
 ) string {

@@ -9,9 +9,9 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Queue is the unfinished runs of one Shipyard, stage and service in the order in which they go: one under way that takes back, which
-// nothing ends, those that preempt, the one under way, those that take back (KS17), then by age and name. Runs that are not resolved, or
-// held before they started, are left out.
+// Queue is the unfinished runs of one Shipyard, stage and service in order: a rollback under way, which nothing ends; runs that preempt;
+// the run under way; rollbacks that wait (KS17); then by age and name. Runs that are not resolved, or held before they started, are left
+// out.
 func Queue(runs []*shipper.SequenceRun) []*shipper.SequenceRun {
 	out := slices.DeleteFunc(slices.Clone(runs), func(run *shipper.SequenceRun) bool {
 		return IsFinished(run) || run.Status.Resolved == nil || run.Status.StartTime == nil && run.Spec.Hold != ""

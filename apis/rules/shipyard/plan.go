@@ -225,7 +225,7 @@ func (p *plan) current() bool {
 	return false
 }
 
-// triggered advances a task that is done by somebody else than this package.
+// triggered advances a task that the reconciler does: Outcome says how far it is.
 func (p *plan) triggered(task *shipper.TaskStatus, of *shipper.Task) bool {
 	out := p.Outcome
 	p.Outcome = nil // it is of one task

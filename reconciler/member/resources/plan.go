@@ -57,7 +57,7 @@ type item struct {
 	known *entry
 	// unserved is set while the cluster does not serve the kind.
 	unserved bool
-	// live is nil when it is not there. whose names its owner when that is another Application.
+	// live is the object in the cluster; nil if it does not exist. whose is the Application that owns it; empty if this one or none does.
 	live  *metav1.PartialObjectMetadata
 	whose string
 	// compared is how it differs from the manifest; nil while that is not known.

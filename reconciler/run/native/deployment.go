@@ -109,7 +109,7 @@ func (o *observed) delivering(rel *shipper.Release) action {
 	return out
 }
 
-// absentTo is where the task ends if its properties do not say.
+// absentTo is the step that the task ends at if its property "to" is absent.
 func (o *observed) absentTo() string {
 	if shipyard.StopsFirst(o.run, o.task) {
 		return "first"

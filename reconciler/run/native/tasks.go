@@ -62,11 +62,11 @@ var decisions = map[string]func(*observed) action{
 	shipyard.TaskEvaluate:   evaluate,
 }
 
-// Do goes on with a task, and says what it has come to. An error means that the API server could not be asked: the same is done again.
+// Do advances a task and returns its outcome. An error means that the API server could not be asked: the next pass does the same again.
 func (t *Tasks) Do(ctx context.Context, run, before *shipper.SequenceRun, task *shipper.TaskStatus) (shipyard.Outcome, error) {
 	decide, known := decisions[task.Name]
 	if !known {
-		return fails("Shipper does not do task %q, and nobody else is asked to: name one of %v", task.Name, shipyard.Native).outcome, nil
+		return fails("Shipper does not do task %q: name one of %v", task.Name, shipyard.Native).outcome, nil
 	}
 	// What a run says of an Application is read by users of its namespace: it says no more than its runner may read.
 	about := &observed{run: run, key: shipyard.ApplicationOfRun(run)}
