@@ -176,7 +176,7 @@ func (r *pass) createTargets(ctx context.Context, s *scope, c missingTargets, d 
 	have := s.history.Live[c.index]
 	rel := have.Release
 	if rel.Spec.Environment.Resources != nil {
-		return r.createTarget(ctx, resourcesTarget(rel, rel == s.history.Newest()), rel, d)
+		return r.createTarget(ctx, resourcesTarget(s.history, rel, c.clusters), rel, d)
 	}
 	var objects []client.Object
 	regions, err := r.regions(ctx, have, c.clusters)
@@ -216,7 +216,8 @@ func (r *pass) createTarget(ctx context.Context, o client.Object, rel *shipper.R
 	return nil
 }
 
-// writeTargets writes what the strategy wants into the specs of targets. Who gives up shared objects goes before who takes them.
+// writeTargets writes what the strategy wants into the specs of targets. A target that gives up shared objects is written before the one
+// that takes them over.
 func (r *pass) writeTargets(ctx context.Context, s *scope, p releasesPlan, d *releasesDone) error {
 	for i, leaving := range p.rollout.Leaving {
 		if err := r.writeInstallation(ctx, s.history.Leaving[i], leaving.Write.Installation, d); err != nil {

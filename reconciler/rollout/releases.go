@@ -13,6 +13,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/history"
 )
 
 // releasesPlan is what one pass does.
@@ -91,8 +92,8 @@ func planProgress(s *scope, p releasesPlan, now metav1.Time) progress.Decision {
 	}, now.Time)
 }
 
-// free are the Releases being deleted that serve nowhere, that no block holds, and that have no other finalizer: Shipper's is the
-// last to go, or who keeps one of their own could end a deletion under a block.
+// free are the Releases being deleted that serve nowhere, that no block holds, and that have no other finalizer. Shipper's finalizer is
+// removed last: otherwise a user with a finalizer of their own could end a deletion under a block.
 func free(leaving []strategy.Release, departures []strategy.Leaving) []*shipper.Release {
 	var out []*shipper.Release
 	for i, r := range leaving {
@@ -148,15 +149,18 @@ func installationTarget(
 	return it
 }
 
-// resourcesTarget is the missing InstallationTarget of a Release with resources. It lists no cluster at first: an older Release may have
-// them all.
-func resourcesTarget(rel *shipper.Release, newest bool) *shipper.InstallationTarget {
+// resourcesTarget is the missing InstallationTarget of a Release with resources. The only Release of an Application gets its clusters at
+// once; another one lists none at first, for an older Release may have them all.
+func resourcesTarget(h history.History, rel *shipper.Release, clusters []string) *shipper.InstallationTarget {
 	env := rel.Spec.Environment.DeepCopy()
 	it := &shipper.InstallationTarget{ObjectMeta: targetMeta(rel)}
 	it.Finalizers = []string{shipper.InstallationFinalizer}
-	it.Spec = shipper.InstallationTargetSpec{Clusters: []string{}, CanOverride: newest, Resources: &shipper.TargetResources{
+	it.Spec = shipper.InstallationTargetSpec{Clusters: []string{}, CanOverride: rel == h.Newest(), Resources: &shipper.TargetResources{
 		Apply: env.Apply, Removal: env.Resources.Removal, Ready: env.Resources.Ready, Snapshot: env.ResourcesDigest,
 	}}
+	if len(h.All) == 1 {
+		it.Spec.Clusters = append(it.Spec.Clusters, clusters...)
+	}
 	if env.Strategy != nil {
 		it.Spec.Resources.UnavailablePeriod = env.Strategy.UnavailablePeriod
 	}

@@ -255,6 +255,27 @@ func unscheduled(rel *shipper.Release) *shipper.Release {
 	return rel
 }
 
+func TestOnlyTheFirstReleaseWithResourcesListsItsClustersAtOnce(t *testing.T) {
+	rel := func(i int) *shipper.Release {
+		r := releaseAt(i, "a,b")
+		r.Spec.Environment.Resources = &shipper.Resources{}
+		return r
+	}
+	for sentence, tc := range map[string]struct {
+		all  []*shipper.Release
+		want []string
+	}{
+		"the only one":      {[]*shipper.Release{rel(0)}, []string{"a", "b"}},
+		"one after another": {[]*shipper.Release{rel(0), rel(1)}, []string{}},
+	} {
+		newest := tc.all[len(tc.all)-1]
+		h := history.History{All: tc.all, Live: []strategy.Release{{Release: newest}}}
+		if diff := cmp.Diff(tc.want, resourcesTarget(h, newest, []string{"a", "b"}).Spec.Clusters); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", sentence, diff)
+		}
+	}
+}
+
 func TestReleaseStatus(t *testing.T) {
 	bare := strategy.Release{Release: releaseAt(0, "")}
 	refused := apierrors.NewForbidden(shipper.Resource("x"), "x", errors.New("rollouts blocked by: a/b (no)"))
