@@ -5,9 +5,11 @@ package charts_test
 import (
 	"io"
 	"net/http"
+	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"helm.sh/helm/v3/pkg/chartutil"
 
 	"shipper.dev/shipper/test/charts"
 )
@@ -33,6 +35,25 @@ func TestDigestsAreStable(t *testing.T) {
 	const want = "225748da0956f9e20fb601f1d54282496920fa7c207ccc4b0df426f4be65011a"
 	if nginx.Digest != want {
 		t.Errorf("nginx 0.0.1 has the digest %s, want %s", nginx.Digest, want)
+	}
+}
+
+// TestHelloWorldIsAsHelmCreatesIt fails when Helm creates charts of another kind: bring the folder up to date.
+func TestHelloWorldIsAsHelmCreatesIt(t *testing.T) {
+	folder := t.TempDir()
+	if _, err := chartutil.Create("hello-world", folder); err != nil {
+		t.Fatal(err)
+	}
+	created, err := charts.Pack(os.DirFS(folder), "hello-world")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := charts.Get("hello-world", "0.1.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Digest != created.Digest {
+		t.Error("the chart hello-world is not what `helm create hello-world` makes: copy its files into the folder")
 	}
 }
 

@@ -13,10 +13,12 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -24,34 +26,39 @@ import (
 // Public is the repository that the examples name: it is public, and has some of the charts of this package.
 const Public = "https://raw.githubusercontent.com/bookingcom/shipper/master/test/e2e/testdata"
 
-// Mirror plays a public repository, so that manifests that name it need no network. It is a proxy: connections to the host of
-// the repository lead to this machine, all others where they were going.
+// Examples is Helm's repository of examples. The chart hello-world of this package is as `helm create hello-world` makes it.
+const Examples = "https://helm.github.io/examples"
+
+// Mirror plays public repositories, so that manifests that name them need no network. It is a proxy: connections to the hosts of
+// the repositories lead to this machine, all others where they were going.
 type Mirror struct {
 	// Proxy is what HTTPS_PROXY is to be.
 	Proxy string
 	// Authority is the certificate, in PEM, that a client must trust.
 	Authority []byte
 
-	host       string // of the repository, with its port
+	paths      map[string]string // the repositories' paths by host
 	repository *Repository
 	proxy, web *http.Server
 	listener   net.Listener // of the web server
 }
 
-// StartMirror plays the repository at a URL of https with all charts.
-func StartMirror(repoURL string) (*Mirror, error) {
-	at, err := url.Parse(repoURL)
+// StartMirror plays the repositories at URLs of https, one a host, each with all charts.
+func StartMirror(repoURLs ...string) (*Mirror, error) {
+	m := &Mirror{paths: map[string]string{}}
+	for _, repoURL := range repoURLs {
+		at, err := url.Parse(repoURL)
+		if err != nil {
+			return nil, fmt.Errorf("reading the URL of the repository: %w", err)
+		}
+		m.paths[at.Hostname()] = at.Path
+	}
+	hosts := slices.Sorted(maps.Keys(m.paths))
+	certificate, err := certify(hosts)
 	if err != nil {
-		return nil, fmt.Errorf("reading the URL of the repository: %w", err)
+		return nil, fmt.Errorf("making a certificate for %s: %w", strings.Join(hosts, ", "), err)
 	}
-	certificate, err := certify(at.Hostname())
-	if err != nil {
-		return nil, fmt.Errorf("making a certificate for %s: %w", at.Hostname(), err)
-	}
-	m := &Mirror{
-		Authority: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}),
-		host:      net.JoinHostPort(at.Hostname(), "443"),
-	}
+	m.Authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]})
 	if m.repository, err = Start(); err != nil {
 		return nil, err
 	}
@@ -66,15 +73,7 @@ func StartMirror(repoURL string) (*Mirror, error) {
 	m.Proxy = "http://" + entrance.Addr().String()
 	m.web = &http.Server{
 		ReadHeaderTimeout: time.Minute, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			file, ok := strings.CutPrefix(r.URL.Path, at.Path)
-			if !ok {
-				http.NotFound(w, r)
-				return
-			}
-			r.URL.Path = "/charts" + file
-			m.repository.ServeHTTP(w, r)
-		}),
+		Handler: http.HandlerFunc(m.serve),
 	}
 	m.proxy = &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(m.connect)}
 	go func() { _ = m.web.ServeTLS(m.listener, "", "") }()
@@ -88,6 +87,18 @@ func (m *Mirror) Close() {
 	m.repository.Close()
 }
 
+// serve answers as the repository of the host that a request names.
+func (m *Mirror) serve(w http.ResponseWriter, r *http.Request) {
+	path, played := m.paths[r.Host]
+	file, ok := strings.CutPrefix(r.URL.Path, path)
+	if !played || !ok {
+		http.NotFound(w, r)
+		return
+	}
+	r.URL.Path = "/charts" + file
+	m.repository.ServeHTTP(w, r)
+}
+
 // connect leads a client to where it wants to go, or to the mirror.
 func (m *Mirror) connect(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodConnect {
@@ -95,7 +106,7 @@ func (m *Mirror) connect(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	address := r.Host
-	if address == m.host {
+	if host, port, err := net.SplitHostPort(address); err == nil && port == "443" && m.plays(host) {
 		address = m.listener.Addr().String()
 	}
 	to, err := (&net.Dialer{Timeout: 10 * time.Second}).DialContext(r.Context(), "tcp", address)
@@ -126,14 +137,20 @@ func (m *Mirror) connect(w http.ResponseWriter, r *http.Request) {
 	<-ended // the other way ends as both are closed
 }
 
-// certify makes a certificate for a host, signed by itself.
-func certify(host string) (tls.Certificate, error) {
+// plays reports whether a repository of the mirror is at a host.
+func (m *Mirror) plays(host string) bool {
+	_, is := m.paths[host]
+	return is
+}
+
+// certify makes a certificate for hosts, signed by itself.
+func certify(hosts []string) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "a mirror of " + host}, DNSNames: []string{host},
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "a mirror of " + strings.Join(hosts, ", ")}, DNSNames: hosts,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 func TestMirror(t *testing.T) {
-	m, err := StartMirror(Public)
+	m, err := StartMirror(Public, Examples)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,6 +35,8 @@ func TestMirror(t *testing.T) {
 	want := map[string]int{
 		Public + "/index.yaml":                                    http.StatusOK,
 		Public + "/nginx-0.0.1.tgz":                               http.StatusOK,
+		Examples + "/index.yaml":                                  http.StatusOK,
+		Examples + "/hello-world-0.1.0.tgz":                       http.StatusOK,
 		"https://raw.githubusercontent.com/another/project/x.tgz": http.StatusNotFound,
 		elsewhere.URL:                                             http.StatusTeapot,
 	}

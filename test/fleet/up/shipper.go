@@ -72,10 +72,10 @@ func serveShipper(ctx context.Context, s state, bin string) (err error) {
 	return errors.Join(running.Stop(), folder.clear())
 }
 
-// mirrored serves the chart repository of the examples to programs that this process starts from now on, so that they need no
+// mirrored serves the chart repositories of the examples to programs that this process starts from now on, so that they need no
 // network.
 func mirrored(folder state) (*charts.Mirror, error) {
-	mirror, err := charts.StartMirror(charts.Public)
+	mirror, err := charts.StartMirror(charts.Public, charts.Examples)
 	if err != nil {
 		return nil, err
 	}
