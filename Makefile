@@ -35,6 +35,11 @@ demo-pipeline: ## A shipyard of two stages: tests, two approvals, a block, and a
 	@$(PREPARE) controlplane prometheus ./test/demo
 	@go run ./test/demo pipeline
 
+.PHONY: demo-charts
+demo-charts: ## Charts of others, unedited: podinfo, the online boutique, PostgreSQL and WordPress; canary, block, rollback
+	@$(PREPARE) controlplane ./test/demo
+	@go run ./test/demo charts
+
 .PHONY: fleet-up
 fleet-up: ## Start one management and two application clusters to play with (K8S=1.33: of that version)
 	@$(PREPARE) controlplane ./test/fleet/up

@@ -17,8 +17,8 @@ import (
 // and a list of them, charts.json. Absent: shared/charts beside the checkout.
 const PopularFolder = "SHIPPER_CHARTS"
 
-// errNoPopular means that there is no such folder.
-var errNoPopular = errors.New("no popular charts: set " + PopularFolder + " to a folder with their archives and charts.json")
+// ErrNoPopular means that there is no folder of popular charts.
+var ErrNoPopular = errors.New("no popular charts: set " + PopularFolder + " to a folder with their archives and charts.json")
 
 // PopularArchive is a chart of others, with the values without which it does not render.
 type PopularArchive struct {
@@ -36,8 +36,8 @@ var demanded = map[string]map[string]any{
 // Without the charts it skips and says so.
 func EachPopular(t *testing.T, up string, test func(*testing.T, PopularArchive)) {
 	t.Helper()
-	all, err := popular(up)
-	if errors.Is(err, errNoPopular) {
+	all, err := Popular(up)
+	if errors.Is(err, ErrNoPopular) {
 		t.Skip(err)
 	}
 	if err != nil {
@@ -51,12 +51,13 @@ func EachPopular(t *testing.T, up string, test func(*testing.T, PopularArchive))
 	}
 }
 
-// popular reads the popular charts in the order of their list. It fails when an archive is not the one of the list.
-func popular(up string) ([]PopularArchive, error) {
+// Popular reads the popular charts in the order of their list, for a folder whose path from the checkout's root is up. It fails when an
+// archive is not the one of the list.
+func Popular(up string) ([]PopularArchive, error) {
 	folder := cmp.Or(os.Getenv(PopularFolder), filepath.Join(up, "..", "shared", "charts"))
 	list, err := os.ReadFile(filepath.Join(folder, "charts.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, errNoPopular
+		return nil, ErrNoPopular
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the list of popular charts: %w", err)

@@ -239,7 +239,7 @@ func (s *fixture) broken(ctx context.Context) error {
 	}
 	s.fact("the clock of the deadline runs for 30 s")
 	if err := s.await(ctx, time.Minute, "releases of the Application", "3", func(ctx context.Context) (string, error) {
-		history, err := s.history(ctx)
+		history, err := s.history(ctx, application)
 		return fmt.Sprint(len(history)), err
 	}); err != nil {
 		return err

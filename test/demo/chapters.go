@@ -116,23 +116,9 @@ func (s *fixture) canary(ctx context.Context) error {
 
 // block creates a global RolloutBlock, measures how soon it holds, and shows both refusals.
 func (s *fixture) block(ctx context.Context) error {
-	rb := &shipper.RolloutBlock{
-		ObjectMeta: metav1.ObjectMeta{Namespace: shipper.GlobalBlocksNamespace, Name: "dns-outage"},
-		Spec: shipper.RolloutBlockSpec{
-			Message: "DNS issues, troubleshooting in progress",
-			Author:  shipper.RolloutBlockAuthor{Type: "user", Name: "jdoe"},
-		},
-	}
-	created := time.Now()
-	if err := s.management.Create(ctx, rb); err != nil {
-		return fmt.Errorf("creating the rollout block: %w", err)
-	}
-	held, err := s.firstRefusal(ctx)
-	if err != nil {
+	if err := s.createBlock(ctx, 2); err != nil {
 		return err
 	}
-	s.fact("%s/%s exists, and was first held against a rollout %d ms after its creation was asked for",
-		rb.Namespace, rb.Name, held.Sub(created).Milliseconds())
 
 	words := []string{"rollout-blocks-global/dns-outage", "DNS issues, troubleshooting in progress", "jdoe", "kubectl annotate"}
 	if err := s.refused(ctx, s.kubectl, words, "patch", "rel", s.contender, "--type=merge", "-p", `{"spec":{"targetStep":2}}`); err != nil {
@@ -160,10 +146,32 @@ func (s *fixture) block(ctx context.Context) error {
 	return s.counted(ctx, s.contender, "2", s.endpoints(s.incumbent, s.contender), "2+2")
 }
 
+// createBlock creates the RolloutBlock, and measures how soon it holds the contender back from its next step.
+func (s *fixture) createBlock(ctx context.Context, next int) error {
+	rb := &shipper.RolloutBlock{
+		ObjectMeta: metav1.ObjectMeta{Namespace: shipper.GlobalBlocksNamespace, Name: "dns-outage"},
+		Spec: shipper.RolloutBlockSpec{
+			Message: "DNS issues, troubleshooting in progress",
+			Author:  shipper.RolloutBlockAuthor{Type: "user", Name: "jdoe"},
+		},
+	}
+	created := time.Now()
+	if err := s.management.Create(ctx, rb); err != nil {
+		return fmt.Errorf("creating the rollout block: %w", err)
+	}
+	held, err := s.firstRefusal(ctx, next)
+	if err != nil {
+		return err
+	}
+	s.fact("%s/%s exists, and was first held against a rollout %d ms after its creation was asked for",
+		rb.Namespace, rb.Name, held.Sub(created).Milliseconds())
+	return nil
+}
+
 // firstRefusal asks, without effect, for the next step until it is refused.
-func (s *fixture) firstRefusal(ctx context.Context) (time.Time, error) {
+func (s *fixture) firstRefusal(ctx context.Context, next int) (time.Time, error) {
 	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: s.contender}}
-	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"targetStep":2}}`))
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"targetStep":%d}}`, next))
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
 		err := s.management.Patch(ctx, rel, patch, client.DryRunAll)
 		switch {

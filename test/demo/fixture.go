@@ -35,7 +35,7 @@ var twoRegions = []region{{"eu-west-1", "eu-west"}, {"us-east-1", "us-east"}}
 // applicationCluster is one place the application runs in.
 type applicationCluster struct {
 	name   string
-	client client.Client
+	client client.WithWatch
 }
 
 // fixture is the fleet it happens on and what has happened so far.
@@ -53,6 +53,7 @@ type fixture struct {
 	pod          *pod.Pod
 	slack        *slack              // nil when there is none
 	metrics      map[string]measured // by cluster
+	versions     map[string]string   // of the popular charts
 	ends         []func() error
 
 	incumbent string // the first release
@@ -61,7 +62,7 @@ type fixture struct {
 
 // begin starts the control planes and the chart repository.
 func begin(ctx context.Context, out io.Writer, regions []region) (*fixture, error) {
-	s := &fixture{printer: printer{out: out, start: time.Now()}, regions: regions}
+	s := &fixture{printer: printer{out: out, start: time.Now()}, regions: regions, versions: map[string]string{}}
 	fmt.Fprintf(out, "Shipper on one management cluster and %d application clusters. All API servers are real.\n", len(regions))
 
 	var err error

@@ -5,8 +5,11 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -165,11 +168,58 @@ func (s *fixture) condition(object client.Object, name, conditionType string) fu
 	}
 }
 
-// history names the Application's releases, oldest first.
-func (s *fixture) history(ctx context.Context) ([]string, error) {
+// history names an Application's releases, oldest first.
+func (s *fixture) history(ctx context.Context, name string) ([]string, error) {
 	app := &shipper.Application{}
-	if err := s.management.Get(ctx, client.ObjectKey{Namespace: namespace, Name: application}, app); err != nil {
+	if err := s.management.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, app); client.IgnoreNotFound(err) != nil {
 		return nil, err
 	}
 	return app.Status.History, nil
+}
+
+// secret is the content of a Secret's key, per cluster.
+func (s *fixture) secret(name, key string) func(context.Context) (string, error) {
+	return s.perCluster(func(ctx context.Context, c client.Client) (string, error) {
+		secret := &corev1.Secret{}
+		err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, secret)
+		return string(secret.Data[key]), err
+	})
+}
+
+// partition is that of a StatefulSet, per cluster.
+func (s *fixture) partition(name string) func(context.Context) (string, error) {
+	return s.perCluster(func(ctx context.Context, c client.Client) (string, error) {
+		set := &appsv1.StatefulSet{}
+		err := c.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, set)
+		if rolling := set.Spec.UpdateStrategy.RollingUpdate; err == nil && rolling != nil && rolling.Partition != nil {
+			return fmt.Sprint(*rolling.Partition), nil
+		}
+		return "none", err
+	})
+}
+
+// tried is the annotation by which the demonstration tells the Pods of two Releases apart.
+const tried = "example.com/try"
+
+// tries counts the ready Pods with that annotation whose names begin with a prefix, by the annotation, per cluster: "2 of one, 1 of two".
+func (s *fixture) tries(prefix string) func(context.Context) (string, error) {
+	return s.perCluster(func(ctx context.Context, c client.Client) (string, error) {
+		pods := &corev1.PodList{}
+		if err := c.List(ctx, pods, client.InNamespace(namespace)); err != nil {
+			return "", err
+		}
+		counts := map[string]int{}
+		for i := range pods.Items {
+			pod := &pods.Items[i]
+			try := pod.Annotations[tried]
+			if try != "" && strings.HasPrefix(pod.Name, prefix) && pod.DeletionTimestamp == nil && fleet.PodReady(pod) {
+				counts[try]++
+			}
+		}
+		var out []string
+		for _, try := range slices.Sorted(maps.Keys(counts)) {
+			out = append(out, fmt.Sprintf("%d of %s", counts[try], try))
+		}
+		return strings.Join(out, ", "), nil
+	})
 }

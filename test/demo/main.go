@@ -5,7 +5,7 @@
 // prints is true because it was just read from an API server; the first expectation that fails ends it with status 1.
 // With the argument bluegreen it shows a rollout that goes on by itself: preview, switch, failure. With checks it shows canaries that a
 // metric decides. With fleet it shows a namespace that follows a fleet. With pipeline it shows versions that go through the
-// stages of a shipyard.
+// stages of a shipyard. With charts it shows charts of others, unedited.
 //
 // KEEP=1 leaves the fleet up when the story is over, or has failed, until it is interrupted.
 package main
@@ -73,8 +73,11 @@ func run(ctx context.Context, args []string) (err error) {
 	case len(args) == 1 && args[0] == "pipeline":
 		chapters, shown = pipeline, "a shipyard that was pasted, a version that went through staging, two approvals, a block that held the\n"+
 			"run, and a version with errors that was taken back"
+	case len(args) == 1 && args[0] == "charts":
+		chapters, shown = popular, "charts of others, unedited: a canary, twelve services in one rollout, a Deployment changed in place,\n"+
+			"a block that held a StatefulSet at its partition, and a rollback that brought a password back"
 	case len(args) > 0:
-		return fmt.Errorf("unknown demonstration %q: there are bluegreen, checks, fleet and pipeline, and one without an argument", args[0])
+		return fmt.Errorf("unknown demonstration %q: there are bluegreen, checks, fleet, pipeline and charts, and one without an argument", args[0])
 	}
 	s, err := begin(ctx, os.Stdout, regions)
 	if err != nil {

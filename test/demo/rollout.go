@@ -66,9 +66,14 @@ func (s *fixture) applyApplication(ctx context.Context, version, strategy string
 
 // newRelease waits until the Application has that many releases and names the newest.
 func (s *fixture) newRelease(ctx context.Context, count int) (string, error) {
+	return s.newReleaseOf(ctx, application, count)
+}
+
+// newReleaseOf is newRelease for another Application.
+func (s *fixture) newReleaseOf(ctx context.Context, name string, count int) (string, error) {
 	newest := ""
 	err := s.await(ctx, patience, "releases of the Application", fmt.Sprint(count), func(ctx context.Context) (string, error) {
-		history, err := s.history(ctx)
+		history, err := s.history(ctx, name)
 		if len(history) > 0 {
 			newest = history[len(history)-1]
 		}
