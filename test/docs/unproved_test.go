@@ -29,6 +29,7 @@ var unprovedHere = []struct {
 	{`(?s)helm upgrade .*`, "it needs the reader's registry", []string{"test/chart TestTheChartInstallsWhatTheOverlaysInstall"}},
 	{`shipperctl check try .*`, "it measures by a Prometheus, which the fleet here has not",
 		[]string{"cmd/shipperctl/check TestACheckIsMeasuredInEachClusterAsTheReconcilerDoes"}},
+	{`shipperctl chart check .*`, "the chart is the reader's", []string{"cmd/shipperctl/chartcheck TestCheckOfAFolder"}},
 	{`shipperctl backup restore .*`, "it asks its reader, and wants Shipper to be down", []string{"test/restore TestABackupIsRestored"}},
 	{`shipperctl (shipyard|audit) .*`, "a delivery takes a Shipyard and several users", []string{
 		"cmd/shipperctl/shipyard TestRunsAreShown", "cmd/shipperctl/shipyard TestALoanIsPrintedOrMade",
