@@ -85,6 +85,7 @@ generate: ## Write everything that is generated
 	@hack/update-api-docs.sh
 	@hack/update-cli-docs.sh
 	@hack/update-screens.sh
+	@hack/update-popular-docs.sh
 	@hack/update-rbac-docs.sh
 	@hack/update-chart.sh
 	@hack/update-format.sh
