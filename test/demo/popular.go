@@ -66,17 +66,20 @@ func (s *fixture) publishPopular(ctx context.Context) error {
 		names = append(names, archive.Name+" "+archive.Version)
 	}
 	s.fact("a repository serves %s: %s", strings.Join(names, ", "), whose)
-	for name, says := range map[string][]string{
-		"podinfo":   {"Deployment podinfo", "side by side", "It rolls out unedited."},
-		"wordpress": {"Deployment wordpress", "in place", "claim wordpress can be mounted by one node", "It rolls out unedited."},
+	for _, check := range []struct {
+		name string
+		says []string
+	}{
+		{"podinfo", []string{"Deployment podinfo", "side by side", "It rolls out unedited."}},
+		{"wordpress", []string{"Deployment wordpress", "in place", "claim wordpress can be mounted by one node", "It rolls out unedited."}},
 	} {
-		out, err := s.show(ctx, s.shipperctl, "chart", "check", name, "--repo", s.charts.URL, "--chart-repositories", charts.URLs)
+		out, err := s.show(ctx, s.shipperctl, "chart", "check", check.name, "--repo", s.charts.URL, "--chart-repositories", charts.URLs)
 		if err != nil {
 			return err
 		}
-		for _, part := range says {
+		for _, part := range check.says {
 			if !strings.Contains(out, part) {
-				return differs("shipperctl chart check "+name, part, out)
+				return differs("shipperctl chart check "+check.name, part, out)
 			}
 		}
 	}
