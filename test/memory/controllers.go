@@ -45,6 +45,10 @@ func (s *Server) wake(k Kind, o *object, gone bool) {
 		s.wakeSlices(namespace)
 	case jobs:
 		s.later("job "+namespace+"/"+name, reaction, func() { s.runJob(namespace, name) })
+	case statefulSets:
+		s.later("set "+namespace+"/"+name, reaction, func() { s.roll(namespace, name) })
+	case daemonSets:
+		s.later("daemon "+namespace+"/"+name, reaction, func() { s.daemon(namespace, name) })
 	case namespacesID:
 		s.later("namespace "+name, reaction, func() { s.terminate(name) })
 	}
@@ -70,6 +74,9 @@ const (
 	pods        = "/pods"
 	services    = "/services"
 	jobs        = "batch/jobs"
+
+	statefulSets = "apps/statefulsets"
+	daemonSets   = "apps/daemonsets"
 
 	namespacesID = "/namespaces"
 )
@@ -100,6 +107,10 @@ func (s *Server) wakeOwner(o *object) {
 		if i := strings.LastIndex(controller.Name, "-"); i > 0 {
 			s.wakeDeployment(o.namespace, controller.Name[:i])
 		}
+	case "StatefulSet":
+		s.later("set "+o.namespace+"/"+controller.Name, reaction, func() { s.roll(o.namespace, controller.Name) })
+	case "DaemonSet":
+		s.later("daemon "+o.namespace+"/"+controller.Name, reaction, func() { s.daemon(o.namespace, controller.Name) })
 	case "Job":
 		s.later("job "+o.namespace+"/"+controller.Name, reaction, func() { s.runJob(o.namespace, controller.Name) })
 	}

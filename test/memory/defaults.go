@@ -17,6 +17,8 @@ import (
 // the differential test holds these against it.
 func addDefaults(s *runtime.Scheme) {
 	s.AddTypeDefaultingFunc(&appsv1.Deployment{}, func(o any) { defaultDeployment(o.(*appsv1.Deployment)) })
+	s.AddTypeDefaultingFunc(&appsv1.StatefulSet{}, func(o any) { defaultStatefulSet(o.(*appsv1.StatefulSet)) })
+	s.AddTypeDefaultingFunc(&appsv1.DaemonSet{}, func(o any) { defaultDaemonSet(o.(*appsv1.DaemonSet)) })
 	s.AddTypeDefaultingFunc(&batchv1.Job{}, func(o any) { defaultJob(o.(*batchv1.Job)) })
 	s.AddTypeDefaultingFunc(&corev1.Service{}, func(o any) { defaultService(o.(*corev1.Service)) })
 	s.AddTypeDefaultingFunc(&corev1.Pod{}, func(o any) {
@@ -91,6 +93,34 @@ func defaultDeployment(d *appsv1.Deployment) {
 	}
 	or(&d.Spec.RevisionHistoryLimit, 10)
 	or(&d.Spec.ProgressDeadlineSeconds, 600)
+	defaultPodSpec(&d.Spec.Template.Spec)
+}
+
+func defaultStatefulSet(of *appsv1.StatefulSet) {
+	spec := &of.Spec
+	or(&spec.Replicas, 1)
+	or(&spec.RevisionHistoryLimit, 10)
+	set(&spec.PodManagementPolicy, appsv1.OrderedReadyPodManagement)
+	set(&spec.UpdateStrategy.Type, appsv1.RollingUpdateStatefulSetStrategyType)
+	if spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType {
+		or(&spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateStatefulSetStrategy{})
+		or(&spec.UpdateStrategy.RollingUpdate.Partition, 0)
+		or(&spec.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+	}
+	or(&spec.PersistentVolumeClaimRetentionPolicy, appsv1.StatefulSetPersistentVolumeClaimRetentionPolicy{
+		WhenDeleted: appsv1.RetainPersistentVolumeClaimRetentionPolicyType, WhenScaled: appsv1.RetainPersistentVolumeClaimRetentionPolicyType,
+	})
+	defaultPodSpec(&spec.Template.Spec)
+}
+
+func defaultDaemonSet(d *appsv1.DaemonSet) {
+	or(&d.Spec.RevisionHistoryLimit, 10)
+	set(&d.Spec.UpdateStrategy.Type, appsv1.RollingUpdateDaemonSetStrategyType)
+	if d.Spec.UpdateStrategy.Type == appsv1.RollingUpdateDaemonSetStrategyType {
+		or(&d.Spec.UpdateStrategy.RollingUpdate, appsv1.RollingUpdateDaemonSet{})
+		or(&d.Spec.UpdateStrategy.RollingUpdate.MaxUnavailable, intstr.FromInt32(1))
+		or(&d.Spec.UpdateStrategy.RollingUpdate.MaxSurge, intstr.FromInt32(0))
+	}
 	defaultPodSpec(&d.Spec.Template.Spec)
 }
 

@@ -75,6 +75,9 @@ func refuse(w http.ResponseWriter, err error) {
 // misplaced says whether a method is none for a collection, or none for an object.
 func misplaced(method string, info *request.RequestInfo) bool {
 	named := info.Name != "" && len(info.Parts) > 1
+	if info.Resource == "pods" && info.Subresource == "eviction" {
+		return method != http.MethodPost
+	}
 	return method == http.MethodPost && named || !named && (method == http.MethodPut || method == http.MethodPatch)
 }
 

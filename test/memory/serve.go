@@ -7,7 +7,7 @@
 //
 // It differs from one in this: fields of Kubernetes' own kinds are not validated, and defaulted only in part (defaults.go); a kind
 // has one version; there are no quotas and no admission but namespaces' life and Options; watches end with the client alone and have
-// no bookmarks but the one that ends initial events; Events are not stored; subresources but status are not served.
+// no bookmarks but the one that ends initial events; Events are not stored; subresources but status and eviction are not served.
 package memory
 
 import (
@@ -143,6 +143,10 @@ func (s *Server) serve(w http.ResponseWriter, c call) {
 
 // write has the handlers of kube-apiserver carry out a request.
 func (s *Server) write(w http.ResponseWriter, c call) {
+	if c.kind.ID() == pods && c.info.Subresource == "eviction" && c.info.Verb == "create" {
+		s.evict(w, c)
+		return
+	}
 	of, err := serve(c.kind)
 	if err != nil {
 		refuse(w, apierrors.NewInternalError(err))

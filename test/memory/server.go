@@ -23,6 +23,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -88,6 +89,8 @@ type Server struct {
 	ids        uint64 // how many were given
 	names      uint64 // how many were generated
 	addresses  int    // of Services
+
+	revisions map[string]corev1.PodTemplateSpec // of StatefulSets, by UID and name
 }
 
 // Requests are counters.
@@ -124,7 +127,7 @@ func init() {
 func New(url string, o Options) *Server {
 	s := &Server{
 		URL: url, options: o, version: 1, tables: map[string]*table{}, dependents: map[string]map[reference]bool{},
-		timers: map[string]bool{}, uids: map[string]int{},
+		timers: map[string]bool{}, uids: map[string]int{}, revisions: map[string]corev1.PodTemplateSpec{},
 	}
 	for _, k := range o.Kinds {
 		s.tables[k.ID()] = newTable(k)

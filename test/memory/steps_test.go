@@ -25,6 +25,7 @@ const (
 	clus  = apis + "/clusters"
 	svcs  = "/api/v1/ns/services"
 	deps  = "/apis/apps/v1/ns/deployments"
+	stss  = "/apis/apps/v1/ns/statefulsets"
 	crons = "/apis/batch/v1/ns/cronjobs"
 )
 

@@ -116,6 +116,18 @@ func immutable(o, old runtime.Object) field.ErrorList {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
 		return apivalidation.ValidateImmutableField(o.Spec.Selector, old.(*appsv1.Deployment).Spec.Selector, field.NewPath("spec", "selector"))
+	case *appsv1.StatefulSet:
+		now, before := o.Spec.DeepCopy(), old.(*appsv1.StatefulSet).Spec
+		now.Replicas, now.Template, now.UpdateStrategy = before.Replicas, before.Template, before.UpdateStrategy
+		now.Ordinals, now.MinReadySeconds, now.RevisionHistoryLimit = before.Ordinals, before.MinReadySeconds, before.RevisionHistoryLimit
+		now.PersistentVolumeClaimRetentionPolicy = before.PersistentVolumeClaimRetentionPolicy
+		if !equality.Semantic.DeepEqual(*now, before) {
+			return field.ErrorList{field.Forbidden(field.NewPath("spec"), "updates to statefulset spec for fields other than 'replicas', "+
+				"'ordinals', 'template', 'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' "+
+				"are forbidden")}
+		}
+	case *appsv1.DaemonSet:
+		return apivalidation.ValidateImmutableField(o.Spec.Selector, old.(*appsv1.DaemonSet).Spec.Selector, field.NewPath("spec", "selector"))
 	case *batchv1.Job:
 		errs := apivalidation.ValidateImmutableField(o.Spec.Selector, old.(*batchv1.Job).Spec.Selector, field.NewPath("spec", "selector"))
 		template := old.(*batchv1.Job).Spec.Template
