@@ -56,11 +56,13 @@
 //	""                   configmaps                 get list watch create patch delete   the anchors
 //	""                   configmaps/finalizers      update                          anchors outlive what they own
 //	apps                 deployments                get list watch create patch delete
+//	apps                 statefulsets, daemonsets   get list watch create patch delete
+//	""                   pods/eviction              create                          back half way in a StatefulSet
 //	apps                 replicasets                get list watch                  for people who debug
 //	discovery.k8s.io     endpointslices             get list watch                  who takes traffic
 //
 // and get, list, watch, create, patch and delete on every other kind that charts contain: serviceaccounts, secrets,
-// persistentvolumeclaims, statefulsets, daemonsets, jobs, cronjobs, ingresses, networkpolicies,
+// persistentvolumeclaims, jobs, cronjobs, ingresses, networkpolicies,
 // horizontalpodautoscalers, poddisruptionbudgets, roles and rolebindings are the usual ones. Roles and rolebindings
 // of charts also need the rights they grant, or the verbs escalate and bind. /api, /apis and /version are open to
 // every account by default. A kind that may not be listed and watched is read one by one and is not brought back

@@ -47,6 +47,10 @@ func stripObject(in any) (any, error) {
 		for i, e := range o.Endpoints {
 			o.Endpoints[i] = discoveryv1.Endpoint{Conditions: e.Conditions, TargetRef: e.TargetRef}
 		}
+	case *appsv1.StatefulSet:
+		o.Spec.Template, o.Spec.VolumeClaimTemplates = corev1.PodTemplateSpec{}, nil
+	case *appsv1.DaemonSet:
+		o.Spec.Template = corev1.PodTemplateSpec{}
 	}
 	return in, nil
 }

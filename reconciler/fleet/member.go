@@ -41,8 +41,8 @@ func (m *Member) Client() client.Client {
 	return m.session.cluster.GetClient()
 }
 
-// Consistent is Client for the kinds that every session caches: Deployments, Services, Pods, ConfigMaps and EndpointSlices. A Get waits
-// until the cache shows what Consistent has written to that object. A write of another kind would start a watch of it.
+// Consistent is Client for the kinds that every session caches: workloads, Services, Pods, ConfigMaps and EndpointSlices. A Get waits until
+// the cache shows what Consistent has written to that object. A write of another kind would start a watch of it.
 func (m *Member) Consistent() client.Client {
 	return m.session.consistent
 }

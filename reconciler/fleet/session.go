@@ -56,6 +56,8 @@ var core = []struct {
 	indexes []string
 }{
 	{&appsv1.Deployment{}, &appsv1.DeploymentList{}, []string{ByRelease}},
+	{&appsv1.StatefulSet{}, &appsv1.StatefulSetList{}, nil},
+	{&appsv1.DaemonSet{}, &appsv1.DaemonSetList{}, nil},
 	{&corev1.Service{}, &corev1.ServiceList{}, []string{ByApp}},
 	{&corev1.Pod{}, &corev1.PodList{}, []string{ByApp, ByRelease}},
 	{&corev1.ConfigMap{}, &corev1.ConfigMapList{}, []string{ByApp}},

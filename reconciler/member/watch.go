@@ -70,6 +70,8 @@ func (r *Reconciler) watch(ctx context.Context) error {
 	}{
 		{&corev1.Pod{}, r.podOrServiceChanged},
 		{&appsv1.Deployment{}, r.podOrServiceChanged},
+		{&appsv1.StatefulSet{}, r.podOrServiceChanged},
+		{&appsv1.DaemonSet{}, r.podOrServiceChanged},
 		{&corev1.Service{}, r.podOrServiceChanged},
 		{&discoveryv1.EndpointSlice{}, r.podOrServiceChanged},
 		{&corev1.ConfigMap{}, r.anchorChanged},
@@ -252,6 +254,9 @@ func (r *Reconciler) anchorChanged(ctx context.Context, e fleet.Event) {
 		return
 	}
 	o := e.Object()
+	if installation.InPlaceChanged(e) {
+		r.put(podsOf(o, e.Cluster), e.Initial)
+	}
 	if target := installation.AnchorGone(e); target.Name != "" {
 		r.named(ctx, target, e.Cluster, func(w work) { r.put(w, e.Initial) })
 	}

@@ -47,6 +47,16 @@ func AnchorGone(e fleet.Event) types.NamespacedName {
 	return types.NamespacedName{Namespace: cm.Namespace, Name: strings.TrimSuffix(cm.Name, anchorSuffix)}
 }
 
+// InPlaceChanged reports whether an event is that of an anchor that lists workloads in place, and did not list the same before.
+func InPlaceChanged(e fleet.Event) bool {
+	after, ok := e.New.(*corev1.ConfigMap)
+	if !ok || !fleet.IsAnchor(after) || !strings.Contains(after.Data[inventoryKey], `"inPlace":true`) {
+		return false
+	}
+	before, ok := e.Old.(*corev1.ConfigMap)
+	return !ok || before.Data[inventoryKey] != after.Data[inventoryKey]
+}
+
 // SameOrders reports whether a Release asks the same of its hooks as before.
 func SameOrders(before, after client.Object) bool {
 	asks := func(o client.Object, key string) string { return o.GetAnnotations()[key] }
