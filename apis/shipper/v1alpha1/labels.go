@@ -203,6 +203,9 @@ const (
 	// LotAnnotation with value LotInPlace is on workloads that exist once and change at their step, where objects are named by Application.
 	LotAnnotation = "shipper.booking.com/lot"
 	LotInPlace    = "in-place"
+	// BaseAnnotation on a StatefulSet in place names the Release whose Pods stay below the partition, where that is the newer one: on the way
+	// back after it had all Pods.
+	BaseAnnotation = "shipper.booking.com/base"
 	// ReplicasAnnotation on a Deployment or StatefulSet is its number of Pods at full capacity, where objects are named by Application.
 	ReplicasAnnotation = "shipper.booking.com/replicas"
 	// HookTimeoutAnnotation on a hook of a chart is its timeout, a duration up to 24h. Absent: 5m.

@@ -40,6 +40,8 @@ type item struct {
 	Digest     string `json:"digest,omitempty"`
 	// InPlace is set for a workload that exists once for all Releases, and is written at its step.
 	InPlace bool `json:"inPlace,omitempty"`
+	// Replicas is the number of Pods of such a workload at full capacity.
+	Replicas int32 `json:"replicas,omitempty"`
 }
 
 // gvk is the item's kind.

@@ -318,6 +318,9 @@ func (i *installer) planOne(ctx context.Context, object wanted, all []wanted) (s
 		APIVersion: content.GetAPIVersion(), Kind: content.GetKind(), Name: content.GetName(), Digest: object.digest,
 		InPlace: object.inPlace(),
 	}}
+	if s.item.InPlace {
+		s.item.Replicas = replicasOf(content)
+	}
 	if s.item.Name == "" {
 		return s, broken("%s of the chart has no name", i.called(s.item))
 	}

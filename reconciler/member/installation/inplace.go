@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/member/applyset"
+	"shipper.dev/shipper/reconciler/retry"
+)
+
+// InPlace is a workload in place, as the anchor of a Release lists it.
+type InPlace struct {
+	// GVK is its kind.
+	GVK schema.GroupVersionKind
+	// Key is its name.
+	Key types.NamespacedName
+	// Digest is that of the object that the Release has stored.
+	Digest string
+	// Replicas is its number of Pods at full capacity; 0 for a DaemonSet.
+	Replicas int32
+}
+
+// Installed is what the anchor of a Release lists in a cluster.
+type Installed struct {
+	// Release is its name.
+	Release string
+	// InPlace are its workloads in place.
+	InPlace []InPlace
+	owner   metav1.OwnerReference
+}
+
+// Find is the workload of a kind and name; nil if the Release has none.
+func (i *Installed) Find(kind schema.GroupKind, key types.NamespacedName) *InPlace {
+	n := slices.IndexFunc(i.InPlace, func(w InPlace) bool { return w.GVK.GroupKind() == kind && w.Key == key })
+	if n < 0 {
+		return nil
+	}
+	return &i.InPlace[n]
+}
+
+// InstalledOf are the Releases of an Application whose anchors are in a cluster, by name. Anchors that are being deleted, that are another
+// management cluster's or that list nothing yet are left out.
+func InstalledOf(ctx context.Context, m *fleet.Member, app types.NamespacedName) ([]Installed, error) {
+	var list corev1.ConfigMapList
+	err := m.Client().List(ctx, &list, client.InNamespace(app.Namespace), client.MatchingFields{fleet.ByApp: app.Name},
+		client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("listing anchors: %w", err)
+	}
+	var out []Installed
+	for n := range list.Items {
+		cm := &list.Items[n]
+		if !fleet.IsAnchor(cm) {
+			continue
+		}
+		a := anchorOf(m, cm)
+		if a.deleting || a.claim != nil || len(a.inventory) == 0 && a.rendered == "" {
+			continue
+		}
+		one := Installed{Release: cm.Labels[shipper.OwnedByLabel], owner: a.reference(cm.Name)}
+		for _, entry := range a.inventory {
+			if entry.InPlace {
+				one.InPlace = append(one.InPlace, InPlace{entry.gvk(), entry.key(), entry.Digest, entry.Replicas})
+			}
+		}
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b Installed) int { return cmp.Compare(a.Release, b.Release) })
+	return out, nil
+}
+
+// replicasOf is the number of Pods of an object at full capacity, where it says so.
+func replicasOf(content *unstructured.Unstructured) int32 {
+	n, err := strconv.ParseInt(content.GetAnnotations()[shipper.ReplicasAnnotation], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(n)
+}
+
+// Stored is a workload in place as a Release has rendered it in a cluster.
+type Stored struct {
+	// Object is the object to write, without owners.
+	Object *unstructured.Unstructured
+	from   sources
+	key    types.NamespacedName
+}
+
+// ReadStored reads a workload in place of a Release, of which it is the target.
+func ReadStored(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, w InPlace) (*Stored, error) {
+	stored, err := readStored(ctx, m, it)
+	if err != nil {
+		return nil, err
+	}
+	if stored != nil {
+		for _, o := range stored.objects {
+			if o.digest == w.Digest && o.content.GroupVersionKind() == w.GVK && o.content.GetName() == w.Key.Name {
+				out := &Stored{Object: o.in(w.Key.Namespace), from: sourcesOf(it), key: w.Key}
+				out.from.found = stored.found
+				return out, nil
+			}
+		}
+	}
+	return nil, &problem{shipper.InProgress, retry.Retry, fmt.Sprintf("what Release %q has rendered is not stored in the cluster yet", it.Name)}
+}
+
+// Write applies the object. Live is what the API server itself has, nil for nothing; all are the Releases of its Application, of which
+// those own it that list it.
+func (s *Stored) Write(ctx context.Context, m *fleet.Member, live *metav1.PartialObjectMetadata, all []Installed) error {
+	gvk := s.Object.GroupVersionKind()
+	called := fmt.Sprintf("%s %q", gvk.Kind, s.key.Name)
+	if live != nil {
+		app := s.Object.GetLabels()[shipper.AppLabel]
+		switch ours := live.Labels[shipper.AppLabel] == app && live.Labels[shipper.OwnedByLabel] != ""; {
+		case !ours:
+			return conflict("%s cannot be changed: %s", called, whose(live))
+		case live.DeletionTimestamp != nil:
+			return waiting("%s is there and is being deleted", called)
+		}
+		s.Object.SetResourceVersion(live.ResourceVersion)
+	}
+	s.Object.SetOwnerReferences(s.owners(live, all))
+	err := applyset.Apply(ctx, m.Client(), s.Object, client.ForceOwnership)
+	if apierrors.IsInvalid(err) {
+		message := s.from.discreet(&attempted{"changing " + called, err}).Error()
+		return &problem{shipper.ChartError, retry.Recheck, message + ". Fields of it cannot be changed while it exists: undo this change in " +
+			"the chart or its values; or delete it with --cascade=orphan in the cluster, and Shipper creates it again around its Pods"}
+	}
+	if err != nil {
+		return s.from.discreet(&attempted{"writing " + called, err})
+	}
+	return nil
+}
+
+// owners are the anchors of the Releases that list the object; none if it is kept.
+func (s *Stored) owners(live *metav1.PartialObjectMetadata, all []Installed) (out []metav1.OwnerReference) {
+	gvk := s.Object.GroupVersionKind()
+	entry := item{Kind: gvk.Kind, APIVersion: gvk.GroupVersion().String()}
+	if kept(entry, s.Object.GetAnnotations()) || live != nil && kept(entry, live.Annotations) {
+		return nil
+	}
+	for i := range all {
+		if all[i].Find(gvk.GroupKind(), s.key) != nil {
+			out = append(out, all[i].owner)
+		}
+	}
+	return out
+}
