@@ -24,6 +24,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/member/capacity"
+	"shipper.dev/shipper/reconciler/member/inplace"
 	"shipper.dev/shipper/reconciler/member/installation"
 	"shipper.dev/shipper/reconciler/member/resources"
 	"shipper.dev/shipper/reconciler/member/targetstatus"
@@ -67,6 +68,7 @@ type Reconciler struct {
 
 	installation *installation.Worker
 	capacity     *capacity.Worker
+	inplace      *inplace.Worker
 	traffic      *traffic.Worker
 
 	installed *targetstatus.Results[installation.Outcome]
@@ -88,6 +90,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 			InitialSelector: selector,
 		}),
 		capacity:  capacity.NewWorker(o.Fleet),
+		inplace:   inplace.NewWorker(mgr.GetClient(), o.Fleet),
 		traffic:   traffic.NewWorker(mgr.GetClient(), o.Fleet, o.SelectByRelease),
 		installed: targetstatus.NewResults[installation.Outcome](),
 		scaled:    targetstatus.NewResults[capacity.Outcome](),
@@ -252,25 +255,8 @@ func (r *Reconciler) install(ctx context.Context, it *shipper.InstallationTarget
 // reconcilePods scales and shifts traffic for one Application in one cluster.
 func (r *Reconciler) reconcilePods(ctx context.Context, key Key) (ctrl.Result, error) {
 	w := work{Key: key}
-	var list shipper.CapacityTargetList
-	if err := targets.OfApplication(ctx, r.client, &list, key.Namespace, key.App); err != nil {
-		return ctrl.Result{}, err
-	}
-	var met, broken []error // of the cluster, which are in a status, and of the management cluster
-	for i := range list.Items {
-		ct := &list.Items[i]
-		ended, err := targets.Ended(ctx, r.client, ct)
-		broken = append(broken, err)
-		n := slices.IndexFunc(ct.Spec.Clusters, func(c shipper.ClusterCapacityTarget) bool { return c.Name == key.Cluster })
-		if n < 0 || err != nil || ended {
-			continue
-		}
-		outcome := r.capacity.Work(ctx, ct, ct.Spec.Clusters[n])
-		if !r.retries.Overtaken(w, outcome.Errors()...) {
-			r.scaled.Put(ct, key.Cluster, outcome)
-		}
-		met = append(met, outcome.Errors()...)
-	}
+	met, err := r.scale(ctx, w) // errors of the cluster, which are in a status, and of the management cluster
+	broken := []error{err}
 	outcomes, err := r.traffic.Work(ctx, key.Cluster, key.Namespace, key.App)
 	broken = append(broken, err)
 	for tt, outcome := range outcomes {
@@ -283,4 +269,40 @@ func (r *Reconciler) reconcilePods(ctx context.Context, key Key) (ctrl.Result, e
 		return ctrl.Result{}, err
 	}
 	return r.retries.ResultInCluster(ctx, w, met...)
+}
+
+// scale scales what one Application has in one cluster. met are errors of the cluster, err those of the management cluster.
+func (r *Reconciler) scale(ctx context.Context, w work) (met []error, err error) {
+	var list shipper.CapacityTargetList
+	if err := targets.OfApplication(ctx, r.client, &list, w.Namespace, w.App); err != nil {
+		return nil, err
+	}
+	var broken []error
+	var here []*shipper.CapacityTarget
+	for i := range list.Items {
+		ct := &list.Items[i]
+		ended, err := targets.Ended(ctx, r.client, ct)
+		broken = append(broken, err)
+		if err == nil && !ended && inCluster(ct, w.Cluster) >= 0 {
+			here = append(here, ct)
+		}
+	}
+	app := types.NamespacedName{Namespace: w.Namespace, Name: w.App}
+	stakes, err := r.inplace.Work(ctx, w.Cluster, app, here)
+	if err != nil {
+		return nil, errors.Join(append(broken, err)...)
+	}
+	for _, ct := range here {
+		outcome := r.capacity.Work(ctx, ct, ct.Spec.Clusters[inCluster(ct, w.Cluster)], stakes[ct.Name])
+		if !r.retries.Overtaken(w, outcome.Errors()...) {
+			r.scaled.Put(ct, w.Cluster, outcome)
+		}
+		met = append(met, outcome.Errors()...)
+	}
+	return met, errors.Join(broken...)
+}
+
+// inCluster is the index of a cluster in a target's spec; -1 if it is not there.
+func inCluster(ct *shipper.CapacityTarget, cluster string) int {
+	return slices.IndexFunc(ct.Spec.Clusters, func(c shipper.ClusterCapacityTarget) bool { return c.Name == cluster })
 }

@@ -51,6 +51,17 @@ func GoalOf(incumbent *Set, contender Set, percent int32) Goal {
 	}
 }
 
+// Inverted has the same shares with the incumbent's template in the object, on the way back after all Pods were the contender's: the
+// StatefulSet controller makes Pods below the partition of the template of which all were last. The contender keeps the lowest indices, and
+// both change their roles in the goal.
+func (g Goal) Inverted() Goal {
+	kept := g.Replicas - g.Incumbents
+	return Goal{Set: Set{Replicas: g.Replicas, Partition: kept}, Contender: true, Incumbents: kept}
+}
+
+// Share is the number of Pods that have the template of the object, where the chart has no partition of its own.
+func (g Goal) Share() int32 { return g.Replicas - g.Incumbents }
+
 // Pod is a Pod of a StatefulSet.
 type Pod struct {
 	// Index is its ordinal, less spec.ordinals.start.

@@ -224,3 +224,16 @@ func drive(t *testing.T, g inplace.Goal, now []inplace.Pod, least int32) []inpla
 	t.Fatalf("%+v is never achieved: %+v", g, now)
 	return nil
 }
+
+func TestInvertedGoalsHaveTheSameShares(t *testing.T) {
+	for percent, want := range map[int32]inplace.Goal{
+		25: {Set: inplace.Set{Replicas: 4, Partition: 1}, Contender: true, Incumbents: 1},
+		50: {Set: inplace.Set{Replicas: 4, Partition: 2}, Contender: true, Incumbents: 2},
+		75: {Set: inplace.Set{Replicas: 4, Partition: 3}, Contender: true, Incumbents: 3},
+	} {
+		goal := inplace.GoalOf(&inplace.Set{Replicas: 4}, inplace.Set{Replicas: 4}, percent)
+		if got := goal.Inverted(); got != want || got.Share() != goal.Incumbents {
+			t.Errorf("%d %%: %v, want %v", percent, got, want)
+		}
+	}
+}

@@ -39,30 +39,45 @@ func observe(
 	ctx context.Context, m *fleet.Member, ct *shipper.CapacityTarget, want shipper.ClusterCapacityTarget,
 ) observation {
 	out := observation{want: want, wasReady: wasReady(ct, want.Name)}
-	release := releaseOf(ct)
-	of := []client.ListOption{ // nothing that is read is changed
-		client.InNamespace(ct.Namespace), client.MatchingFields{fleet.ByRelease: release}, client.UnsafeDisableDeepCopy,
-	}
-	var deployments appsv1.DeploymentList
-	if out.err = m.Client().List(ctx, &deployments, of...); out.err != nil {
-		out.err = fmt.Errorf("listing Deployments: %w", out.err)
+	if out.deployments, out.err = deploymentsOf(ctx, m, ct); out.err != nil || len(out.deployments) != 1 {
 		return out
 	}
-	for _, d := range deployments.Items {
+	var pods []corev1.Pod
+	if pods, out.err = listPods(ctx, m, ct); out.err != nil {
+		return out
+	}
+	out.pods, out.err = podsOf(&out.deployments[0], pods)
+	return out
+}
+
+// cached lists what caches have of a target's Release. Nothing that is read is changed.
+func cached(ct *shipper.CapacityTarget) []client.ListOption {
+	return []client.ListOption{
+		client.InNamespace(ct.Namespace), client.MatchingFields{fleet.ByRelease: releaseOf(ct)}, client.UnsafeDisableDeepCopy,
+	}
+}
+
+// deploymentsOf are the Deployments of a target's Release that are not being deleted.
+func deploymentsOf(ctx context.Context, m *fleet.Member, ct *shipper.CapacityTarget) (out []appsv1.Deployment, err error) {
+	var list appsv1.DeploymentList
+	if err := m.Client().List(ctx, &list, cached(ct)...); err != nil {
+		return nil, fmt.Errorf("listing Deployments: %w", err)
+	}
+	for _, d := range list.Items {
 		if d.DeletionTimestamp == nil {
-			out.deployments = append(out.deployments, d)
+			out = append(out, d)
 		}
 	}
-	if len(out.deployments) != 1 {
-		return out
+	return out, nil
+}
+
+// listPods are the Pods of a target's Release.
+func listPods(ctx context.Context, m *fleet.Member, ct *shipper.CapacityTarget) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := m.Client().List(ctx, &list, cached(ct)...); err != nil {
+		return nil, fmt.Errorf("listing Pods: %w", err)
 	}
-	var pods corev1.PodList
-	if out.err = m.Client().List(ctx, &pods, of...); out.err != nil {
-		out.err = fmt.Errorf("listing Pods: %w", out.err)
-		return out
-	}
-	out.pods, out.err = podsOf(&out.deployments[0], pods.Items)
-	return out
+	return list.Items, nil
 }
 
 // wasReady reports whether the target's status reports Ready in a cluster for the same spec.

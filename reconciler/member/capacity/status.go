@@ -29,6 +29,8 @@ type Outcome struct {
 	sad       []shipper.PodStatus
 	reports   []shipper.ClusterCapacityReport
 	ready     shipper.Condition
+	// achieved is the achievedPercent of the worst of several workloads; nil if that is availableReplicas of totalReplicaCount.
+	achieved *int32
 	// err is why the cluster could not be read or written.
 	err error
 }
@@ -94,6 +96,9 @@ func clusterStatus(old shipper.ClusterCapacityStatus, s Outcome, now metav1.Time
 	}
 	out.AvailableReplicas, out.SadPods, out.Reports = s.available, s.sad, s.reports
 	out.AchievedPercent = Achieved(out.AvailableReplicas, s.want.TotalReplicaCount)
+	if s.achieved != nil {
+		out.AchievedPercent = *s.achieved
+	}
 	operational := shipper.Condition{Type: shipper.TargetOperational, Status: corev1.ConditionTrue}
 	out.Conditions = shipper.SetCondition(old.Conditions, operational, now)
 	out.Conditions = shipper.SetCondition(out.Conditions, s.ready, now)
@@ -102,11 +107,6 @@ func clusterStatus(old shipper.ClusterCapacityStatus, s Outcome, now metav1.Time
 
 // ready reports whether a cluster that could be read has the capacity asked for, and if not, why.
 func ready(s observation) shipper.Condition {
-	no := func(reason, format string, args ...any) shipper.Condition {
-		return shipper.Condition{
-			Type: shipper.TargetReady, Status: corev1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...),
-		}
-	}
 	switch {
 	case len(s.deployments) == 0 && s.want.TotalReplicaCount == 0: // the chart renders to nothing, or to no Pods
 		return shipper.Condition{Type: shipper.TargetReady, Status: corev1.ConditionTrue}
@@ -130,6 +130,13 @@ func ready(s observation) shipper.Condition {
 		return no(shipper.PodsNotReady, "%d/%d: %s", len(sad), desired, summarize(sad))
 	}
 	return no(shipper.InProgress, "%d of %d pods are available", available, desired)
+}
+
+// no is the condition of a cluster that does not have the capacity asked for.
+func no(reason, format string, args ...any) shipper.Condition {
+	return shipper.Condition{
+		Type: shipper.TargetReady, Status: corev1.ConditionFalse, Reason: reason, Message: fmt.Sprintf(format, args...),
+	}
 }
 
 // unscaled reports whether a change that the Deployment's controller has not seen yet leaves capacity as it was. An annotation, such as

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inplace
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	rules "shipper.dev/shipper/apis/rules/inplace"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/retry"
+)
+
+// stale reports whether Pods have to be evicted: the template of the object has more than its share of them, or some that its controller
+// has to replace are not available, for which it may wait for ever.
+func (p *pass) stale() bool {
+	g := p.choice.goal
+	switch {
+	case p.kind.Kind != statefulSet || p.choice.contender < 0 || p.byUser || !p.is.observed:
+		return false
+	case len(p.choice.older) > 0 && g.Incumbents > 0:
+		return !p.is.one && p.is.updated > g.Share()
+	default:
+		return p.is.updated < p.is.replicas-p.is.partition && p.is.missing() > 0
+	}
+}
+
+// evict evicts the next Pod that has to be made of another template, if there is one. The decision is made by what the API server itself
+// says.
+func (p *pass) evict(ctx context.Context) error {
+	if !p.stale() {
+		return nil
+	}
+	found, err := look(ctx, p.member.Live(), p.kind.Kind, p.key)
+	if err != nil {
+		return err
+	}
+	p.is = liveOf(found)
+	set, ok := found.(*appsv1.StatefulSet)
+	if !ok || p.differs(p.choice, p.is) || !p.stale() {
+		return nil // an event comes
+	}
+	pods, err := p.podsOf(ctx, set)
+	if err != nil {
+		return err
+	}
+	pod := next(p.choice.goal, set, pods)
+	if pod == nil {
+		return nil
+	}
+	err = p.member.Client().SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
+		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
+		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))},
+	})
+	switch {
+	case apierrors.IsTooManyRequests(err):
+		return &problem{shipper.InProgress, retry.Retry, fmt.Sprintf("Pod %q of %s %q has to be replaced, and a PodDisruptionBudget allows no "+
+			"eviction now", pod.Name, statefulSet, set.Name)}
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("evicting Pod %s: %w", pod.Name, err)
+	}
+	return nil
+}
+
+// podsOf are the Pods of a StatefulSet, by what the API server itself says.
+func (p *pass) podsOf(ctx context.Context, set *appsv1.StatefulSet) ([]corev1.Pod, error) {
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("reading the selector of StatefulSet %s: %w", set.Name, err)
+	}
+	var list corev1.PodList
+	err = p.member.Live().List(ctx, &list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector})
+	if err != nil {
+		return nil, fmt.Errorf("listing the Pods of StatefulSet %s: %w", set.Name, err)
+	}
+	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !metav1.IsControlledBy(&pod, set) }), nil
+}
+
+// next is the next Pod to evict; nil if there is none.
+func next(g rules.Goal, set *appsv1.StatefulSet, pods []corev1.Pod) *corev1.Pod {
+	whole := g.Incumbents == 0
+	if whole { // its controller replaces all Pods from the partition on: those that are not ready may stop it
+		g.Contender, g.Incumbents = false, g.Replicas
+	}
+	var all []rules.Pod
+	byIndex := map[int32]*corev1.Pod{}
+	for i := range pods {
+		pod := &pods[i]
+		index, ok := ordinal(set, pod.Name)
+		if !ok || whole && index < g.Partition {
+			continue
+		}
+		revision := pod.Labels[appsv1.ControllerRevisionHashLabelKey]
+		other := revision == set.Status.UpdateRevision
+		switch {
+		case whole:
+			other = revision != set.Status.UpdateRevision
+		case index < g.Incumbents:
+			other = revision != set.Status.CurrentRevision
+		}
+		byIndex[index] = pod
+		all = append(all, rules.Pod{
+			Index: index, Contender: other, Ready: isReady(pod) && pod.DeletionTimestamp == nil, Leaving: pod.DeletionTimestamp != nil,
+		})
+	}
+	index, found := g.Evict(all)
+	if !found {
+		return nil
+	}
+	return byIndex[index]
+}
+
+// ordinal is the index of a Pod of a StatefulSet.
+func ordinal(set *appsv1.StatefulSet, pod string) (int32, bool) {
+	text, ok := strings.CutPrefix(pod, set.Name+"-")
+	n, err := strconv.ParseInt(text, 10, 32)
+	if !ok || err != nil {
+		return 0, false
+	}
+	if o := set.Spec.Ordinals; o != nil {
+		n -= int64(o.Start)
+	}
+	return int32(n), true
+}
+
+// isReady reports whether a Pod is ready.
+func isReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
