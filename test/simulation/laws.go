@@ -32,6 +32,8 @@ import (
 //  11. No process plans by an object that is older than its own last write of it.
 //  12. An object without a namespace is listed in shipper-system of its cluster before it is there, and until it is gone.
 //  13. What a Release has written in a cluster is never rendered again.
+//  14. A workload in place has the template of a Release only while that asks for capacity, and on no more Pods than that.
+//  15. Of a StatefulSet with several Pods, one at a time is not ready.
 //
 // A law that depends on the knowledge of a reconciler is judged only while no fault delays that: a reader with late watches may
 // see old states, never false ones.
@@ -61,6 +63,7 @@ type laws struct {
 	installed  map[string]bool                 // charts that were, by the UID of the InstallationTarget and cluster
 	rendered   map[string]string               // digests of what Releases have written, by host, object and target
 	own        map[*Client]map[string]ownWrite // by path
+	capacity   map[string][]asked              // what CapacityTargets have asked for, by Release and cluster
 	effects    map[*sent]bool                  // requests under way that have changed something
 }
 
@@ -75,6 +78,7 @@ func newLaws(w *World) *laws {
 		world: w, offences: map[int][]string{}, served: map[string]bool{}, podRelease: map[string]string{}, weightless: map[string]bool{},
 		seen: map[string]map[string]time.Time{}, targets: map[string][]moved{}, raised: map[string]bool{},
 		installed: map[string]bool{}, rendered: map[string]string{}, own: map[*Client]map[string]ownWrite{}, effects: map[*sent]bool{},
+		capacity: map[string][]asked{},
 	}
 }
 
@@ -103,6 +107,7 @@ func (l *laws) judge(c change) {
 		return
 	}
 	l.ordered(c)
+	l.asks(c)
 	switch c.kind {
 	case kindOf("releases"):
 		l.releaseChange(c)
@@ -178,7 +183,7 @@ func (l *laws) owns(c change) {
 		l.offend(6, "the reconciler writes %s %s in %s", c.kind, o.GetName(), c.host)
 	case strings.HasPrefix(o.GetName(), foreignName) && c.kind != endpoints && c.object == nil && c.by.process() != userName:
 		l.offend(6, "%s %s is gone from %s", c.kind, o.GetName(), c.host)
-	case c.host != management && isReconciler(c.by.process()) && c.old != nil && !ours(c):
+	case c.host != management && isReconciler(c.by.process()) && c.old != nil && !ours(c) && !evicts(c):
 		l.offend(6, "the reconciler writes %s %s in %s, which is not Shipper's", c.kind, o.GetName(), c.host)
 	}
 }

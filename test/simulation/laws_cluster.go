@@ -27,8 +27,10 @@ func ours(c change) bool {
 func (l *laws) clusterChange(c change) {
 	o := c.any()
 	l.stays(c)
+	l.inPlace(c)
 	switch c.kind {
 	case pods:
+		l.keepsSet(c)
 		l.podRelease[c.host+" "+o.GetName()] = o.GetLabels()[shipper.ReleaseLabel]
 	case services, endpoints:
 	case clusterRoles, configMaps:

@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"shipper.dev/shipper/apis/rules/strategy"
@@ -110,5 +111,21 @@ func (l *laws) leastPods(release string, asked shipper.ClusterTrafficTarget) int
 	if !known {
 		return 0 // the other laws say how much it may be
 	}
-	return int(strategy.Pods(ct.Spec.Clusters[i].TotalReplicaCount, least))
+	return int(strategy.Pods(l.besides(ct.Spec.Clusters[i], release), least))
+}
+
+// besides is how many Pods of a Release have its label at full capacity: those of a workload in place have none.
+func (l *laws) besides(of shipper.ClusterCapacityTarget, release string) int32 {
+	total := int64(0)
+	for _, o := range l.world.hosts[of.Name].all("apps/deployments") {
+		n, err := strconv.ParseInt(o.GetAnnotations()[shipper.ReplicasAnnotation], 10, 32)
+		if err != nil || o.GetLabels()[shipper.ReleaseLabel] != release {
+			continue
+		}
+		total += n
+	}
+	if total == 0 {
+		return of.TotalReplicaCount
+	}
+	return int32(total)
 }

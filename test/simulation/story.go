@@ -59,6 +59,7 @@ func Stories() []Story {
 		joinStory(),
 		foreignStory(),
 		abortStory(),
+		inPlaceStory(),
 		deadlineStory(),
 		walkStory(1),
 	}

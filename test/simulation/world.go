@@ -228,6 +228,13 @@ var packed = sync.OnceValue(func() map[string][]byte {
 		panic(err)
 	}
 	all = append(all, hooked)
+	for _, version := range []string{"0.0.1", "0.0.2"} {
+		stateful, err := charts.PackFiles("stateful", version, statefulChart(version))
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, stateful)
+	}
 	versions, out := map[string][]string{}, map[string][]byte{}
 	for _, a := range all {
 		file := a.Name + "-" + a.Version + ".tgz"
