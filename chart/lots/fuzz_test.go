@@ -80,8 +80,8 @@ func FuzzLots(f *testing.F) {
 		for i := range given {
 			ports, _, _ := unstructured.NestedFieldNoCopy(given[i].Object, "spec", "ports")
 			list, _ := ports.([]any)
-			once, _ := lots.MergePorts(list, list)
-			if twice, _ := lots.MergePorts(list, once); !cmp.Equal(once, twice) {
+			once, _ := lots.MergePorts(list, list, nil)
+			if twice, _ := lots.MergePorts(list, once, nil); !cmp.Equal(once, twice) {
 				t.Errorf("ports %v are merged to %v, and then to %v", list, once, twice)
 			}
 		}

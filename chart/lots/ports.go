@@ -16,8 +16,9 @@ const maxPortName = 40
 // are. Where both charts have a name for different ports, the newest chart's keeps it, and the other gets its number behind it; ports
 // without a name get one, since Kubernetes requires names as soon as there are two.
 //
-// conflicts names the ports that are the same and lead to different numbers in the Pods: no Service serves both Releases then.
-func MergePorts(incumbent, newest []any) (merged []any, conflicts []string) {
+// conflicts names the ports that are the same and lead elsewhere in the Pods: no Service serves both Releases then. alike reports whether
+// two target ports, numbers or names, lead to the same in the Pods of the incumbent; nil compares them as texts.
+func MergePorts(incumbent, newest []any, alike func(from, to string) bool) (merged []any, conflicts []string) {
 	taken, names, nodes := map[string]map[string]any{}, map[string]bool{}, map[int64]bool{}
 	for _, item := range newest {
 		copied := map[string]any{}
@@ -40,7 +41,7 @@ func MergePorts(incumbent, newest []any) (merged []any, conflicts []string) {
 			continue
 		}
 		if same, found := taken[portKey(port)]; found {
-			if from, to := targetPort(port), targetPort(same); from != to {
+			if from, to := targetPort(port), targetPort(same); from != to && (alike == nil || !alike(from, to)) {
 				conflicts = append(conflicts, fmt.Sprintf("port %s leads to %s in the incumbent and to %s in the newest Release: "+
 					"give the port of the containers one name in both, and have the Service name it", portKey(port), from, to))
 			}

@@ -125,6 +125,22 @@ func TestServicesThatAreRefused(t *testing.T) {
 	}
 }
 
+// TestTargetPortsThatLeadToTheSameAreNoConflict has a Service name what it had by number.
+func TestTargetPortsThatLeadToTheSameAreNoConflict(t *testing.T) {
+	port := func(target any) []any { return []any{map[string]any{"port": int64(80), "targetPort": target}} }
+	for _, alike := range []bool{true, false} {
+		_, conflicts := lots.MergePorts(port(int64(8080)), port("http"), func(from, to string) bool {
+			if from != "8080" || to != "http" {
+				t.Errorf("compared %s with %s", from, to)
+			}
+			return alike
+		})
+		if len(conflicts) == 0 != alike {
+			t.Errorf("alike %t: %v", alike, conflicts)
+		}
+	}
+}
+
 func TestMergePorts(t *testing.T) {
 	tests := map[string]struct {
 		incumbent, newest, want string
@@ -182,14 +198,14 @@ func TestMergePorts(t *testing.T) {
 				list, _ := objects(t, "{kind: Ports, apiVersion: v1, ports: ["+text+"]}")[0].Object["ports"].([]any)
 				return list
 			}
-			got, conflicts := lots.MergePorts(ports(tc.incumbent), ports(tc.newest))
+			got, conflicts := lots.MergePorts(ports(tc.incumbent), ports(tc.newest), nil)
 			if diff := cmp.Diff(ports(tc.want), got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.conflicts, conflicts); diff != "" {
 				t.Errorf("conflicts: -want +got:\n%s", diff)
 			}
-			again, _ := lots.MergePorts(ports(tc.incumbent), got)
+			again, _ := lots.MergePorts(ports(tc.incumbent), got, nil)
 			if diff := cmp.Diff(got, again); diff != "" {
 				t.Errorf("merged again: -want +got:\n%s", diff)
 			}

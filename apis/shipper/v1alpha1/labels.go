@@ -203,6 +203,9 @@ const (
 	// LotAnnotation with value LotInPlace is on workloads that exist once and change at their step, where objects are named by Application.
 	LotAnnotation = "shipper.booking.com/lot"
 	LotInPlace    = "in-place"
+	// KeptPortsAnnotation on a Service is KeptPorts, as JSON: the ports that it has for an incumbent. Only where objects are named by
+	// Application.
+	KeptPortsAnnotation = "shipper.booking.com/kept-ports"
 	// BaseAnnotation on a StatefulSet in place names the Release whose Pods stay below the partition, where that is the newer one: on the way
 	// back after it had all Pods.
 	BaseAnnotation = "shipper.booking.com/base"
@@ -282,6 +285,15 @@ const (
 	// RunFieldManager is the field manager of what runs write into Applications.
 	RunFieldManager = "shipper-shipyard"
 )
+
+// KeptPorts is what changes in the ports of a Service when no other Release has traffic or Pods any more. A port is its number and
+// protocol, as in 53/UDP.
+type KeptPorts struct {
+	// Drop are the ports that the chart of the newest Release does not have.
+	Drop []string `json:"drop"`
+	// Unname are the ports that its chart gives no name. They have one while there are several ports, since Kubernetes requires that.
+	Unname []string `json:"unname,omitempty"`
+}
 
 // RunClaim is what AppRunAnnotation and ReleaseRunAnnotation have: which SequenceRun a template and its Release are of.
 type RunClaim struct {

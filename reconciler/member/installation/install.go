@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -34,6 +35,8 @@ type installer struct {
 	rendering  *rendering
 	hookOrders hookOrders
 	now        time.Time
+	// home reads from the caches of the management cluster.
+	home client.Reader
 	// initialSelector returns the initial selector of a Service; nil where Services always select by label.
 	initialSelector traffic.InitialSelector
 
@@ -295,6 +298,12 @@ func (i *installer) plan(ctx context.Context, objects []wanted) ([]step, error) 
 			return nil, err
 		}
 		switch s.action {
+		case write:
+			found, err := i.portConflicts(ctx, s)
+			if err != nil {
+				return nil, err
+			}
+			conflicts = append(conflicts, found...)
 		case refuse:
 			conflicts = append(conflicts, fmt.Sprintf("%s cannot be installed: %s", i.called(s.item), s.whose))
 		case wait:

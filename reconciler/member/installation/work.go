@@ -102,7 +102,8 @@ func (w *Worker) install(
 	}
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
-	work := &installer{member: member, it: it, rendering: renders, hookOrders: asked, now: w.clock.Now(), initialSelector: w.initialSelector}
+	work := &installer{member: member, it: it, rendering: renders, hookOrders: asked, now: w.clock.Now(), home: w.client,
+		initialSelector: w.initialSelector}
 	out := Outcome{cluster: cluster}
 	if out.err = work.discreet(work.install(ctx)); out.err == nil {
 		out.drift, out.later = w.drift(ctx, work)

@@ -52,6 +52,15 @@ func (i *installer) content(ctx context.Context, s step) (*unstructured.Unstruct
 			return nil, err
 		}
 	}
+	if s.live != nil && i.sharesPorts(object) {
+		ports, err := i.portsOf(ctx, s, object)
+		if err != nil {
+			return nil, err
+		}
+		if err := ports.merge(object); err != nil {
+			return nil, err
+		}
+	}
 	return object, nil
 }
 

@@ -78,7 +78,11 @@ func (w *Worker) workIn(
 			switchServices(ctx, member, family.namespace, seen, plans[tt]))
 		out[tt] = one
 	}
-	return switchPreview(ctx, member, seen, wishedPreview(valid, cluster))
+	met := []error{switchPreview(ctx, member, seen, wishedPreview(valid, cluster))}
+	for _, service := range seen.outlived {
+		met = append(met, dropPorts(ctx, member, service))
+	}
+	return errors.Join(met...)
 }
 
 // enabled and disabled are the Pods that a plan moves in and out of the traffic of a Service.

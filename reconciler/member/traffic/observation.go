@@ -67,6 +67,8 @@ type observation struct {
 	// previewSelectors are those that it may have, and previewApp the Pods that it may select.
 	previewSelectors Selectors
 	previewApp       rules.Application
+	// outlived are the Services that have ports which nothing needs any more.
+	outlived []*corev1.Service
 	// serves are the labels of living Pods that let them into the traffic of a Service, where objects are named by Application.
 	serves map[string]sets.Set[string]
 }
@@ -138,7 +140,7 @@ func (c contents) observation(selectByRelease bool) observation {
 	if out.preview != nil {
 		out.previewApp = c.withPods(out.previewSelectors, rules.Application{Preview: preview}, nil)
 	}
-	out.serves = map[string]sets.Set[string]{}
+	out.outlived, out.serves = c.outlived(), map[string]sets.Set[string]{}
 	for i := range c.pods {
 		out.serves[c.pods[i].Name] = serves(&c.pods[i])
 	}

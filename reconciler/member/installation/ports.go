@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/lots"
+	"shipper.dev/shipper/reconciler/member/traffic"
+)
+
+// sharedPorts are the ports of a Service that an incumbent shares.
+type sharedPorts struct {
+	merged    []any
+	kept      shipper.KeptPorts
+	conflicts []string
+}
+
+// sharesPorts reports whether an object is a Service that clients of an incumbent may use at the same time. One without a selector has no
+// Pods of any Release.
+func (i *installer) sharesPorts(object *unstructured.Unstructured) bool {
+	return i.byApplication() && object.GroupVersionKind() == corev1.SchemeGroupVersion.WithKind("Service") &&
+		len(section(object, "spec", "selector")) > 0 && !isPreviewService(object)
+}
+
+// portConflicts says why a production Service that is to be written cannot serve the Releases that have traffic as well: a port would lead
+// elsewhere.
+func (i *installer) portConflicts(ctx context.Context, s step) ([]string, error) {
+	object := s.in(s.item.Namespace)
+	if !i.sharesPorts(object) || !isTrafficService(object) {
+		return nil, nil
+	}
+	ports, err := i.portsOf(ctx, s, object)
+	if err != nil {
+		return nil, i.about("comparing the ports of "+i.called(s.item), err)
+	}
+	var out []string
+	for _, of := range ports.conflicts {
+		if i.rendering.sources.secret() {
+			of = "a port leads elsewhere in the incumbent" + chart.Unsaid
+		}
+		out = append(out, fmt.Sprintf("%s cannot be installed: %s", i.called(s.item), of))
+	}
+	return out, nil
+}
+
+// portsOf are the ports of a live Service with those that other Releases need; empty when there are no others. The traffic worker removes
+// what only these need as soon as they have neither traffic nor Pods.
+func (i *installer) portsOf(ctx context.Context, s step, object *unstructured.Unstructured) (out sharedPorts, err error) {
+	app := i.it.Labels[shipper.AppLabel]
+	if others, err := traffic.OthersServe(ctx, i.home, i.member.Client(), i.it, i.member.Name); err != nil || !others {
+		return out, err
+	}
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(s.item.gvk())
+	if err := i.member.Live().Get(ctx, s.item.key(), live); err != nil {
+		return out, client.IgnoreNotFound(err)
+	}
+	ports, _ := section(live, "spec")["ports"].([]any)
+	newest, _ := section(object, "spec")["ports"].([]any)
+	templates, err := i.templatesOfOthers(ctx, app, s.item.Name)
+	if err != nil {
+		return out, err
+	}
+	alike := func(from, to string) bool {
+		return len(templates) > 0 && !slices.ContainsFunc(templates, func(t corev1.PodTemplateSpec) bool {
+			was, is := portIn(t, from), portIn(t, to)
+			return was == 0 || was != is
+		})
+	}
+	out.merged, out.conflicts = lots.MergePorts(applied(live, ports), newest, alike)
+	given := map[string]map[string]any{}
+	for _, port := range newest {
+		if m, is := port.(map[string]any); is {
+			given[portKey(m)] = m
+		}
+	}
+	for _, port := range out.merged {
+		m, is := port.(map[string]any)
+		if !is {
+			continue
+		}
+		if by := given[portKey(m)]; by == nil {
+			out.kept.Drop = append(out.kept.Drop, portKey(m))
+		} else if by["name"] == nil && m["name"] != nil {
+			out.kept.Unname = append(out.kept.Unname, portKey(m))
+		}
+	}
+	return out, nil
+}
+
+// merge gives an object the ports, and says on it which of them are kept for others.
+func (p sharedPorts) merge(object *unstructured.Unstructured) error {
+	if len(p.kept.Drop) == 0 {
+		return nil
+	}
+	raw, err := json.Marshal(p.kept)
+	if err != nil {
+		return fmt.Errorf("writing the kept ports: %w", err)
+	}
+	annotations := object.GetAnnotations()
+	annotations[shipper.KeptPortsAnnotation] = string(raw)
+	object.SetAnnotations(annotations)
+	return unstructured.SetNestedSlice(object.Object, p.merged, "spec", "ports")
+}
+
+// portKey is number and protocol of a port.
+func portKey(port map[string]any) string {
+	number, _ := port["port"].(int64)
+	protocol, _ := port["protocol"].(string)
+	return traffic.PortKey(int32(number), corev1.Protocol(protocol))
+}
+
+// applied are the ports of a live Service that Shipper applied. Those that a user added stay by themselves.
+func applied(live *unstructured.Unstructured, ports []any) []any {
+	ours := map[string]bool{}
+	for _, m := range live.GetManagedFields() {
+		if m.Manager != shipper.FieldOwner || m.Operation != metav1.ManagedFieldsOperationApply || m.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Spec struct {
+				Ports map[string]any `json:"f:ports"`
+			} `json:"f:spec"`
+		}
+		if json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
+			continue
+		}
+		for key := range fields.Spec.Ports {
+			var port corev1.ServicePort
+			if len(key) > 2 && json.Unmarshal([]byte(key[2:]), &port) == nil { // k:{"port":80,"protocol":"TCP"}
+				ours[traffic.PortKey(port.Port, port.Protocol)] = true
+			}
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(ports), func(port any) bool {
+		m, is := port.(map[string]any)
+		return !is || !ours[portKey(m)]
+	})
+}
+
+// templatesOfOthers are those of the Pods of other Releases that are made for a Service.
+func (i *installer) templatesOfOthers(ctx context.Context, app, service string) (out []corev1.PodTemplateSpec, err error) {
+	var list appsv1.DeploymentList
+	err = i.member.Live().List(ctx, &list, client.InNamespace(i.it.Namespace), client.MatchingLabels{shipper.AppLabel: app})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("listing Deployments: %w", err)
+	}
+	for _, d := range list.Items {
+		runs := d.Spec.Replicas == nil || *d.Spec.Replicas > 0
+		if runs && d.Labels[shipper.ReleaseLabel] != i.it.Name && d.Spec.Template.Labels[shipper.BackendLabel(service)] == "true" {
+			out = append(out, d.Spec.Template)
+		}
+	}
+	return out, nil
+}
+
+// portIn is the number of a port, or of a name, in Pods; 0 if they have no port of the name.
+func portIn(t corev1.PodTemplateSpec, port string) int32 {
+	if number, err := strconv.ParseInt(port, 10, 32); err == nil {
+		return int32(number)
+	}
+	for _, c := range t.Spec.Containers {
+		for _, p := range c.Ports {
+			if p.Name == port {
+				return p.ContainerPort
+			}
+		}
+	}
+	return 0
+}

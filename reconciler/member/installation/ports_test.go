@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+func TestPortsThatAUserAddedAreNotTheIncumbents(t *testing.T) {
+	live := &unstructured.Unstructured{Object: map[string]any{}}
+	fields := func(ports string) *metav1.FieldsV1 {
+		return metav1.NewFieldsV1(`{"f:spec":{"f:ports":{` + ports + `}}}`)
+	}
+	live.SetManagedFields([]metav1.ManagedFieldsEntry{
+		{Manager: shipper.FieldOwner, Operation: "Apply", FieldsV1: fields(
+			`"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{}},"k:{\"port\":53,\"protocol\":\"UDP\"}":{".":{}}`)},
+		{Manager: "kubectl-edit", Operation: "Update", FieldsV1: fields(`"k:{\"port\":81,\"protocol\":\"TCP\"}":{".":{}}`)},
+	})
+	port := func(number int64, protocol string) map[string]any {
+		return map[string]any{"port": number, "protocol": protocol}
+	}
+	got := applied(live, []any{port(80, "TCP"), port(81, "TCP"), port(53, "UDP"), port(53, "TCP")})
+	if diff := cmp.Diff([]any{port(80, "TCP"), port(53, "UDP")}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestMergedPortsAreSaidOnTheService(t *testing.T) {
+	object := func() *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{"a": "b"}}, "spec": map[string]any{"ports": []any{}},
+		}}
+	}
+	merged := sharedPorts{
+		merged: []any{map[string]any{"port": int64(81)}}, kept: shipper.KeptPorts{Drop: []string{"81/TCP"}, Unname: []string{"80/TCP"}},
+	}
+	got := object()
+	if err := merged.merge(got); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{
+			"a": "b", "shipper.booking.com/kept-ports": `{"drop":["81/TCP"],"unname":["80/TCP"]}`,
+		}},
+		"spec": map[string]any{"ports": []any{map[string]any{"port": int64(81)}}},
+	}
+	if diff := cmp.Diff(want, got.Object); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	alone := object()
+	if err := (sharedPorts{merged: merged.merged}).merge(alone); err != nil || !cmp.Equal(alone, object()) {
+		t.Errorf("without ports to keep: %v %v", err, alone)
+	}
+}
+
+func TestPortInPods(t *testing.T) {
+	var pods corev1.PodTemplateSpec
+	pods.Spec.Containers = []corev1.Container{{}, {Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 8080}}}}
+	for port, want := range map[string]int32{"http": 8080, "9090": 9090, "grpc": 0} {
+		if got := portIn(pods, port); got != want {
+			t.Errorf("%s leads to %d, want %d", port, got, want)
+		}
+	}
+}
