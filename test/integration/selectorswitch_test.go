@@ -19,25 +19,32 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// endpointsOf follows the EndpointSlices of the Service of test-nginx in one cluster, event by event.
+// endpointsOf follows the EndpointSlices of a Service in one cluster, event by event.
 type endpointsOf struct {
 	*fixture
 	mu       sync.Mutex
 	slices   map[string]*discoveryv1.EndpointSlice
 	may      []string // the Releases that may serve; nothing is judged while there are none
+	always   bool     // whichever Release serves, one must
 	events   int
 	offences []string
 }
 
-// follow begins to follow.
+// follow begins to follow the Service of test-nginx.
 func (s *fixture) follow(cluster string) *endpointsOf {
+	s.Helper()
+	return s.followService(cluster, "test-nginx-prod", false)
+}
+
+// followService begins to follow a Service. With always, some Release has to serve from the first event on.
+func (s *fixture) followService(cluster, service string, always bool) *endpointsOf {
 	s.Helper()
 	c, err := client.NewWithWatch(world.members[cluster].Config, client.Options{Scheme: world.clusters[cluster].Scheme()})
 	s.must(err)
-	of := client.MatchingLabels{discoveryv1.LabelServiceName: "test-nginx-prod"}
+	of := client.MatchingLabels{discoveryv1.LabelServiceName: service}
 	w, err := c.Watch(s.ctx, &discoveryv1.EndpointSliceList{}, client.InNamespace(s.namespace), of)
 	s.must(err)
-	e := &endpointsOf{fixture: s, slices: map[string]*discoveryv1.EndpointSlice{}}
+	e := &endpointsOf{fixture: s, slices: map[string]*discoveryv1.EndpointSlice{}, always: always}
 	go func() {
 		for event := range w.ResultChan() {
 			if slice, ok := event.Object.(*discoveryv1.EndpointSlice); ok {
@@ -64,12 +71,15 @@ func (e *endpointsOf) take(slice *discoveryv1.EndpointSlice, what watch.EventTyp
 	if e.slices[slice.Name] = slice; what == watch.Deleted {
 		delete(e.slices, slice.Name)
 	}
-	if len(e.may) == 0 {
+	if len(e.may) == 0 && !e.always {
 		return
 	}
 	serve := e.serve()
 	if len(serve) == 0 {
 		e.offences = append(e.offences, "empty")
+	}
+	if e.always {
+		return
 	}
 	for release := range serve {
 		if !slices.Contains(e.may, release) {

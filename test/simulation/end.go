@@ -54,9 +54,11 @@ func (f *Fixture) dump() string {
 			})
 			for _, o := range all {
 				if !foreign(o) && o.GetNamespace() != shipper.SystemNamespace {
-					if kind == pods && byRelease {
+					if kind == pods && len(byRelease) > 0 {
 						o = o.DeepCopy()
-						unstructured.RemoveNestedField(o.Object, "metadata", "labels", shipper.TrafficStatusLabel)
+						for _, label := range byRelease {
+							unstructured.RemoveNestedField(o.Object, "metadata", "labels", label)
+						}
 					}
 					parts = append(parts, fmt.Sprintf("--- %s %s\n%s", name, kind, plain(kind, o, hashes)))
 				}
@@ -72,11 +74,16 @@ func (f *Fixture) dump() string {
 	return anonymous(out.String())
 }
 
-// selectsByRelease reports whether the Service selects the Pods of one Release: these need no traffic label then, and whether they have it
-// depends on when they came.
-func (f *Fixture) selectsByRelease(h *host) bool {
-	var service corev1.Service
-	return h.read(services, namespace, serviceName, &service) && service.Spec.Selector[shipper.ReleaseLabel] != ""
+// selectsByRelease are the labels that let Pods into the traffic of those Services that select the Pods of one Release: these need none
+// then, and whether they have it depends on when they came.
+func (f *Fixture) selectsByRelease(h *host) (labels []string) {
+	for _, name := range f.story.services() {
+		var service corev1.Service
+		if h.read(services, namespace, name, &service) && service.Spec.Selector[shipper.ReleaseLabel] != "" {
+			labels = append(labels, shipper.TrafficStatusLabel, shipper.ServesLabel(name))
+		}
+	}
+	return labels
 }
 
 // releaseHashes replaces the hashes of Releases by the generations of the first that have them.

@@ -18,7 +18,7 @@ import (
 
 // The laws. Each is judged at every change that an API server stores, while its mutex is held: no event is lost, and no order is guessed.
 //
-//  1. A Service that had endpoints has endpoints.
+//  1. A production Service that had endpoints has endpoints.
 //  2. Serving capacity is never below what the step allows, and no Pod serves whose Release weighs nothing.
 //  3. Nothing of a change that a block forbids is requested, from the moment a reconciler has seen the block.
 //  4. No step is passed before it was achieved, checked, waited for and approved; nothing goes up after a move back without a person;
@@ -49,12 +49,13 @@ type laws struct {
 	world *World
 
 	mu       sync.Mutex
-	fails    bool // of the story
+	fails    bool     // of the story
+	services []string // of the story
 	floor    int
 	offences map[int][]string
 	order    []string
 
-	served     map[string]bool                 // Services that had endpoints, by host
+	served     map[string]bool                 // Services that had endpoints, by host and name
 	podRelease map[string]string               // by host and Pod, of Pods that are gone too
 	weightless map[string]bool                 // Releases whose TrafficTarget has no weight and is ready
 	seen       map[string]map[string]time.Time // blocks, by process
@@ -83,7 +84,7 @@ func newLaws(w *World) *laws {
 }
 
 // story begins to judge a story.
-func (l *laws) story(s Story) { l.fails = s.Fails }
+func (l *laws) story(s Story) { l.fails, l.services = s.Fails, s.services() }
 
 // hold begins to require that so many Pods serve in each cluster; 0 ends it.
 func (l *laws) hold(floor int) {

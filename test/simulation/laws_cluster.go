@@ -89,21 +89,29 @@ func (l *laws) lists(c change) {
 	}
 }
 
-// serving judges the Service of the Application.
+// serving judges the production Services of the Application.
 func (l *laws) serving(h *host, after string) {
+	for _, name := range l.services {
+		l.serves(h, name, after)
+	}
+}
+
+// serves judges one of them.
+func (l *laws) serves(h *host, name, after string) {
 	var service corev1.Service
-	if !h.read(services, namespace, serviceName, &service) {
-		if (l.served[h.name] || l.floor > 0) && !l.leaves(h) {
-			l.offend(1, "%s: after %s: the Service is gone", h.name, after)
+	key := h.name + " " + name
+	if !h.read(services, namespace, name, &service) {
+		if (l.served[key] || l.floor > 0) && !l.leaves(h) {
+			l.offend(1, "%s: after %s: Service %s is gone", h.name, after, name)
 		}
-		l.served[h.name] = false
+		l.served[key] = false
 		return
 	}
 	view := l.look(h, &service)
-	if view.endpoints == nil && l.served[h.name] && !l.leaves(h) {
-		l.offend(1, "%s: after %s: the Service has no endpoints: %s", h.name, after, view)
+	if view.endpoints == nil && l.served[key] && !l.leaves(h) {
+		l.offend(1, "%s: after %s: Service %s has no endpoints: %s", h.name, after, name, view)
 	}
-	l.served[h.name] = len(view.endpoints) > 0
+	l.served[key] = len(view.endpoints) > 0
 	if l.floor > 0 && (view.selected < l.floor || len(view.endpoints) < l.floor) {
 		l.offend(2, "%s: after %s: %d ready Pods are selected and %d are endpoints, %d must be: %s", h.name, after, view.selected,
 			len(view.endpoints), l.floor, view)

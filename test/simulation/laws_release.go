@@ -154,15 +154,28 @@ func (l *laws) lacks(h *host, rel *shipper.Release, step shipper.RolloutStrategy
 		_, _ = fmt.Sscan(fmt.Sprint(count), &total)
 	}
 	want := int(strategy.Pods(int32(total), step.Capacity.Contender))
-	own, others := 0, 0
+	own := 0
 	for _, o := range h.all(pods) {
 		if o.GetLabels()[shipper.ReleaseLabel] == rel.Name && podReady(o) {
 			own++
 		}
 	}
+	if own < want {
+		return fmt.Sprintf("%d of its Pods are ready, not %d", own, want)
+	}
+	for _, service := range l.services {
+		if lacks := l.lacksTraffic(h, service, rel, step); lacks != "" {
+			return "of Service " + service + " " + lacks
+		}
+	}
+	return ""
+}
+
+// lacksTraffic is lacks for the traffic of a Service.
+func (l *laws) lacksTraffic(h *host, service string, rel *shipper.Release, step shipper.RolloutStrategyStep) string {
 	serving := map[bool]int{}
 	for _, o := range h.all(endpoints) {
-		if o.GetLabels()[discoveryv1.LabelServiceName] != serviceName {
+		if o.GetLabels()[discoveryv1.LabelServiceName] != service {
 			continue
 		}
 		var slice discoveryv1.EndpointSlice
@@ -173,11 +186,9 @@ func (l *laws) lacks(h *host, rel *shipper.Release, step shipper.RolloutStrategy
 			}
 		}
 	}
-	others = serving[false]
+	others := serving[false]
 	switch {
-	case own < want:
-		return fmt.Sprintf("%d of its Pods are ready, not %d", own, want)
-	case h.get(services, namespace, serviceName) == nil:
+	case h.get(services, namespace, service) == nil:
 		return "" // of another chart
 	case step.Traffic.Contender > 0 && serving[true] == 0:
 		return "none of its Pods serves"

@@ -14,6 +14,8 @@ type Story struct {
 	Name string
 	// Clusters is how many application clusters there are. 0: two.
 	Clusters int
+	// Services are the production Services of its charts. Nil: test-nginx-prod.
+	Services []string
 	// Begin makes what the parts need. Nothing disturbs it.
 	Begin func(*Fixture)
 	// Parts follow one another. Each is disturbed, and its end is compared with that of an undisturbed run.
@@ -46,6 +48,7 @@ func Stories() []Story {
 		rolloutStory(),
 		rollbackStory(),
 		switchStory(),
+		servicesStory(),
 		soakStory(),
 		checksStory(),
 		failureStory(),
@@ -63,6 +66,14 @@ func Stories() []Story {
 		deadlineStory(),
 		walkStory(1),
 	}
+}
+
+// services are the production Services of its charts.
+func (s Story) services() []string {
+	if s.Services == nil {
+		return []string{serviceName}
+	}
+	return s.Services
 }
 
 // find is the story of a name.

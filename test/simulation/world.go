@@ -229,6 +229,11 @@ var packed = sync.OnceValue(func() map[string][]byte {
 	}
 	all = append(all, hooked)
 	for _, version := range []string{"0.0.1", "0.0.2"} {
+		shop, err := charts.PackFiles("shop", version, charts.Shop(version))
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, shop)
 		stateful, err := charts.PackFiles("stateful", version, statefulChart(version))
 		if err != nil {
 			panic(err)
