@@ -56,14 +56,13 @@ func (s *Resources) keepSecret(ctx context.Context, secret *corev1.Secret, head 
 	case apierrors.IsNotFound(err):
 		err = s.client.Create(ctx, secret, client.FieldOwner(shipper.FieldOwner), client.DisableReadYourWritesConsistency)
 	case err == nil && (there.Type != secret.Type || !equality.Semantic.DeepEqual(there.Data, secret.Data)):
-		return failed(shipper.SelectionNotReadable, nil, "Secret %s/%s exists and has other content than its name says: delete it",
-			secret.Namespace, secret.Name)
+		return noContent(nil, "Secret %s/%s exists and has other content than its name says: delete it", secret.Namespace, secret.Name)
 	case err == nil && (there.DeletionTimestamp != nil || !isOwner(there, head)):
 		return errDeleted // the garbage collector deletes it with the head that it belonged to
 	}
 	if apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
-		return failed(shipper.SelectionNotReadable, err, "Shipper may not keep the selected Secrets in Secret %s/%s; %s",
-			secret.Namespace, secret.Name, values.PermissionHint(secret.Namespace))
+		return noContent(err, "Shipper may not keep the selected Secrets in Secret %s/%s; %s", secret.Namespace, secret.Name,
+			values.PermissionHint(secret.Namespace))
 	}
 	return err
 }

@@ -13,8 +13,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// SetOwners makes the Releases of an Application owners of the content that they have, and ends the Application's ownership of content other
-// than digest, of which it creates a Release next, and of what a Release has. Content without an owner is deleted.
+// SetOwners makes the Releases of an Application owners of the content that they have. The Application itself owns only the content with
+// digest, of which it creates a Release next, and that only until a Release has it. Content without an owner is deleted.
 func (s *Resources) SetOwners(ctx context.Context, app *shipper.Application, rels []*shipper.Release, digest string) error {
 	changes, err := s.changes(ctx, app, rels, digest)
 	if err != nil || len(changes) == 0 {

@@ -36,8 +36,8 @@ type Resources struct {
 	reads  singleflight.Group
 }
 
-// NewResources returns Resources. The cache of c has the metadata of ResourceSnapshots, and Releases. reader reads from the API server, and must
-// not keep ResourceSnapshots or Secrets in memory.
+// NewResources returns Resources. The cache of c has the metadata of ResourceSnapshots, and Releases. reader reads from the API server,
+// and must not keep ResourceSnapshots or Secrets in memory.
 func NewResources(c client.Client, reader client.Reader) *Resources {
 	return &Resources{
 		set: set{resourceSnapshot, c}, reader: reader, memory: lru.New[client.ObjectKey, []unstructured.Unstructured](maxMemory),
@@ -72,7 +72,7 @@ func (s *Resources) read(ctx context.Context, key client.ObjectKey) ([]unstructu
 	}
 	content, err := objects.Join(parts)
 	if err != nil {
-		return nil, failed(shipper.SelectionNotReadable, err, "the content with the digest %.12s in namespace %s is damaged: %s", key.Name, key.Namespace, err)
+		return nil, noContent(err, "the content with the digest %.12s in namespace %s is damaged: %s", key.Name, key.Namespace, err)
 	}
 	s.memory.Put(key, content, int64(parts[0].Bytes)*memoryPerByte)
 	return content, nil
@@ -91,7 +91,7 @@ func (s *Resources) parts(ctx context.Context, namespace, digest string) ([]obje
 		if n == 1 {
 			head = part.Spec
 			if head.Digest != digest || head.Parts > maxParts || head.Secrets > maxParts {
-				return nil, failed(shipper.SelectionNotReadable, nil, "ResourceSnapshot %s was not made by Shipper: delete it", key)
+				return nil, noContent(nil, "ResourceSnapshot %s was not made by Shipper: delete it", key)
 			}
 		}
 		out = append(out, partOfSnapshot(part.Spec))
@@ -104,7 +104,7 @@ func (s *Resources) parts(ctx context.Context, namespace, digest string) ([]obje
 		}
 		part, err := partOfSecret(secret)
 		if err != nil {
-			return nil, failed(shipper.SelectionNotReadable, err, "Secret %s was not made by Shipper: delete it", key)
+			return nil, noContent(err, "Secret %s was not made by Shipper: delete it", key)
 		}
 		out = append(out, part)
 	}
@@ -115,11 +115,15 @@ func (s *Resources) parts(ctx context.Context, namespace, digest string) ([]obje
 func unread(kind string, key client.ObjectKey, err error) error {
 	switch {
 	case apierrors.IsNotFound(err):
-		return failed(shipper.SelectionNotReadable, fmt.Errorf("%s %s: %w", kind, key, chart.ErrNotKept),
-			"%s %s with content of the Release does not exist", kind, key)
+		return noContent(fmt.Errorf("%s %s: %w", kind, key, chart.ErrNotKept), "%s %s with content of the Release does not exist", kind, key)
 	case apierrors.IsForbidden(err) && kind == "Secret":
-		return failed(shipper.SelectionNotReadable, err, "Shipper may not read Secret %s; %s", key, values.PermissionHint(key.Namespace))
+		return noContent(err, "Shipper may not read Secret %s; %s", key, values.PermissionHint(key.Namespace))
 	default:
 		return fmt.Errorf("reading %s %s: %w", kind, key, err)
 	}
+}
+
+// noContent is why there is no content, or why it cannot be stored.
+func noContent(cause error, format string, args ...any) error {
+	return failed(shipper.SelectionNotReadable, cause, fmt.Sprintf(format, args...))
 }

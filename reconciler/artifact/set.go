@@ -123,6 +123,6 @@ func isOwner(o metav1.Object, uid types.UID) bool {
 }
 
 // failed is an error that ends when a user mends its cause.
-func failed(reason string, cause error, format string, args ...any) error {
-	return &chart.Error{Reason: reason, Message: fmt.Sprintf(format, args...), Retry: true, Cause: cause}
+func failed(reason string, cause error, message string) error {
+	return &chart.Error{Reason: reason, Message: message, Retry: true, Cause: cause}
 }

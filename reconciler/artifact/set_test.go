@@ -28,9 +28,11 @@ func TestOwnersOfWhatIsThere(t *testing.T) {
 		want    []metav1.OwnerReference
 		err     error
 	}{
-		"a second owner is added":                   {there: []metav1.OwnerReference{one}, owner: two, want: []metav1.OwnerReference{one, two}},
-		"an owner is not added twice":               {there: []metav1.OwnerReference{one}, owner: one, want: []metav1.OwnerReference{one}},
-		"another owner suffices":                    {there: []metav1.OwnerReference{one}, owner: two, instead: "one", want: []metav1.OwnerReference{one}},
+		"a second owner is added":     {there: []metav1.OwnerReference{one}, owner: two, want: []metav1.OwnerReference{one, two}},
+		"an owner is not added twice": {there: []metav1.OwnerReference{one}, owner: one, want: []metav1.OwnerReference{one}},
+		"another owner suffices": {
+			there: []metav1.OwnerReference{one}, owner: two, instead: "one", want: []metav1.OwnerReference{one},
+		},
 		"a part without an owner is given its head": {owner: head("new"), want: []metav1.OwnerReference{head("new")}},
 		"a part of a head that is gone is awaited": {
 			there: []metav1.OwnerReference{head("old")}, owner: head("new"), want: []metav1.OwnerReference{head("old")}, err: errDeleted,

@@ -50,7 +50,7 @@ func (v *Values) Ahead(ctx context.Context, pinned values.Pinned) (map[string]an
 
 func (v *Values) of(ctx context.Context, pinned values.Pinned, keep bool) (map[string]any, error) {
 	if len(pinned.From) > 0 && pinned.Namespace == v.system {
-		return nil, failed(shipper.ValuesFetchFailure, nil, "nothing in Shipper's own namespace %s is read for charts: move the Application to another namespace", v.system)
+		return nil, noValues(nil, "nothing in Shipper's own namespace %s is read for charts: move the Application to another namespace", v.system)
 	}
 	held, err := v.kept(ctx, pinned, pinned.Release)
 	if err == nil && held == nil {
@@ -73,9 +73,9 @@ func (v *Values) kept(ctx context.Context, pinned values.Pinned, release string)
 	case apierrors.IsNotFound(err), apierrors.IsForbidden(err) && v.writer == nil:
 		return nil, nil
 	case apierrors.IsForbidden(err):
-		return nil, failed(shipper.ValuesFetchFailure, err, "Shipper may not read Secret %s; %s", key, values.PermissionHint(pinned.Namespace))
+		return nil, noValues(err, "Shipper may not read Secret %s; %s", key, values.PermissionHint(pinned.Namespace))
 	case err != nil:
-		return nil, failed(shipper.ValuesFetchFailure, err, "reading Secret %s: %s", key, err)
+		return nil, noValues(err, "reading Secret %s: %s", key, err)
 	}
 	held := values.Held{}
 	for i, source := range pinned.From {
@@ -112,7 +112,7 @@ func (v *Values) find(ctx context.Context, pinned values.Pinned) (values.Held, e
 	}
 	held, err := values.ReadSources(ctx, v.reader, pinned.Namespace, pinned.From)
 	if broken, ok := errors.AsType[*values.SourceError](err); ok && broken.Forbidden && v.writer == nil {
-		return nil, failed(shipper.ValuesFetchFailure, nil, "you may get neither %s in namespace %s nor the Secret that keeps what it held",
+		return nil, noValues(nil, "you may get neither %s in namespace %s nor the Secret that keeps what it held",
 			pinned.From[broken.Index], pinned.Namespace)
 	}
 	if err != nil {
@@ -122,7 +122,7 @@ func (v *Values) find(ctx context.Context, pinned values.Pinned) (values.Held, e
 	if err != nil || differs == "" {
 		return held, err
 	}
-	return nil, failed(shipper.ValuesFetchFailure, nil, "%s does not hold what it held when this was admitted, and no Release keeps that; put it back, or take what "+
+	return nil, noValues(nil, "%s does not hold what it held when this was admitted, and no Release keeps that; put it back, or take what "+
 		"it holds now: kubectl annotate app %s %s=<anything new> --overwrite -n %s", differs, pinned.App,
 		shipper.AppValuesRefreshAnnotation, pinned.Namespace)
 }
@@ -139,12 +139,12 @@ func (v *Values) keep(ctx context.Context, pinned values.Pinned, held values.Hel
 	case apierrors.IsAlreadyExists(err):
 		again, err := v.kept(ctx, pinned, pinned.Release)
 		if err == nil && again == nil {
-			err = failed(shipper.ValuesFetchFailure, nil, "Secret %s/%s is there and holds something else than what Release %s has from valuesFrom: delete it",
+			err = noValues(nil, "Secret %s/%s is there and holds something else than what Release %s has from valuesFrom: delete it",
 				pinned.Namespace, secret.Name, pinned.Release)
 		}
 		return err
 	case apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return failed(shipper.ValuesFetchFailure, err, "Shipper may not keep what valuesFrom held in Secret %s/%s; %s", pinned.Namespace, secret.Name,
+		return noValues(err, "Shipper may not keep what valuesFrom held in Secret %s/%s; %s", pinned.Namespace, secret.Name,
 			values.PermissionHint(pinned.Namespace))
 	case err != nil:
 		return fmt.Errorf("keeping values in Secret %s/%s: %w", pinned.Namespace, secret.Name, err)
@@ -183,4 +183,9 @@ func secretOf(rel *shipper.Release, held values.Held) *corev1.Secret {
 		}
 	}
 	return out
+}
+
+// noValues is why there are no values.
+func noValues(cause error, format string, args ...any) error {
+	return failed(shipper.ValuesFetchFailure, cause, fmt.Sprintf(format, args...))
 }
