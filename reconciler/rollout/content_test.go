@@ -231,3 +231,22 @@ func TestAnAbortOfARollbackOfContentIsNoRollback(t *testing.T) {
 		}
 	}
 }
+
+func TestARollbackThatTheStatusLacksHasTakenNothing(t *testing.T) {
+	app := placingApp("a", taken("a"), observed(0))
+	for sentence, tc := range map[string]struct {
+		rollback bool
+		want     string
+	}{
+		"a Release that has taken content":        {false, "b"},
+		"a rollback, which places older contents": {true, "a"},
+	} {
+		h := contents(app, "ab")
+		if tc.rollback {
+			metav1.SetMetaDataAnnotation(&h.All[1].ObjectMeta, shipper.ReleaseRollbackOfAnnotation, "web-0")
+		}
+		if got := lastTaken(&scope{app: app, history: h}).Digest; got != digestOf(tc.want) {
+			t.Errorf("%s: %.1s was taken last, want %s", sentence, got, tc.want)
+		}
+	}
+}
