@@ -31,7 +31,7 @@ func TestWhatIsGoneBackToIsTrimmedOnceItsValuesAreKept(t *testing.T) {
 	}{
 		"while it is on its way it may need them":    {rel(2, 2), "x", nil},
 		"when it is complete it has them":            {complete(2, 2), "x", []string{"one"}},
-		"what held something else lends it nothing":  {rel(2, 2), "y", []string{"one"}},
+		"what held something else gives it nothing":  {rel(2, 2), "y", []string{"one"}},
 		"without values from elsewhere nothing does": {rel(2, 2), "", []string{"one"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -359,15 +359,15 @@ func surplus(s *scope, now metav1.Time) []*shipper.Release {
 	}
 	var out []*shipper.Release
 	for i := range len(complete) - limit(s.app) {
-		if !serves(complete[i]) && complete[i].Held == "" && !lends(s, complete[i].Release) {
+		if !serves(complete[i]) && complete[i].Held == "" && !keepsValues(s, complete[i].Release) {
 			out = append(out, complete[i].Release)
 		}
 	}
 	return out
 }
 
-// lends reports whether a Release may have to give to the newest what its ConfigMaps and Secrets held, which may be kept for it alone.
-func lends(s *scope, rel *shipper.Release) bool {
+// keepsValues reports whether the newest Release may need the values that are stored for a Release, perhaps for it alone.
+func keepsValues(s *scope, rel *shipper.Release) bool {
 	newest := s.history.Newest()
 	return len(rel.Spec.Environment.ValuesFrom) > 0 && !strategy.Complete(newest) &&
 		stamp.SameSources(&rel.Spec.Environment, &newest.Spec.Environment)

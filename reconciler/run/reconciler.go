@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package run takes SequenceRuns through their tasks. What a run does next is decided by apis/rules/shipyard; each decision is written
-// before it is acted on, so that a crash repeats an act and loses none. Tasks write as the ServiceAccount that the namespace lends.
+// before it is acted on, so that a crash repeats an act and loses none. Tasks write as the ServiceAccount that the namespace binds to
+// Shipper.
 package run
 
 import (
@@ -33,7 +34,7 @@ import (
 
 // Users create runs and Shipyards; this one writes the status of runs and of their Approvals, keeps what they do as revisions of the
 // Shipyard, creates those that follow and deletes those that history does not keep. It asks whether the ServiceAccount of a run may write.
-// A run's tasks write as that ServiceAccount, which its namespace lends.
+// A run's tasks write as that ServiceAccount, which its namespace binds to Shipper.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=shipyards,verbs=get;list;watch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=sequenceruns,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=sequenceruns/status;approvals/status,verbs=patch

@@ -64,7 +64,7 @@ func pipeline(s *fixture) []chapter {
 		{"A management cluster is set up, two application clusters join", s.join},
 		{"Each cluster has a Prometheus", s.startPrometheus},
 		{"A team has an Application in staging and one in production", s.twoStages},
-		{"They paste their shipyard, and lend an account to Shipper", s.pasteShipyard},
+		{"They paste their shipyard, and bind an account to Shipper", s.pasteShipyard},
 		{"A new version goes through staging", s.deliverToStaging},
 		{"Production waits for two people", s.approveTwice},
 		{"An SRE blocks production, and lifts the block", s.blockRun},
@@ -161,13 +161,13 @@ func (s *fixture) completes(ctx context.Context, in, name string, count int) (st
 	return newest, err
 }
 
-// pasteShipyard applies the shipyard, and lends the account with whose rights runs write.
+// pasteShipyard applies the shipyard, and binds the account with whose rights runs write.
 func (s *fixture) pasteShipyard(ctx context.Context) error {
 	fmt.Fprintln(s.out, indented(stages))
 	if err := s.applyManifest(ctx, "shipyard.yaml", stages); err != nil {
 		return err
 	}
-	_, err := s.show(ctx, s.shipperctl, "shipyard", "lend", shop, "-n", shop, "--apply")
+	_, err := s.show(ctx, s.shipperctl, "shipyard", "bind", shop, "-n", shop, "--apply")
 	return err
 }
 

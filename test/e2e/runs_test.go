@@ -129,7 +129,7 @@ func TestANotLentRunnerWritesNothing(t *testing.T) {
 		Namespace: p.Namespace, Name: "shipper-runner-impersonator-" + shipper.ManagementServiceAccount,
 	}}))
 	p.Must("approving", p.approves(p.ann, "one"))
-	p.Eventually("why it failed", fmt.Sprintf("ServiceAccount shipper-runner is not lent to Shipper: %s",
+	p.Eventually("why it failed", fmt.Sprintf("ServiceAccount shipper-runner is not bound to Shipper: %s",
 		shipper.BindCommand("shipper-runner-impersonator", p.Namespace)), func() (string, error) {
 		run, err := p.run("one")
 		if len(run.Status.Tasks) < 2 {

@@ -91,19 +91,20 @@ func impersonate(now *shipper.Shipyard) authz.Action {
 func (w *Webhook) warnOfRunner(ctx context.Context, a *response.Response, now *shipper.Shipyard) error {
 	needs := impersonate(now)
 	namespace, name, _ := strings.Cut(strings.TrimPrefix(w.Reconciler, "system:serviceaccount:"), ":")
-	lent, err := w.Authz.May(ctx, rights.ServiceAccount(namespace, name), needs)
+	bound, err := w.Authz.May(ctx, rights.ServiceAccount(namespace, name), needs)
 	if err != nil {
 		return response.Later(err.Error(), authz.RetryAfter)
 	}
-	if !lent {
-		a.Warn("ServiceAccount %s is not lent to Shipper, and runs fail until it is: kubectl create rolebinding %s -n %s "+
+	if !bound {
+		a.Warn("ServiceAccount %s is not bound to Shipper, and runs fail until it is: kubectl create rolebinding %s -n %s "+
 			"--clusterrole=%s --serviceaccount=%s:%s", needs.Name, shipper.RunnerImpersonatorRole, now.Namespace, shipper.RunnerImpersonatorRole,
 			namespace, name)
 	}
 	return nil
 }
 
-// permitRunner refuses an author who may not act as the ServiceAccount that runs write with: otherwise a Shipyard would lend its rights.
+// permitRunner refuses an author who may not act as the ServiceAccount that runs write with: otherwise a Shipyard would give them its
+// rights.
 func (w *Webhook) permitRunner(ctx context.Context, req *admission.Request, now *shipper.Shipyard) error {
 	account := shipyard.Snapshot(now).ServiceAccountName
 	allowed, err := w.Authz.May(ctx, req.UserInfo, impersonate(now))

@@ -65,7 +65,7 @@ func longName(yard *shipper.Shipyard) {
 func TestShipyardsAreValidated(t *testing.T) {
 	const (
 		author = "dev impersonate serviceaccounts shop/shipper-runner"
-		lent   = ask.Reconciler + " impersonate serviceaccounts shop/shipper-runner"
+		bound  = ask.Reconciler + " impersonate serviceaccounts shop/shipper-runner"
 	)
 	edited := func(yard *shipper.Shipyard) { yard.Labels = map[string]string{"a": "b"} }
 	second := shop(func(yard *shipper.Shipyard) { yard.Name = "second" })
@@ -77,10 +77,10 @@ func TestShipyardsAreValidated(t *testing.T) {
 		message  string
 		warnings []string
 	}{
-		"one that can be run": {rights: ask.Grant(author, lent), req: ask.Create("dev", shop())},
-		"one whose runner is not lent": {
+		"one that can be run": {rights: ask.Grant(author, bound), req: ask.Create("dev", shop())},
+		"one whose runner is not bound": {
 			rights: ask.Grant(author), req: ask.Create("dev", shop()), warnings: []string{
-				"ServiceAccount shipper-runner is not lent to Shipper, and runs fail until it is: kubectl create rolebinding " +
+				"ServiceAccount shipper-runner is not bound to Shipper, and runs fail until it is: kubectl create rolebinding " +
 					"shipper-runner-impersonator -n shop " +
 					"--clusterrole=shipper-runner-impersonator --serviceaccount=shipper-system:shipper-mgmt-cluster",
 			},
@@ -93,7 +93,7 @@ func TestShipyardsAreValidated(t *testing.T) {
 				"--resource-name=shipper-runner, and a rolebinding to it",
 		},
 		"with a runner that the user may not act as": {
-			rights: ask.Grant(author, lent), req: ask.Update("dev", shop(otherRunner), shop()), decision: response.Forbidden,
+			rights: ask.Grant(author, bound), req: ask.Update("dev", shop(otherRunner), shop()), decision: response.Forbidden,
 			message: `user "dev" may not impersonate serviceaccounts/deployer in shop, as which runs of Shipyard shop write: ask who owns the ` +
 				"namespace for: kubectl create role deployer -n shop --verb=impersonate --resource=serviceaccounts " +
 				"--resource-name=deployer, and a rolebinding to it",
@@ -103,18 +103,18 @@ func TestShipyardsAreValidated(t *testing.T) {
 			rights: &ask.Rights{Err: errAway}, req: ask.Create("dev", shop()), decision: response.Unavailable, message: "away",
 		},
 		"with a sequence without tasks": {
-			rights: ask.Grant(author, lent), req: ask.Create("dev", shop(empty)), decision: response.Invalid,
+			rights: ask.Grant(author, bound), req: ask.Create("dev", shop(empty)), decision: response.Invalid,
 			message: `Shipyard.shipper.booking.com "shop" is invalid: spec.stages[0].sequences[0].tasks: Required value: ` +
 				`sequence delivery has no tasks`,
 		},
 		"with a name that is no label": {
-			rights: ask.Grant(author, lent), req: ask.Create("dev", shop(longName)), decision: response.Invalid,
+			rights: ask.Grant(author, bound), req: ask.Create("dev", shop(longName)), decision: response.Invalid,
 			message: `Shipyard.shipper.booking.com "a234567890123456789012345678901234567890123456789012345678901234" is invalid: metadata.name: ` +
 				`Invalid value: "a234567890123456789012345678901234567890123456789012345678901234": is a label of all its runs: must be no more ` +
 				"than 63 bytes",
 		},
 		"with a stage that nothing starts": {
-			rights: ask.Grant(author, lent), req: ask.Create("dev", shop(unused)),
+			rights: ask.Grant(author, bound), req: ask.Create("dev", shop(unused)),
 			warnings: []string{"stages[1]: no event starts a run in stage production: it is started by hand"},
 		},
 	} {
@@ -127,7 +127,7 @@ func TestShipyardsAreValidated(t *testing.T) {
 		})
 	}
 	a := &response.Response{}
-	if err := webhook(t, ask.Grant(author, lent), second, elsewhere).Validate(t.Context(), ask.Create("dev", shop()), a); err != nil {
+	if err := webhook(t, ask.Grant(author, bound), second, elsewhere).Validate(t.Context(), ask.Create("dev", shop()), a); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{

@@ -39,8 +39,8 @@ type ShipyardSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Services []string `json:"services,omitempty"`
 
-	// serviceAccountName is the ServiceAccount of this namespace with whose rights runs write. Absent means shipper-runner. Its owner lends it
-	// by a RoleBinding of Shipper's account to shipper-runner-impersonator.
+	// serviceAccountName is the ServiceAccount of this namespace with whose rights runs write. Absent means shipper-runner. Its owner binds
+	// it to Shipper by a RoleBinding of Shipper's account to shipper-runner-impersonator.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`

@@ -61,7 +61,7 @@ var reaching = map[string]string{
 	"rollout test":                  "web-0",
 	"shipyard abort":                "web-1 --reason why",
 	"shipyard approve":              "web-1",
-	"shipyard lend":                 "shop",
+	"shipyard bind":                 "shop",
 	"shipyard list":                 "",
 	"shipyard pause":                "web-1 --reason why",
 	"shipyard resume":               "web-1",

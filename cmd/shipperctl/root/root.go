@@ -199,7 +199,7 @@ var examples = map[string][]string{
 	"shipperctl shipyard approve": {
 		"shipperctl shipyard approve web-x7k2p", `shipperctl shipyard approve web-x7k2p --reject --reason "p95 is up"`,
 	},
-	"shipperctl shipyard lend":   {"shipperctl shipyard lend shop"},
+	"shipperctl shipyard bind":   {"shipperctl shipyard bind shop"},
 	"shipperctl shipyard list":   {"shipperctl shipyard list --stage production"},
 	"shipperctl shipyard pause":  {`shipperctl shipyard pause web-x7k2p --reason "DNS"`},
 	"shipperctl shipyard resume": {"shipperctl shipyard resume web-x7k2p"},

@@ -23,15 +23,15 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-func newLend(o *options) *cobra.Command {
+func newBind(o *options) *cobra.Command {
 	var apply bool
 	account := client.ObjectKey{}
 	cmd := &cobra.Command{
-		Use:   "lend SHIPYARD|NAMESPACE",
-		Short: "Print the commands that lend Shipper the ServiceAccount of a Shipyard, and that account its rights",
-		Long: "Print the commands that lend Shipper the ServiceAccount that runs of a Shipyard, or of all of a namespace, write with:\n" +
+		Use:   "bind SHIPYARD|NAMESPACE",
+		Short: "Print the commands that bind the ServiceAccount of a Shipyard to Shipper, and its rights to that account",
+		Long: "Print the commands that bind the ServiceAccount that runs of a Shipyard, or of all of a namespace, write with to Shipper:\n" +
 			"the account, the right of Shipper to use it, and its rights in the namespace of each stage. The owner of each namespace runs the\n" +
-			"commands for it, and takes the rights back by deleting the RoleBinding. With --apply they are done; what is there already stays.",
+			"commands for it, and revokes the rights by deleting the RoleBinding. With --apply they are done; what is there already stays.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, namespace, err := o.Client()
@@ -46,14 +46,14 @@ func newLend(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			loan := loanOf(found, account)
+			objects := bindingsOf(found, account)
 			if !apply {
-				for _, object := range loan {
+				for _, object := range objects {
 					fmt.Fprintln(cmd.OutOrStdout(), command(object))
 				}
 				return nil
 			}
-			return lend(cmd.Context(), c, loan, cmd.OutOrStdout())
+			return create(cmd.Context(), c, objects, cmd.OutOrStdout())
 		},
 	}
 	cmd.Flags().BoolVar(&apply, "apply", false, "create the account and the RoleBindings")
@@ -84,8 +84,8 @@ func shipyardsOf(ctx context.Context, c client.Reader, namespace, arg string) ([
 	return list.Items, nil
 }
 
-// loanOf are the objects that lend the accounts of Shipyards to Shipper's account. It is pure.
-func loanOf(shipyards []shipper.Shipyard, account client.ObjectKey) []client.Object {
+// bindingsOf are the objects that bind the accounts of Shipyards to Shipper's account. It is pure.
+func bindingsOf(shipyards []shipper.Shipyard, account client.ObjectKey) []client.Object {
 	accounts := map[client.ObjectKey]map[string]bool{} // with the namespaces of their stages
 	for i := range shipyards {
 		of := &shipyards[i]
@@ -103,11 +103,11 @@ func loanOf(shipyards []shipper.Shipyard, account client.ObjectKey) []client.Obj
 	order := func(a, b client.ObjectKey) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	}
-	lent := map[string]bool{}
+	bound := map[string]bool{}
 	for _, runner := range slices.SortedFunc(maps.Keys(accounts), order) {
 		out = append(out, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: runner.Namespace, Name: runner.Name}})
-		if !lent[runner.Namespace] { // the binding is for all accounts of the namespace
-			lent[runner.Namespace] = true
+		if !bound[runner.Namespace] { // the binding is for all accounts of the namespace
+			bound[runner.Namespace] = true
 			out = append(out, binding(runner.Namespace, shipper.RunnerImpersonatorRole, shipper.RunnerImpersonatorRole, account))
 		}
 		for _, namespace := range slices.Sorted(maps.Keys(accounts[runner])) {
@@ -130,7 +130,7 @@ func binding(namespace, name, role string, account client.ObjectKey) *rbacv1.Rol
 	}
 }
 
-// command is the kubectl command that creates an object of a loan.
+// command is the kubectl command that creates an object of bindingsOf.
 func command(object client.Object) string {
 	if b, is := object.(*rbacv1.RoleBinding); is {
 		return fmt.Sprintf("kubectl create rolebinding %s --clusterrole=%s --serviceaccount=%s:%s -n %s", b.Name, b.RoleRef.Name,
@@ -139,9 +139,9 @@ func command(object client.Object) string {
 	return fmt.Sprintf("kubectl create serviceaccount %s -n %s", object.GetName(), object.GetNamespace())
 }
 
-// lend creates what is missing of a loan.
-func lend(ctx context.Context, c client.Client, loan []client.Object, out io.Writer) error {
-	for _, object := range loan {
+// create creates what is missing of bindingsOf.
+func create(ctx context.Context, c client.Client, objects []client.Object, out io.Writer) error {
+	for _, object := range objects {
 		title := fmt.Sprintf("serviceaccount %s/%s", object.GetNamespace(), object.GetName())
 		wanted, isBinding := object.(*rbacv1.RoleBinding)
 		if isBinding {

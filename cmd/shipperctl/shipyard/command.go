@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shipyard is `shipperctl shipyard`: it starts, shows, approves and stops runs of a Shipyard's sequences, and lends the
+// Package shipyard is `shipperctl shipyard`: it starts, shows, approves and stops runs of a Shipyard's sequences, and binds the
 // ServiceAccount that they write with.
 package shipyard
 
@@ -29,7 +29,7 @@ func NewCommand(clock clock.PassiveClock) *cobra.Command {
 	o := &options{clock: clock}
 	cmd := cli.Group("shipyard", "Deliver versions through the stages of a Shipyard",
 		newRun(o), newList(o), newStatus(o), newWait(o), newApprove(o), newPause(o), newResume(o), newAbort(o), newRetry(o), newShow(o),
-		newLend(o))
+		newBind(o))
 	o.RegisterDaily(cmd.PersistentFlags())
 	return cmd
 }

@@ -173,9 +173,9 @@ func TestALoanIsPrintedOrMade(t *testing.T) {
 	second := example()
 	second.Name, second.Spec.ServiceAccountName = "other", "deployer"
 	second.Spec.Stages = second.Spec.Stages[:1]
-	loan := loanOf([]shipper.Shipyard{*example(), *second}, client.ObjectKey{Namespace: "shipper-system", Name: "shipper-mgmt-cluster"})
+	objects := bindingsOf([]shipper.Shipyard{*example(), *second}, client.ObjectKey{Namespace: "shipper-system", Name: "shipper-mgmt-cluster"})
 	var got []string
-	for _, object := range loan {
+	for _, object := range objects {
 		got = append(got, command(object))
 	}
 	want := []string{
@@ -199,8 +199,8 @@ func TestALoanIsPrintedOrMade(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme).Build()
 	made := func() (string, error) {
 		var out bytes.Buffer
-		loan := loanOf([]shipper.Shipyard{*example()}, client.ObjectKey{Namespace: "shipper-system", Name: "shipper-mgmt-cluster"})
-		err := lend(t.Context(), c, loan, &out)
+		objects := bindingsOf([]shipper.Shipyard{*example()}, client.ObjectKey{Namespace: "shipper-system", Name: "shipper-mgmt-cluster"})
+		err := create(t.Context(), c, objects, &out)
 		return out.String(), err
 	}
 	if out, err := made(); err != nil || strings.Count(out, " is created\n") != 4 {

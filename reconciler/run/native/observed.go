@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package native does the tasks of SequenceRuns that Shipper knows. What is to be done about a task is decided by functions of what was
-// observed and the time; it is done with the rights of the ServiceAccount that the namespace of the run lends.
+// observed and the time; it is done with the rights of the ServiceAccount that the namespace of the run binds to Shipper.
 package native
 
 import (

@@ -36,11 +36,11 @@ const (
 	permittedFor = 30 * time.Second
 )
 
-// runners are clients that write as ServiceAccounts which namespaces lend. They read nothing.
+// runners are clients that write as ServiceAccounts which namespaces bind to Shipper. They read nothing.
 type runners struct {
 	config *rest.Config
 	scheme *runtime.Scheme
-	// mapper is Shipper's own: an account that is not lent may not ask for it, and the refusal would not say why.
+	// mapper is Shipper's own: an account that is not bound may not ask for it, and the refusal would not say why.
 	mapper meta.RESTMapper
 	kept   *lru.Cache
 	// permitted has the rights of runners, as user, verb and Application.
@@ -210,7 +210,7 @@ func (t *Tasks) refused(o *observed, out shipyard.Outcome, err error) (shipyard.
 	case apierrors.IsConflict(err) && fieldConflict(err):
 		return failed(out, declared(err)), nil
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "impersonate"):
-		return failed(out, fmt.Sprintf("ServiceAccount %s is not lent to Shipper: %s", o.run.Status.Resolved.ServiceAccountName,
+		return failed(out, fmt.Sprintf("ServiceAccount %s is not bound to Shipper: %s", o.run.Status.Resolved.ServiceAccountName,
 			shipper.BindCommand(shipper.RunnerImpersonatorRole, o.run.Namespace))), nil
 	case apierrors.IsForbidden(err):
 		account := o.run.Status.Resolved.ServiceAccountName
