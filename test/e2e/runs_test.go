@@ -118,8 +118,8 @@ func TestRefusalsAndRetries(t *testing.T) {
 	p.becomes("again", "Passed evaluation:Carried/pass approval:Finished/pass")
 }
 
-// TestANotLentRunnerWritesNothing is scenario 30: the binding goes while the run is under way.
-func TestANotLentRunnerWritesNothing(t *testing.T) {
+// TestARunnerThatIsNotBoundWritesNothing is scenario 30: the binding goes while the run is under way.
+func TestARunnerThatIsNotBoundWritesNothing(t *testing.T) {
 	t.Parallel()
 	p := beginPipeline(t)
 	p.shipyard(strings.Replace(deliveries, "{name: deployment}, {name: test}", "{name: approval}, {name: deployment}, {name: test}", 1))
