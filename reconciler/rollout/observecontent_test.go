@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/objects"
+	"shipper.dev/shipper/reconciler/selection"
+)
+
+// calls is a source of content that has what it was called for.
+type calls struct {
+	Contents
+	made []string
+}
+
+func (c *calls) Observe(_ context.Context, _ *shipper.Application, urgent bool) (*selection.Content, time.Duration, error) {
+	c.made = append(c.made, fmt.Sprintf("observe, urgent: %t", urgent))
+	return nil, 0, nil
+}
+
+func (c *calls) Parts(context.Context, *shipper.Application, *selection.Content) ([]objects.Part, error) {
+	c.made = append(c.made, "parts")
+	return nil, context.Canceled
+}
+
+func (c *calls) Rest(context.Context, client.ObjectKey)   { c.made = append(c.made, "rest") }
+func (c *calls) Forget(context.Context, client.ObjectKey) { c.made = append(c.made, "forget") }
+
+func TestWhenContentIsRead(t *testing.T) {
+	restored := func(app *shipper.Application) { app.Status = shipper.ApplicationStatus{} }
+	ofChart := func(app *shipper.Application) { app.Spec.Template.Resources = nil }
+	for sentence, tc := range map[string]struct {
+		app     *shipper.Application
+		history string
+		want    string
+	}{
+		"of a new Application":                           {placingApp("a"), "", "observe, urgent: true"},
+		"of one that follows":                            {placingApp("a", taken("a"), observed(0)), "a", "observe, urgent: false"},
+		"not if a refresh alone takes it":                {placingApp("a", onRefresh, taken("a"), observed(0)), "a", "rest"},
+		"not while a backup is restored":                 {placingApp("a", restored, observed(0)), "", ""},
+		"not of a chart, whose Application is forgotten": {placingApp("a", ofChart), "", "forget"},
+	} {
+		c := &calls{}
+		r := &pass{Reconciler: &Reconciler{content: c}, now: at}
+		r.observeContent(t.Context(), &scope{app: tc.app, history: contents(tc.app, tc.history)})
+		if diff := cmp.Diff(tc.want, strings.Join(c.made, "; ")); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", sentence, diff)
+		}
+	}
+}
+
+// TestContentIsStoredForTheReleaseThatIsCreated is about content that an earlier pass has read.
+func TestContentIsStoredForTheReleaseThatIsCreated(t *testing.T) {
+	app := placingApp("a")
+	for sentence, tc := range map[string]struct {
+		plan templatePlan
+		live string
+		want string
+	}{
+		"a Release is created":     {templatePlan{create: &shipper.Release{}}, "a", "parts"},
+		"none is":                  {templatePlan{}, "a", ""},
+		"a block is in effect":     {templatePlan{create: &shipper.Release{}, pending: "blocked"}, "a", ""},
+		"other content is placed":  {templatePlan{create: &shipper.Release{}}, "b", ""},
+		"the content was not read": {templatePlan{create: &shipper.Release{}}, "", ""},
+	} {
+		c := &calls{}
+		s := &scope{app: app, content: content{digest: digestOf("a")}}
+		if tc.live != "" {
+			s.content.live = &selection.Content{Digest: digestOf(tc.live)}
+		}
+		_ = (&pass{Reconciler: &Reconciler{content: c}, now: at}).keepContent(t.Context(), s, tc.plan)
+		if diff := cmp.Diff(tc.want, strings.Join(c.made, "; ")); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", sentence, diff)
+		}
+	}
+}
