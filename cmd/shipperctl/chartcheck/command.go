@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package chartcheck prints what Shipper does with a chart, from the chart alone: `shipperctl chart check`. Package root does not add the
-// command yet, because the reconciler does not install charts by Application.
+// Package chartcheck prints what Shipper does with a chart, from the chart alone: `shipperctl chart check`.
 package chartcheck
 
 import (

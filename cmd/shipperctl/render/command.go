@@ -22,6 +22,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/repository"
+	"shipper.dev/shipper/cmd/shipperctl/chartcheck"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/reconciler/artifact"
@@ -47,8 +48,7 @@ func NewChartCommand() *cobra.Command {
 		"with the values, the version and the APIs of the cluster, which is asked with Shipper's credentials; a note says where you\n" +
 		"may not read them, or it does not answer. Values from ConfigMaps and Secrets are read with your rights, and shown as\n" +
 		"rendered. Nothing is written."
-	cmd := cli.Group("chart", "See what charts render to", render)
-	flags := cmd.PersistentFlags()
+	flags := render.PersistentFlags()
 	o.RegisterDaily(flags)
 	flags.StringVar(&o.system, "system-namespace", shipper.SystemNamespace, "namespace Shipper runs in, where the credentials are")
 	flags.StringVar(&o.repositories, "chart-repositories", outward.AnyHTTPS,
@@ -58,7 +58,7 @@ func NewChartCommand() *cobra.Command {
 	flags.BoolVar(&o.noHooks, "no-hooks", false, "leave out the hooks of the chart, which are run and not installed")
 	o.format.Register(flags)
 	flags.Lookup("output").Usage = "json or yaml for programs, with the clusters beside the objects (default manifests to read and apply)"
-	return cmd
+	return cli.Group("chart", "See what Shipper does with a chart, and what it renders to", chartcheck.NewCommand(), render)
 }
 
 func newApp(o *options) *cobra.Command {
