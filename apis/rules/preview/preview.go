@@ -6,6 +6,7 @@ package preview
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -42,27 +43,36 @@ type Step struct {
 	Checks []string
 }
 
-// Steps are the steps of a strategy, for a contender and an incumbent of that many Pods at full capacity; incumbent is nil when
-// there is none.
-func Steps(s *shipper.RolloutStrategy, contender int32, incumbent *int32) []Step {
+// Steps are the steps of a strategy, for a contender and an incumbent with Deployments of that many Pods at full capacity; incumbent is nil
+// when there is none.
+func Steps(s *shipper.RolloutStrategy, contender, incumbent []int32) []Step {
 	if s == nil {
 		return nil
 	}
 	out := make([]Step, len(s.Steps))
 	for i, step := range s.Steps {
 		out[i] = Step{Index: i, Name: step.Name, Contender: Side{
-			Pods:    strategy.Pods(contender, step.Capacity.Contender),
+			Pods:    pods(contender, step.Capacity.Contender),
 			Percent: step.Capacity.Contender, Weight: step.Traffic.Contender,
 		}, Gates: step.ReadinessGates, Gated: s.Gated(int32(i)), After: step.After, Approvals: step.RequiredApprovals()}
 		if incumbent != nil {
 			out[i].Incumbent = &Side{
-				Pods:    strategy.Pods(*incumbent, step.Capacity.Incumbent),
+				Pods:    pods(incumbent, step.Capacity.Incumbent),
 				Percent: step.Capacity.Incumbent, Weight: step.Traffic.Incumbent,
 			}
 		}
 		out[i].serve()
 	}
 	return out
+}
+
+// pods is the number of Pods of Deployments at a percentage, which bears on each.
+func pods(all []int32, percent int32) int32 {
+	n := int64(0)
+	for _, one := range all {
+		n += int64(strategy.Pods(one, percent))
+	}
+	return int32(min(n, math.MaxInt32))
 }
 
 // serve counts Pods in traffic.

@@ -18,7 +18,7 @@ func step(name string, capacityContender, capacityIncumbent, trafficContender, t
 	}
 }
 
-func of(n int32) *int32 { return &n }
+func of(n ...int32) []int32 { return n }
 
 func TestSteps(t *testing.T) {
 	usual := &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{
@@ -26,33 +26,38 @@ func TestSteps(t *testing.T) {
 	}}
 	for sentence, tc := range map[string]struct {
 		strategy  *shipper.RolloutStrategy
-		contender int32
-		incumbent *int32
+		contender []int32
+		incumbent []int32
 		want      []string
 	}{
-		"a rollout over an incumbent": {usual, 10, of(10), []string{
+		"a rollout over an incumbent": {usual, of(10), of(10), []string{
 			"step 0 (staging): contender 1 Pod, 0 in traffic, incumbent 10 Pods, 10 in traffic",
 			"step 1 (50/50): contender 5 Pods, 5 in traffic, incumbent 5 Pods, 5 in traffic",
 			"step 2 (full on): contender 10 Pods, 10 in traffic, incumbent 0 Pods, 0 in traffic",
 		}},
-		"a first rollout": {usual, 3, nil, []string{
+		"a first rollout": {usual, of(3), nil, []string{
 			"step 0 (staging): contender 1 Pod, 0 in traffic",
 			"step 1 (50/50): contender 2 Pods, 2 in traffic",
 			"step 2 (full on): contender 3 Pods, 3 in traffic",
 		}},
 		"weights that ask for more Pods than there are": {
-			&shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{step("canary", 10, 100, 50, 50)}}, 10, of(10),
+			&shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{step("canary", 10, 100, 50, 50)}}, of(10), of(10),
 			[]string{"step 0 (canary): contender 1 Pod, 1 in traffic, incumbent 10 Pods, 6 in traffic"},
 		},
 		"no weight at all": {
-			&shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{step("dark", 100, 100, 0, 0)}}, 2, of(2),
+			&shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{step("dark", 100, 100, 0, 0)}}, of(2), of(2),
 			[]string{"step 0 (dark): contender 2 Pods, 0 in traffic, incumbent 2 Pods, 0 in traffic"},
 		},
 		"no replicas": {
-			&shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{step("full on", 100, 0, 100, 0)}}, 0, of(0),
+			&shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{step("full on", 100, 0, 100, 0)}}, of(0), of(0),
 			[]string{"step 0 (full on): contender 0 Pods, 0 in traffic, incumbent 0 Pods, 0 in traffic"},
 		},
-		"no strategy": {nil, 3, nil, nil},
+		"several Deployments, each with its share": {usual, of(1, 4), of(1, 2), []string{
+			"step 0 (staging): contender 2 Pods, 0 in traffic, incumbent 3 Pods, 3 in traffic",
+			"step 1 (50/50): contender 3 Pods, 3 in traffic, incumbent 2 Pods, 2 in traffic",
+			"step 2 (full on): contender 5 Pods, 5 in traffic, incumbent 0 Pods, 0 in traffic",
+		}},
+		"no strategy": {nil, of(3), nil, nil},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var got []string
@@ -67,7 +72,7 @@ func TestSteps(t *testing.T) {
 }
 
 func TestSharesSayWhatTheStepSays(t *testing.T) {
-	s := Steps(&shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{step("canary", 10, 90, 1, 99)}}, 0, of(0))[0]
+	s := Steps(&shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{step("canary", 10, 90, 1, 99)}}, of(0), of(0))[0]
 	const want = "step 0 (canary): contender 10 % of capacity, weight 1 in traffic, " +
 		"incumbent 90 % of capacity, weight 99 in traffic"
 	if got := s.Shares(); got != want {
@@ -81,7 +86,7 @@ func TestStepsSayHowTheyEnd(t *testing.T) {
 	s.Steps[1].After, s.Steps[1].ReadinessGates = "5m", []string{"example.com/A", "example.com/B"}
 	s.Steps[2].After = "0s"
 	var got []string
-	for _, step := range Steps(s, 1, nil) {
+	for _, step := range Steps(s, of(1), nil) {
 		got = append(got, step.Awaited())
 	}
 	for _, policy := range []shipper.FailurePolicy{"", shipper.OnFailureHold, shipper.OnFailureRetreat, shipper.OnFailureAbort} {
@@ -137,7 +142,7 @@ func TestStepsWithChecksAreGates(t *testing.T) {
 	s := &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{{}, {}, {}}, OnFailure: shipper.OnFailureAbort}
 	s.Steps[0].Checks = []shipper.StepCheck{{Check: "smoke"}}
 	s.Steps[1].Checks = []shipper.StepCheck{{Check: "smoke", DryRun: true}}
-	steps := Steps(s, 1, nil)
+	steps := Steps(s, of(1), nil)
 	steps[0].Checks, steps[1].Checks = []string{"a", "b"}, []string{"c"}
 	var got []string
 	for _, step := range steps {
