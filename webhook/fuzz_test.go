@@ -23,6 +23,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/lots"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/chart/values"
@@ -49,6 +50,10 @@ func (quick) Refresh(context.Context, string, shipper.Chart) error { return erro
 
 func (quick) Judge(context.Context, *shipper.Release, render.Cluster) ([]string, error) {
 	return nil, nil
+}
+
+func (quick) Lots(context.Context, *shipper.Release, render.Cluster) (lots.Table, error) {
+	return lots.Table{}, nil
 }
 
 func (quick) Naming(context.Context, *shipper.Release, []render.Cluster) (shipper.ChartNaming, error) {

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/lots"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/chart/values"
@@ -52,6 +53,10 @@ func (slow) Allows(string) error { return nil }
 func (slow) Refresh(ctx context.Context, _ string, _ shipper.Chart) error { return ctx.Err() }
 
 func (slow) Verifiable(context.Context, string, shipper.Chart, string) error { return nil }
+
+func (slow) Lots(context.Context, *shipper.Release, render.Cluster) (lots.Table, error) {
+	return lots.Table{}, nil
+}
 
 func (slow) Naming(context.Context, *shipper.Release, []render.Cluster) (shipper.ChartNaming, error) {
 	return shipper.NamingByRelease, nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -95,6 +96,47 @@ func (t *Table) Objects() []*unstructured.Unstructured {
 		}
 	}
 	return out
+}
+
+// Workloads are the entries whose objects make Pods, Jobs among them.
+func (t *Table) Workloads() (out []*Entry) {
+	for i := range t.Entries {
+		if e := &t.Entries[i]; isWorkload(e.Object) || groupKind(e.Object) == job {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// Changed names the shared objects that differ from those of an earlier Release, sorted. Labels do not count: those of charts have the
+// chart's version.
+func (t *Table) Changed(before *Table) (out []string) {
+	was := map[string]*unstructured.Unstructured{}
+	for i := range before.Entries {
+		if e := &before.Entries[i]; e.Lot == Shared {
+			was[identityOf(e.Object)] = e.Object
+		}
+	}
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		if old := was[identityOf(e.Object)]; e.Lot == Shared && old != nil && !sameWithoutLabels(old, e.Object) {
+			out = append(out, e.String())
+		}
+	}
+	return sortedUnique(out)
+}
+
+// identityOf says which object of a cluster an object is.
+func identityOf(o *unstructured.Unstructured) string {
+	return fmt.Sprintf("%q", []string{groupKind(o).String(), o.GetNamespace(), o.GetName()})
+}
+
+func sameWithoutLabels(a, b *unstructured.Unstructured) bool {
+	a, b = a.DeepCopy(), b.DeepCopy()
+	for _, o := range []*unstructured.Unstructured{a, b} {
+		o.SetLabels(nil)
+	}
+	return equality.Semantic.DeepEqual(a.Object, b.Object)
 }
 
 // Replicas is the number of Pods of a Release at full capacity: of all Deployments and StatefulSets. The Pods of a DaemonSet depend on the

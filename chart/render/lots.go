@@ -3,6 +3,7 @@
 package render
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/lots"
+	"shipper.dev/shipper/chart/values"
 )
 
 // Lots are the objects of a Manifest that was rendered by Application as they are to be written for t, each with what becomes of it. The
@@ -39,6 +41,25 @@ func (m Manifest) Lots(t Target) (lots.Table, error) {
 		return table, chartError("%s", strings.Join(table.Refused, "; ")).WithPublic("it cannot be rolled out")
 	}
 	return table, nil
+}
+
+// LotsOf renders a Release whose objects are named by Application for a cluster. Errors are those of Render: what of the chart cannot be
+// rolled out is in the table.
+func (c *Chart) LotsOf(ctx context.Context, rel *shipper.Release, layers values.Layers, in Cluster) (lots.Table, error) {
+	from, err := layers.At(in.Place)
+	if err != nil {
+		return lots.Table{}, err
+	}
+	t := targetOf(rel, in)
+	manifest, err := c.Render(ctx, from, t)
+	if err != nil {
+		return lots.Table{}, err
+	}
+	table, err := manifest.Lots(t)
+	if len(table.Refused) > 0 {
+		err = nil
+	}
+	return table, err
 }
 
 // prepareByApplication is Prepare for charts whose objects are named by Application.

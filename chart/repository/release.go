@@ -7,6 +7,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/lots"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/values"
 )
@@ -39,6 +40,15 @@ func (c *Catalog) Naming(ctx context.Context, rel *shipper.Release, clusters []r
 		return "", err
 	}
 	return loaded.NamingIn(ctx, rel, values.LayersOf(&rel.Spec.Environment), clusters)
+}
+
+// Lots are what becomes of the objects of a Release that is named by Application, in a cluster. It fetches the chart if necessary.
+func (c *Catalog) Lots(ctx context.Context, rel *shipper.Release, in render.Cluster) (lots.Table, error) {
+	loaded, err := c.loadOf(ctx, rel)
+	if err != nil {
+		return lots.Table{}, err
+	}
+	return loaded.LotsOf(ctx, rel, values.LayersOf(&rel.Spec.Environment), in)
 }
 
 // loadOf is the chart of a Release. Errors are to be retried: the chart is unknown.

@@ -10,11 +10,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/lots"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/chart/values"
@@ -40,11 +42,19 @@ type catalog struct {
 	// namedIn are the clusters for which a naming was decided, and namings are those of judged Releases.
 	namedIn []render.Cluster
 	namings []shipper.ChartNaming
+	// objects are what the chart renders to, by its version.
+	objects map[string][]unstructured.Unstructured
 }
 
 func (c *catalog) Naming(_ context.Context, _ *shipper.Release, in []render.Cluster) (shipper.ChartNaming, error) {
 	c.namedIn = in
 	return c.naming, c.namingErr
+}
+
+// Lots are those of the objects under the chart's version.
+func (c *catalog) Lots(_ context.Context, rel *shipper.Release, _ render.Cluster) (lots.Table, error) {
+	of := lots.Release{App: rel.Labels[shipper.AppLabel], Name: rel.Name}
+	return lots.Of(c.objects[rel.Spec.Environment.Chart.Version], of), c.countErr
 }
 
 func (c *catalog) Judge(ctx context.Context, rel *shipper.Release, in render.Cluster) ([]string, error) {

@@ -54,7 +54,9 @@ func (w *Webhook) preview(
 	}
 	incumbent := strategy.LastComplete(p.existing)
 	var lines []string
-	if env.Resources == nil {
+	if p.next.Spec.Environment.Chart.Naming == shipper.NamingByApplication {
+		lines = w.stepsOfLots(ctx, env, p.next, incumbent, p.choice.Chosen)
+	} else if env.Resources == nil {
 		lines = w.steps(ctx, env, p.next, incumbent, p.choice.Chosen)
 	} else if line := describeRolling(env, p.existing, len(p.choice.Chosen)); line != "" {
 		lines = append(lines, line)
@@ -110,36 +112,42 @@ func (w *Webhook) steps(
 	if !same {
 		differing = append(differing, perCluster(rel, clusters, counts))
 	}
-	var before *int32
+	var before []int32
 	if incumbent != nil {
 		n, same, failed := w.pods(ctx, incumbent, clusters)
-		if before = &n[0]; err == nil {
+		if before = n[:1]; err == nil {
 			err = failed
 		}
 		if !same {
 			differing = append(differing, perCluster(incumbent, clusters, n))
 		}
 	}
-	var out []string
-	steps := preview.Steps(env.Strategy, counts[0], before)
-	if first := int(rel.Spec.TargetStep); first > 0 && first < len(steps) {
-		out = append(out, fmt.Sprintf("the first Release begins at step %d (firstRelease: %s)", first, env.Strategy.FirstRelease))
-		steps = steps[first:]
-	}
-	w.describeChecks(ctx, rel, steps)
-	for _, step := range steps {
-		if err != nil || len(differing) > 0 {
-			out = append(out, step.Shares()+step.Awaited())
-		} else {
-			out = append(out, step.String()+", in each cluster"+step.Awaited())
-		}
-	}
+	out := w.describeSteps(ctx, rel, preview.Steps(env.Strategy, counts[:1], before), err == nil && len(differing) == 0)
 	if failure := preview.Failure(env.Strategy, incumbent == nil); failure != "" {
 		out = append(out, failure)
 	}
 	out = append(out, differing...)
 	if err != nil {
 		out = append(out, "Pods cannot be counted: "+err.Error())
+	}
+	return out
+}
+
+// describeSteps describes the steps of a Release, with percentages unless the numbers of Pods are the same in each cluster.
+func (w *Webhook) describeSteps(ctx context.Context, rel *shipper.Release, steps []preview.Step, counted bool) []string {
+	var out []string
+	if first := int(rel.Spec.TargetStep); first > 0 && first < len(steps) {
+		out = append(out, fmt.Sprintf("the first Release begins at step %d (firstRelease: %s)",
+			first, rel.Spec.Environment.Strategy.FirstRelease))
+		steps = steps[first:]
+	}
+	w.describeChecks(ctx, rel, steps)
+	for _, step := range steps {
+		if counted {
+			out = append(out, step.String()+", in each cluster"+step.Awaited())
+		} else {
+			out = append(out, step.Shares()+step.Awaited())
+		}
 	}
 	return out
 }

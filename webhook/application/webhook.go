@@ -15,6 +15,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/lots"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/chart/values"
@@ -40,6 +41,8 @@ type Resolver interface {
 	Judge(ctx context.Context, rel *shipper.Release, in render.Cluster) (doubts []string, err error)
 	// Naming decides how the objects of the first Release of an Application are named in these clusters.
 	Naming(ctx context.Context, rel *shipper.Release, clusters []render.Cluster) (shipper.ChartNaming, error)
+	// Lots are what becomes of the objects of a Release that is named by Application, in a cluster.
+	Lots(ctx context.Context, rel *shipper.Release, in render.Cluster) (lots.Table, error)
 	// Allows is nil when charts may be fetched from the repository.
 	Allows(repoURL string) error
 	// Verifiable returns an error if a chart cannot be verified for a reason known without its repository; chart.ErrKeys,
