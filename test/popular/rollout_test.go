@@ -36,10 +36,18 @@ var another = map[string]shipper.ChartValues{
 	"nats":           {"podTemplate": map[string]any{"merge": map[string]any{"metadata": map[string]any{"annotations": annotated}}}},
 	"onlineboutique": {"images": map[string]any{"tag": "v0.10.5"}},
 	"postgresql":     {"primary": map[string]any{"podAnnotations": annotated}},
+	"harbor":         {"core": map[string]any{"podAnnotations": annotated}, "database": map[string]any{"podAnnotations": annotated}},
+	"redis":          {"master": map[string]any{"podAnnotations": annotated}, "replica": map[string]any{"podAnnotations": annotated}},
 	"sonarqube":      {"annotations": annotated},
 	"traefik":        {"deployment": map[string]any{"podAnnotations": annotated}},
 	"vault":          {"server": map[string]any{"annotations": annotated}, "injector": map[string]any{"annotations": annotated}},
 }
+
+// needed are values without which a chart refuses its own upgrade, also by Helm.
+var needed = map[string]shipper.ChartValues{"ghost": {"ghostPassword": "a password of this test"}}
+
+// renewed are the charts that make passwords and certificates anew each time and look nothing up: a rollback, which renders, has new ones.
+var renewed = []string{"harbor"}
 
 // refused are the charts that Shipper refuses at admission, with what it says.
 var refused = map[string]string{"keda": `asks for the namespace "kube-system"`}
@@ -100,7 +108,7 @@ func (s *story) tell() {
 		app.Spec.RollbackTo = &shipper.RollbackTo{Release: first, Strategy: shipper.RollbackImmediate}
 	})
 	s.Completes(s.Release(2))
-	if diff := cmp.Diff(before, s.configuration()); diff != "" {
+	if diff := cmp.Diff(before, s.configuration()); diff != "" && !slices.Contains(renewed, s.chart.Name) {
 		s.Errorf("what Pods are made of before the upgrade, and after the rollback (-before +after)\n%s", diff)
 	}
 	if lost := watching(); len(lost) > 0 {
@@ -118,6 +126,7 @@ func (s *story) application() *shipper.Application {
 	if values == nil {
 		values = shipper.ChartValues{}
 	}
+	maps.Copy(values, needed[s.chart.Name])
 	app.Spec.Template.Values = &values
 	return app
 }
@@ -192,7 +201,8 @@ func (s *story) describe(pod *corev1.Pod) string {
 	}
 	annotations := pod.GetAnnotations()
 	for key := range annotations {
-		if strings.HasPrefix(key, "kwok.") || key == corev1.PodDeletionCost {
+		// The checksum of a password that was looked up is not that of the template which made it.
+		if strings.HasPrefix(key, "kwok.") || key == corev1.PodDeletionCost || strings.HasPrefix(key, "checksum/") {
 			delete(annotations, key)
 		}
 	}
