@@ -36,6 +36,7 @@ var another = map[string]shipper.ChartValues{
 	"nats":           {"podTemplate": map[string]any{"merge": map[string]any{"metadata": map[string]any{"annotations": annotated}}}},
 	"onlineboutique": {"images": map[string]any{"tag": "v0.10.5"}},
 	"postgresql":     {"primary": map[string]any{"podAnnotations": annotated}},
+	"grafana":        {"grafana": map[string]any{"podAnnotations": annotated}},
 	"harbor":         {"core": map[string]any{"podAnnotations": annotated}, "database": map[string]any{"podAnnotations": annotated}},
 	"redis":          {"master": map[string]any{"podAnnotations": annotated}, "replica": map[string]any{"podAnnotations": annotated}},
 	"sonarqube":      {"annotations": annotated},
