@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"shipper.dev/shipper/apis/rules/preview"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/lots"
@@ -41,6 +42,20 @@ func (m Manifest) Lots(t Target) (lots.Table, error) {
 		return table, chartError("%s", strings.Join(table.Refused, "; ")).WithPublic("it cannot be rolled out")
 	}
 	return table, nil
+}
+
+// maxWorkloads bounds Workloads: they are stored in an annotation.
+const maxWorkloads = 200
+
+// Workloads are those of a table, the first 200, in words for users.
+func Workloads(t *lots.Table) []preview.Workload {
+	var out []preview.Workload
+	for _, e := range t.Workloads() {
+		if len(out) < maxWorkloads {
+			out = append(out, preview.Workload{Kind: e.Object.GetKind(), Name: e.Given, InPlace: e.Lot == lots.InPlace, Replicas: e.Replicas})
+		}
+	}
+	return out
 }
 
 // LotsOf renders a Release whose objects are named by Application for a cluster. Errors are those of Render: what of the chart cannot be

@@ -196,7 +196,11 @@ func (r *pass) createTargets(ctx context.Context, s *scope, c missingTargets, d 
 		objects = append(objects, trafficTarget(rel, c.clusters))
 	}
 	if have.Capacity == nil {
-		objects = append(objects, capacityTarget(rel, c.clusters, replicas))
+		ct := capacityTarget(rel, c.clusters, replicas)
+		if err := r.describeWorkloads(ctx, rel, ct, regions); err != nil {
+			return err
+		}
+		objects = append(objects, ct)
 	}
 	for _, o := range objects {
 		if err := r.createTarget(ctx, o, rel, d); err != nil {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"shipper.dev/shipper/apis/rules/preview"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/render"
@@ -21,6 +22,8 @@ const countTimeout = 5 * time.Second
 type Charts interface {
 	// Replicas fetches and renders the Release's chart. Errors are *chart.Error, or the context's.
 	Replicas(ctx context.Context, rel *shipper.Release, in values.Place) (int32, error)
+	// Workloads are those of a Release whose objects are named by Application. Errors are as those of Replicas.
+	Workloads(ctx context.Context, rel *shipper.Release, in values.Place) ([]preview.Workload, error)
 	// Naming decides how the objects of the first Release of an Application are named, in these clusters. Errors are as those of Replicas.
 	Naming(ctx context.Context, rel *shipper.Release, clusters []render.Cluster) (shipper.ChartNaming, error)
 	// Verify returns an error unless a key that the Release requires signed the archive that it is pinned to. Errors are as those of Replicas.
@@ -64,6 +67,16 @@ func (c counter) Replicas(ctx context.Context, rel *shipper.Release, in values.P
 		return err
 	})
 	return replicas, err
+}
+
+// Workloads is Charts.
+func (c counter) Workloads(ctx context.Context, rel *shipper.Release, in values.Place) (out []preview.Workload, err error) {
+	err = c.with(ctx, rel, false, func(ctx context.Context, of *render.Chart, layers values.Layers) error {
+		table, err := of.LotsOf(ctx, rel, layers, render.Cluster{Place: in})
+		out = render.Workloads(&table)
+		return err
+	})
+	return out, err
 }
 
 // Naming is Charts.

@@ -4,15 +4,18 @@ package rollout
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/render"
+	"shipper.dev/shipper/chart/values"
 )
 
 // decideNaming sets chart.naming of the first Release of an Application if its template does not say it: by its chart in the clusters that
@@ -40,5 +43,24 @@ func (r *pass) decideNaming(ctx context.Context, s *scope, rel *shipper.Release)
 		return fmt.Errorf("deciding how the objects of release %s/%s are named: %w", rel.Namespace, rel.Name, err)
 	}
 	rel.Spec.Environment.Chart.Naming = stamp.Recorded(naming)
+	return nil
+}
+
+// describeWorkloads writes down for users which workloads a Release has whose objects are named by Application: in the first of its clusters,
+// for the numbers of Pods may differ from cluster to cluster.
+func (r *pass) describeWorkloads(ctx context.Context, rel *shipper.Release, ct *shipper.CapacityTarget, regions map[string]string) error {
+	if rel.Spec.Environment.Chart.Naming != shipper.NamingByApplication || len(ct.Spec.Clusters) == 0 {
+		return nil
+	}
+	first := ct.Spec.Clusters[0].Name
+	workloads, err := r.charts.Workloads(ctx, rel, values.Place{Cluster: first, Region: regions[first]})
+	if err != nil {
+		return fmt.Errorf("listing the workloads of release %s/%s: %w", rel.Namespace, rel.Name, err)
+	}
+	text, err := json.Marshal(workloads)
+	if err != nil {
+		return fmt.Errorf("writing down the workloads of release %s/%s: %w", rel.Namespace, rel.Name, err)
+	}
+	metav1.SetMetaDataAnnotation(&ct.ObjectMeta, shipper.WorkloadsAnnotation, string(text))
 	return nil
 }

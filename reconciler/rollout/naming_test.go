@@ -13,9 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"shipper.dev/shipper/apis/rules/preview"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/render"
+	"shipper.dev/shipper/chart/values"
 )
 
 // namer answers how objects are named, and notes for which clusters it is asked.
@@ -83,6 +85,24 @@ func TestTheFirstReleaseIsNamedByItsChart(t *testing.T) {
 				t.Errorf("%+v", synced)
 			}
 		})
+	}
+}
+
+func (*namer) Workloads(_ context.Context, _ *shipper.Release, in values.Place) ([]preview.Workload, error) {
+	return []preview.Workload{{Kind: "StatefulSet", Name: "db-of-" + in.Cluster, InPlace: true, Replicas: 3}}, nil
+}
+
+func TestWorkloadsAreWrittenDown(t *testing.T) {
+	for naming, want := range map[shipper.ChartNaming]string{
+		"": "", "Application": `[{"kind":"StatefulSet","name":"db-of-a","inPlace":true,"replicas":3}]`,
+	} {
+		rel := rel(0, 1)
+		rel.Spec.Environment.Chart.Naming = naming
+		ct := capacityTarget(rel, []string{"a", "b"}, map[string]int32{"a": 3, "b": 3})
+		r := &pass{Reconciler: &Reconciler{charts: &namer{}}}
+		if err := r.describeWorkloads(t.Context(), rel, ct, nil); err != nil || ct.Annotations[shipper.WorkloadsAnnotation] != want {
+			t.Errorf("%q: %v, %v", naming, ct.Annotations, err)
+		}
 	}
 }
 

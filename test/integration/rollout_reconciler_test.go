@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"shipper.dev/shipper/apis/rules/preview"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/render"
@@ -116,6 +117,10 @@ type fakeCharts struct{}
 
 func (fakeCharts) Verify(context.Context, *shipper.Release) (shipper.ChartSignature, error) {
 	return shipper.ChartSignature{}, nil
+}
+
+func (fakeCharts) Workloads(context.Context, *shipper.Release, values.Place) ([]preview.Workload, error) {
+	return nil, nil
 }
 
 func (fakeCharts) Naming(context.Context, *shipper.Release, []render.Cluster) (shipper.ChartNaming, error) {

@@ -91,9 +91,8 @@ func sideBySide(t *lots.Table) []int32 {
 func describeLots(t *lots.Table, s *shipper.RolloutStrategy) []string {
 	var texts []string
 	named := map[string][]string{}
-	for _, e := range t.Workloads() {
-		of := preview.Workload{Kind: e.Object.GetKind(), Name: e.Given, InPlace: e.Lot == lots.InPlace, Replicas: e.Replicas}
-		text := of.Lot(s)
+	for i, of := range render.Workloads(t) {
+		e, text := t.Workloads()[i], of.Lot(s)
 		if of.InPlace && e.Reason != of.Kind {
 			text += ": " + e.Reason
 		}

@@ -121,6 +121,9 @@ const (
 	ReleaseGenerationAnnotation = "shipper.booking.com/release.generation"
 	// ReleaseTemplateIterationAnnotation counts Releases with the same environment: decimal, from 0.
 	ReleaseTemplateIterationAnnotation = "shipper.booking.com/release.template.iteration"
+	// WorkloadsAnnotation on a CapacityTarget lists the workloads of a Release whose objects are named by Application, as JSON: kind, name,
+	// inPlace and replicas of each. Written when the target is created, for `shipperctl rollout status`.
+	WorkloadsAnnotation = "shipper.booking.com/workloads"
 	// ReleaseClustersAnnotation lists the chosen clusters: sorted, unique, comma-separated. Once it is set, the reconciler does not
 	// choose clusters again.
 	ReleaseClustersAnnotation = "shipper.booking.com/release.clusters"

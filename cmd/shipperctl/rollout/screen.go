@@ -98,6 +98,7 @@ func (p *View) steps(line func(string), width int, now time.Time) {
 	if len(names) > 0 {
 		flow(line, width, label("steps"), label(""), "    ", names)
 	}
+	paragraphs(line, width, "workloads", p.workloads())
 	paragraphs(line, width, "failed", p.Progress.failures(p.Steps, now))
 	if p.Aborted != "" {
 		paragraphs(line, width, "failed", []string{p.Aborted})
@@ -234,6 +235,9 @@ func (p *View) Lines(now time.Time) string {
 		if s.Target {
 			line("step: %d of %d, %s", i, len(p.Steps)-1, s.Name)
 		}
+	}
+	for _, text := range p.workloads() {
+		line("workload: %s", text)
 	}
 	line("complete: %t", p.Complete)
 	for _, text := range p.Waiting {

@@ -28,6 +28,8 @@ type View struct {
 	// Incumbent is the Release that served before and serves still; empty when there is none.
 	Incumbent string      `json:"incumbent,omitempty"`
 	Steps     []stepState `json:"steps,omitempty"`
+	// Workloads say what becomes of each workload of a chart with several, or with one in place; those with missing Pods first.
+	Workloads []workloadView `json:"workloads,omitempty"`
 	// Complete is true when the newest Release has all capacity and traffic, and nothing else is to be done.
 	Complete bool `json:"complete"`
 	// Waiting lists what the rollout waits for; empty when it waits for nothing.
@@ -141,6 +143,7 @@ func viewOf(o *observed, now time.Time) *View {
 		p.Incumbent = incumbent.Name
 	}
 	p.Steps = stepsOf(newest)
+	p.Workloads = workloadsOf(o.capacity[newest.Name], newest)
 	p.Complete = strategy.Complete(newest)
 	p.Waiting = waitsFor(newest)
 	p.Progress = progressOf(newest)
