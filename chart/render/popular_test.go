@@ -11,9 +11,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/render"
+	layers "shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/test/charts"
 )
 
@@ -81,6 +83,29 @@ func TestPopularChartsKeepTheirSecrets(t *testing.T) {
 		slices.Sort(other)
 		if diff := cmp.Diff(madeAnew[of.Name], other); diff != "" {
 			t.Errorf("Secrets that are others in the next Release (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestPopularChartsAreAdmitted judges widely used charts, unedited, as admission does: all but keda, which writes to kube-system, fit by
+// Application.
+func TestPopularChartsAreAdmitted(t *testing.T) {
+	charts.EachPopular(t, "../..", func(t *testing.T, of charts.PopularArchive) {
+		c, err := render.Open(of.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "team", Name: "shop-12345678-0", Labels: map[string]string{shipper.AppLabel: "shop"},
+		}}
+		values := shipper.ChartValues(of.Values)
+		rel.Spec.Environment.Values = &values
+		rel.Spec.Environment.Chart.Naming, err = c.NamingIn(t.Context(), rel, layers.LayersOf(&rel.Spec.Environment), nil)
+		if err != nil || rel.Spec.Environment.Chart.Naming != shipper.NamingByApplication {
+			t.Fatalf("%q, %v", rel.Spec.Environment.Chart.Naming, err)
+		}
+		if _, err := c.Judge(t.Context(), rel, render.Cluster{}); (err != nil) != (of.Name == "keda") {
+			t.Error(err)
 		}
 	})
 }
