@@ -190,3 +190,26 @@ func TestContentIsImmutable(t *testing.T) {
 		t.Errorf("a change is refused with %v", got)
 	}
 }
+
+// TestTheNamingOfAReleaseNeverChanges, also while no webhook is called.
+func TestTheNamingOfAReleaseNeverChanges(t *testing.T) {
+	release := func(chart string) string {
+		return `{spec: {targetStep: 0, environment: {` + chart + `clusterRequirements: {regions: [{name: local}]}, strategy: {steps: [` +
+			`{name: full on, capacity: {contender: 100, incumbent: 0}, traffic: {contender: 100, incumbent: 0}}]}}}}`
+	}
+	const chart, refused = "chart: {name: nginx, version: 0.0.1, repoUrl: http://charts}, ", "spec.environment.chart.naming: Forbidden: " +
+		"the Release environment must not be changed; edit the Application instead"
+	by := func(naming string) string { return strings.Replace(chart, "}", ", naming: "+naming+"}", 1) }
+	for _, tc := range []struct {
+		was, is string
+		want    []string
+	}{
+		{chart, chart, nil},
+		{by("Application"), by("Application"), nil},
+		{chart, by("Application"), []string{refused}},
+		{by("Application"), chart, []string{refused}},
+		{by("Application"), by("Release"), []string{refused}},
+	} {
+		expect(t, updateErrors(t, "releases", release(tc.is), release(tc.was)), tc.want...)
+	}
+}
