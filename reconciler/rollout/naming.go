@@ -46,8 +46,8 @@ func (r *pass) decideNaming(ctx context.Context, s *scope, rel *shipper.Release)
 	return nil
 }
 
-// describeWorkloads writes down for users which workloads a Release has whose objects are named by Application: in the first of its clusters,
-// for the numbers of Pods may differ from cluster to cluster.
+// describeWorkloads writes down for users which workloads a Release has whose objects are named by Application: those in the first of its
+// clusters, for the numbers of Pods may differ.
 func (r *pass) describeWorkloads(ctx context.Context, rel *shipper.Release, ct *shipper.CapacityTarget, regions map[string]string) error {
 	if rel.Spec.Environment.Chart.Naming != shipper.NamingByApplication || len(ct.Spec.Clusters) == 0 {
 		return nil

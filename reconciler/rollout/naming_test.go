@@ -57,9 +57,13 @@ func TestTheFirstReleaseIsNamedByItsChart(t *testing.T) {
 		want     shipper.ChartNaming
 		clusters []string
 	}{
-		"by Application":                     {charts: namer{naming: "Application"}, region: "eu", want: "Application", clusters: []string{"asked", "here v1.30.0"}},
-		"by Release":                         {charts: namer{naming: "Release"}, region: "us", clusters: []string{"asked", "there v1.30.0"}},
-		"without clusters":                   {charts: namer{naming: "Application"}, region: "nowhere", want: "Application", clusters: []string{"asked"}},
+		"by Application": {
+			charts: namer{naming: "Application"}, region: "eu", want: "Application", clusters: []string{"asked", "here v1.30.0"},
+		},
+		"by Release": {charts: namer{naming: "Release"}, region: "us", clusters: []string{"asked", "there v1.30.0"}},
+		"without clusters": {
+			charts: namer{naming: "Application"}, region: "nowhere", want: "Application", clusters: []string{"asked"},
+		},
 		"not if the template says it":        {charts: namer{naming: "Release"}, asked: "Application", want: "Application"},
 		"not if another Release has decided": {charts: namer{naming: "Application"}, existing: []*shipper.Release{complete(0, 1)}},
 		"not without the chart":              {charts: namer{err: broken}, region: "eu", clusters: []string{"asked", "here v1.30.0"}},

@@ -25,8 +25,8 @@ import (
 // its Release report its faults.
 const judgeTime = time.Second
 
-// judgeChart refuses a new Release that cannot be rolled out in some of the clusters it would get, with their versions and APIs, and warns of
-// doubts. It does not know values from ConfigMaps and Secrets. Without clusters the chart is rendered as
+// judgeChart refuses a new Release that cannot be rolled out in some of the clusters that it would get, with their versions and APIs, and
+// warns of doubts. It does not know values from ConfigMaps and Secrets. Without clusters the chart is rendered as
 // for any; values that depend on the cluster are then unknown, and it only warns.
 func (w *Webhook) judgeChart(
 	ctx context.Context, req *admission.Request, a *response.Response, app *shipper.Application, p plan,

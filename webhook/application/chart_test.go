@@ -125,8 +125,8 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 	}
 }
 
-// TestAChartIsJudgedForItsClusters: with the version and the APIs of each cluster that the Release would get, once for equal ones, and named as
-// its Releases are.
+// TestAChartIsJudgedForItsClusters: with the version and the APIs of each cluster that the Release would get, once for equal ones, and
+// named as its Releases are.
 func TestAChartIsJudgedForItsClusters(t *testing.T) {
 	cluster := func(name, version string, apis ...string) *shipper.Cluster {
 		return &shipper.Cluster{

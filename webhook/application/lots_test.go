@@ -27,7 +27,10 @@ func shop(t *testing.T, verb string) []unstructured.Unstructured {
 ---
 {apiVersion: apps/v1, kind: Deployment, metadata: {name: cart}, spec: {template: {metadata: {labels: {app: cart}}}}}
 ---
-{apiVersion: apps/v1, kind: Deployment, metadata: {name: files}, spec: {strategy: {type: Recreate}, template: {metadata: {labels: {app: files}}}}}
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: files}
+spec: {strategy: {type: Recreate}, template: {metadata: {labels: {app: files}}}}
 ---
 {apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {replicas: 3, template: {metadata: {labels: {app: db}}}}}
 ---

@@ -36,13 +36,16 @@ func TestNamingFollowsTheReleases(t *testing.T) {
 		"without Releases it is free":        {now: ask.Application(ask.Pinned("0.0.1"), naming("Application"))},
 		"what the Releases have is accepted": {ask.Application(ask.Pinned("0.0.1"), naming("Application")), by("Application"), ""},
 		"by Release is what absence means":   {ask.Application(ask.Pinned("0.0.1"), naming("Release")), by(""), ""},
-		"another is refused":                 {ask.Application(ask.Pinned("0.0.1"), naming("Application")), by(""), refused("Application", "Release")},
+		"another is refused": {
+			ask.Application(ask.Pinned("0.0.1"), naming("Application")), by(""), refused("Application", "Release"),
+		},
 		"another is refused with an edit": {
 			ask.Application(ask.Pinned("0.0.1"), naming("Release"), changed), by("Application"), refused("Release", "Application"),
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			err := webhookOf(t, ask.Grant(), exact(), tc.known...).Validate(t.Context(), ask.Update(ask.Developer, tc.now, none), &response.Response{})
+			hook, req := webhookOf(t, ask.Grant(), exact(), tc.known...), ask.Update(ask.Developer, tc.now, none)
+			err := hook.Validate(t.Context(), req, &response.Response{})
 			if tc.refused == "" {
 				if err != nil {
 					t.Error(err)

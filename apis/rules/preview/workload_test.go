@@ -24,7 +24,10 @@ func TestLotsInWords(t *testing.T) {
 		{Workload{Kind: "Deployment", Name: "files", InPlace: true, Replicas: 1}, usual, "in place at step 2 (full on)"},
 		{Workload{Kind: "Deployment", Name: "files", InPlace: true, Replicas: 1}, half, "in place, at none of these steps"},
 		{Workload{Kind: "DaemonSet", Name: "agent", InPlace: true}, usual, "in place at step 2 (full on)"},
-		{Workload{Kind: "StatefulSet", Name: "db", InPlace: true, Replicas: 3}, usual, "in place from step 1 (half) on, all of it at step 2 (full on)"},
+		{
+			Workload{Kind: "StatefulSet", Name: "db", InPlace: true, Replicas: 3}, usual,
+			"in place from step 1 (half) on, all of it at step 2 (full on)",
+		},
 		{Workload{Kind: "StatefulSet", Name: "db", InPlace: true, Replicas: 3}, half, "in place from step 1 (half) on"},
 		{Workload{Kind: "StatefulSet", Name: "db", InPlace: true, Replicas: 3}, dark, "in place, at none of these steps"},
 		{Workload{Kind: "StatefulSet", Name: "db", InPlace: true}, usual, "in place at step 2 (full on)"},

@@ -32,18 +32,24 @@ func TestLaterReleasesTakeOverTheNaming(t *testing.T) {
 		undecided bool
 		refused   bool
 	}{
-		"the first Release needs its chart":                      {undecided: true},
-		"the first Release follows the template":                 {asked: byApplication, want: byApplication},
-		"by Release is recorded as in the original":              {asked: byRelease, want: ""},
-		"Releases of the original are by Release":                {existing: []*shipper.Release{of("", 0)}, want: ""},
-		"the newest Release decides":                             {existing: []*shipper.Release{of(byApplication, 1), of("", 0)}, want: byApplication},
-		"a Release that is being deleted still has its objects":  {existing: []*shipper.Release{of(byApplication, 0, deleted)}, want: byApplication},
-		"a Release without a generation still has its objects":   {existing: []*shipper.Release{of(byApplication, -1)}, want: byApplication},
-		"the Release of an earlier Application does not count":   {existing: []*shipper.Release{of(byApplication, 0, anothers)}, undecided: true},
-		"a Release of resources does not count":                  {existing: []*shipper.Release{of("", 0, resources)}, undecided: true},
-		"the template may repeat what is recorded":               {asked: byRelease, existing: []*shipper.Release{of("", 0)}, want: ""},
-		"the template cannot change it to by Application":        {asked: byApplication, existing: []*shipper.Release{of("", 0)}, refused: true},
-		"the template cannot change it from by Application back": {asked: byRelease, existing: []*shipper.Release{of(byApplication, 0)}, refused: true},
+		"the first Release needs its chart":         {undecided: true},
+		"the first Release follows the template":    {asked: byApplication, want: byApplication},
+		"by Release is recorded as in the original": {asked: byRelease, want: ""},
+		"Releases of the original are by Release":   {existing: []*shipper.Release{of("", 0)}, want: ""},
+		"the newest Release decides": {
+			existing: []*shipper.Release{of(byApplication, 1), of("", 0)}, want: byApplication,
+		},
+		"a Release that is being deleted still has its objects": {
+			existing: []*shipper.Release{of(byApplication, 0, deleted)}, want: byApplication,
+		},
+		"a Release without a generation still has its objects": {existing: []*shipper.Release{of(byApplication, -1)}, want: byApplication},
+		"the Release of an earlier Application does not count": {existing: []*shipper.Release{of(byApplication, 0, anothers)}, undecided: true},
+		"a Release of resources does not count":                {existing: []*shipper.Release{of("", 0, resources)}, undecided: true},
+		"the template may repeat what is recorded":             {asked: byRelease, existing: []*shipper.Release{of("", 0)}, want: ""},
+		"the template cannot change it to by Application":      {asked: byApplication, existing: []*shipper.Release{of("", 0)}, refused: true},
+		"the template cannot change it from by Application back": {
+			asked: byRelease, existing: []*shipper.Release{of(byApplication, 0)}, refused: true,
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			app := quickStart()
