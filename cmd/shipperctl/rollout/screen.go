@@ -223,6 +223,11 @@ func (c *Cluster) share() string {
 func (p *View) Lines(now time.Time) string {
 	var out strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&out, format+"\n", args...) }
+	each := func(name string, texts []string) {
+		for _, text := range texts {
+			line("%s: %s", name, text)
+		}
+	}
 	line("application: %s/%s", p.Namespace, p.Application)
 	line("chart: %s", p.Chart)
 	if p.Release != "" {
@@ -236,36 +241,22 @@ func (p *View) Lines(now time.Time) string {
 			line("step: %d of %d, %s", i, len(p.Steps)-1, s.Name)
 		}
 	}
-	for _, text := range p.workloads() {
-		line("workload: %s", text)
-	}
+	each("workload", p.workloads())
 	line("complete: %t", p.Complete)
-	for _, text := range p.Waiting {
-		line("waiting: %s", text)
-	}
+	each("waiting", p.Waiting)
 	if p.Progress != nil {
 		line("advancing: %s", p.Progress.State)
 	}
-	for _, text := range p.Progress.failures(p.Steps, now) {
-		line("failed: %s", text)
-	}
+	each("failed", p.Progress.failures(p.Steps, now))
 	for i := range p.Checks {
 		for _, text := range p.Checks[i].lines() {
 			line("%s", text)
 		}
 	}
-	for _, text := range p.Progress.next(p.Steps, now) {
-		line("goes on: %s", text)
-	}
-	for _, text := range p.Progress.holds() {
-		line("held: %s", text)
-	}
-	for _, text := range p.Deleting {
-		line("deleting: %s", text)
-	}
-	for _, text := range p.Problems {
-		line("problem: %s", text)
-	}
+	each("goes on", p.Progress.next(p.Steps, now))
+	each("held", p.Progress.holds())
+	each("deleting", p.Deleting)
+	each("problem", p.Problems)
 	for _, c := range p.Clusters {
 		text := fmt.Sprintf("cluster %s: contender %d of %d pods", c.Name, c.Contender.Ready, c.Contender.Wanted)
 		if c.Incumbent != nil {
@@ -279,8 +270,6 @@ func (p *View) Lines(now time.Time) string {
 			line("cluster %s: %s", c.Name, note)
 		}
 	}
-	for _, text := range p.blocks(now) {
-		line("blocks: %s", text)
-	}
+	each("blocks", p.blocks(now))
 	return out.String()
 }
