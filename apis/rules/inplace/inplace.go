@@ -59,8 +59,8 @@ func (g Goal) Inverted() Goal {
 	return Goal{Set: Set{Replicas: g.Replicas, Partition: kept}, Contender: true, Incumbents: kept}
 }
 
-// Share is the number of Pods that have the template of the object, where the chart has no partition of its own.
-func (g Goal) Share() int32 { return g.Replicas - g.Incumbents }
+// Share is the number of Pods that get the template of the object.
+func (g Goal) Share() int32 { return g.Replicas - g.Partition }
 
 // Pod is a Pod of a StatefulSet.
 type Pod struct {

@@ -49,7 +49,8 @@ type ClusterCapacityTarget struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Percent int32 `json:"percent"`
-	// totalReplicaCount is the number of Pods at 100 %: the replicas in the chart's Deployment.
+	// totalReplicaCount is the number of Pods at 100 %: the replicas in the chart's Deployments and, where its objects are named by
+	// Application, StatefulSets. The percentage bears on each of them.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TotalReplicaCount int32 `json:"totalReplicaCount"`
@@ -84,7 +85,8 @@ type ClusterCapacityStatus struct {
 	Name string `json:"name"`
 	// availableReplicas is the number of Pods that are available.
 	AvailableReplicas int32 `json:"availableReplicas"`
-	// achievedPercent is availableReplicas as a percentage of totalReplicaCount, rounded up; 0 of 0 is 100.
+	// achievedPercent is availableReplicas as a percentage of totalReplicaCount, rounded up; 0 of 0 is 100. Of several workloads it is the
+	// lowest percentage.
 	AchievedPercent int32 `json:"achievedPercent"`
 	// sadPods describes up to five Pods that are not ready, in the order of their names.
 	// +optional
@@ -95,7 +97,8 @@ type ClusterCapacityStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty"`
-	// reports sums up all Pods by their state.
+	// reports sums up all Pods by their state, in one report for each workload, the worst first. Pods of workloads that change in place
+	// are not in it.
 	// +optional
 	// +listType=atomic
 	Reports []ClusterCapacityReport `json:"reports,omitempty"`
@@ -123,9 +126,9 @@ type PodStatus struct {
 	Containers []corev1.ContainerStatus `json:"containers,omitempty"`
 }
 
-// ClusterCapacityReport sums up the Pods of one Deployment.
+// ClusterCapacityReport sums up the Pods of one workload.
 type ClusterCapacityReport struct {
-	// owner is the Deployment.
+	// owner is the workload.
 	Owner ClusterCapacityReportOwner `json:"owner"`
 	// breakdown counts Pods by condition, sorted by type and status.
 	// +optional
@@ -133,9 +136,9 @@ type ClusterCapacityReport struct {
 	Breakdown []ClusterCapacityReportBreakdown `json:"breakdown,omitempty"`
 }
 
-// ClusterCapacityReportOwner names the Deployment a report is about.
+// ClusterCapacityReportOwner names the workload a report is about.
 type ClusterCapacityReportOwner struct {
-	// name of the Deployment.
+	// name of the workload.
 	Name string `json:"name"`
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -58,14 +59,24 @@ func (p *pass) evict(ctx context.Context) error {
 	if pod == nil {
 		return nil
 	}
-	err = p.member.Client().SubResource("eviction").Create(ctx, pod, &policyv1.Eviction{
+	return p.evictPod(ctx, pod)
+}
+
+// evictTimeout bounds an eviction: client-go repeats one that is refused for a time, and says nothing of it meanwhile.
+const evictTimeout = 5 * time.Second
+
+// evictPod evicts one Pod, if its disruption budget allows.
+func (p *pass) evictPod(ctx context.Context, pod *corev1.Pod) error {
+	bounded, cancel := context.WithTimeout(ctx, evictTimeout)
+	defer cancel()
+	err := p.member.Client().SubResource("eviction").Create(bounded, pod, &policyv1.Eviction{
 		ObjectMeta:    metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name},
 		DeleteOptions: &metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))},
 	})
-	switch {
-	case apierrors.IsTooManyRequests(err):
+	switch held := err != nil && bounded.Err() != nil && ctx.Err() == nil; {
+	case apierrors.IsTooManyRequests(err), held:
 		return &problem{shipper.InProgress, retry.Retry, fmt.Sprintf("Pod %q of %s %q has to be replaced, and a PodDisruptionBudget allows no "+
-			"eviction now", pod.Name, statefulSet, set.Name)}
+			"eviction now", pod.Name, statefulSet, p.key.Name)}
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("evicting Pod %s: %w", pod.Name, err)
 	}

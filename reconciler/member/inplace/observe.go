@@ -84,8 +84,12 @@ func liveOf(o client.Object) live {
 	if o == nil {
 		return live{}
 	}
+	owner := o.GetLabels()[shipper.OwnedByLabel]
+	if o.GetLabels()[shipper.AppLabel] == "" { // it is not ours
+		owner = ""
+	}
 	out := live{
-		there: true, owner: o.GetLabels()[shipper.OwnedByLabel], digest: o.GetAnnotations()[shipper.InstalledDigestAnnotation],
+		there: true, owner: owner, digest: o.GetAnnotations()[shipper.InstalledDigestAnnotation],
 		base: o.GetAnnotations()[shipper.BaseAnnotation], replicas: 1,
 	}
 	switch w := o.(type) {

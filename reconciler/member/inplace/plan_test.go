@@ -100,11 +100,14 @@ func TestStatefulSets(t *testing.T) {
 		releases []*release
 		want     string
 	}{
-		"the first Release asks for nothing":                {live{}, facts{}, []*release{has("a", 0, 4)}, "nothing is written; a has 0"},
-		"the first Release asks for a quarter":              {live{}, facts{}, []*release{has("a", 25, 4)}, "writes a 1/0; a has 0 and waits"},
-		"the first Release asks for all":                    {set("a", 1, 0, 1), facts{}, []*release{has("a", 100, 4)}, "writes a 4/0; a has 1 and waits"},
-		"the only Release is complete":                      {set("a", 4, 0, 4), facts{}, []*release{has("a", 100, 4)}, "stays a; a has 4"},
-		"the chart keeps Pods at an earlier template":       {set("a", 4, 3, 1), facts{partition: 3}, []*release{has("a", 100, 4)}, "stays a; a has 4"},
+		"the first Release asks for nothing":          {live{}, facts{}, []*release{has("a", 0, 4)}, "nothing is written; a has 0"},
+		"the first Release asks for a quarter":        {live{}, facts{}, []*release{has("a", 25, 4)}, "writes a 1/0; a has 0 and waits"},
+		"the first Release asks for all":              {set("a", 1, 0, 1), facts{}, []*release{has("a", 100, 4)}, "writes a 4/0; a has 1 and waits"},
+		"the only Release is complete":                {set("a", 4, 0, 4), facts{}, []*release{has("a", 100, 4)}, "stays a; a has 4"},
+		"the chart keeps Pods at an earlier template": {set("a", 4, 3, 1), facts{partition: 3}, []*release{has("a", 100, 4)}, "stays a; a has 4"},
+		"the chart keeps more Pods than a step": {
+			set("b", 4, 3, 1), facts{partition: 3}, []*release{has("b", 50, 4), has("a", 50, 4)}, "stays b; b has 1; a has 2",
+		},
 		"a user has scaled it":                              {set("a", 3, 0, 3), facts{}, []*release{has("a", 100, 4)}, "writes a 4/0; a has 3 and waits"},
 		"a contender asks for nothing":                      {set("a", 4, 0, 4), facts{}, []*release{has("b", 0, 4), has("a", 100, 4)}, "stays a; b has 0; a has 4"},
 		"a contender asks for half":                         {set("a", 4, 0, 4), facts{}, []*release{has("b", 50, 4), has("a", 100, 4)}, "writes b 4/2; b has 0 and waits; a has 4"},

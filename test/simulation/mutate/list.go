@@ -132,4 +132,25 @@ var mutations = []mutation{
 		new:  "	if len(entries) >= 0 {\n		entries = entriesOf",
 		hunt: "scoped/undisturbed,scoped/killed", law: 7,
 	},
+	{
+		name: "a StatefulSet gets the contender's template for all Pods at its first step",
+		file: "reconciler/member/inplace/plan.go",
+		old:  "		c.goal = rules.GoalOf(&incumbent, own, percent)\n",
+		new:  "		c.goal = rules.GoalOf(&incumbent, own, 100)\n",
+		hunt: "inplace/undisturbed", law: 14,
+	},
+	{
+		name: "a DaemonSet changes before its step",
+		file: "reconciler/member/inplace/plan.go",
+		old:  "	case len(c.older) > 0 && set == nil && !rules.Whole(percent): // it waits for all capacity\n",
+		new:  "	case len(c.older) > 0 && set == nil && !rules.Whole(percent) && percent == 0:\n",
+		hunt: "inplace/undisturbed", law: 14,
+	},
+	{
+		name: "a Pod of a StatefulSet is evicted while another is not ready",
+		file: "apis/rules/inplace/inplace.go",
+		old:  "	case serving >= 0 && g.Contender && ready == g.Replicas:\n",
+		new:  "	case serving >= 0 && g.Contender:\n",
+		hunt: "inplace/undisturbed,inplace/killed", law: 15,
+	},
 }
