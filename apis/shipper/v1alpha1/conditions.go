@@ -283,7 +283,7 @@ const (
 	DeploymentStuck = "DeploymentStuck"
 	// MissingDeployment means that the Release's Deployment is not in the cluster.
 	MissingDeployment = "MissingDeployment"
-	// MissingService means that there is not exactly one LB Service in the cluster.
+	// MissingService means that there is not exactly one LB Service in the cluster or, by Application, that one is missing.
 	MissingService = "MissingService"
 
 	// NotDelivered means that nothing was to be sent yet.
