@@ -17,7 +17,7 @@ const maxPortName = 40
 // without a name get one, since Kubernetes requires names as soon as there are two.
 //
 // conflicts names the ports that are the same and lead elsewhere in the Pods: no Service serves both Releases then. alike reports whether
-// two target ports, numbers or names, lead to the same in the Pods of the incumbent; nil compares them as texts.
+// two target ports, numbers or names, lead to the same in the Pods of both; nil compares them as texts.
 func MergePorts(incumbent, newest []any, alike func(from, to string) bool) (merged []any, conflicts []string) {
 	taken, names, nodes := map[string]map[string]any{}, map[string]bool{}, map[int64]bool{}
 	for _, item := range newest {

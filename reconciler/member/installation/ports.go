@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -71,12 +72,12 @@ func (i *installer) portsOf(ctx context.Context, s step, object *unstructured.Un
 	}
 	ports, _ := section(live, "spec")["ports"].([]any)
 	newest, _ := section(object, "spec")["ports"].([]any)
-	templates, err := i.templatesOfOthers(ctx, app, s.item.Name)
+	others, err := i.templatesOfOthers(ctx, app, s.item.Name)
 	if err != nil {
 		return out, err
 	}
-	alike := func(from, to string) bool {
-		return len(templates) > 0 && !slices.ContainsFunc(templates, func(t corev1.PodTemplateSpec) bool {
+	alike := func(from, to string) bool { // in the Pods of both, so that the way back is open
+		return len(others) > 0 && !slices.ContainsFunc(append(others, i.templates(s.item.Name)...), func(t corev1.PodTemplateSpec) bool {
 			was, is := portIn(t, from), portIn(t, to)
 			return was == 0 || was != is
 		})
@@ -166,6 +167,19 @@ func (i *installer) templatesOfOthers(ctx context.Context, app, service string) 
 		}
 	}
 	return out, nil
+}
+
+// templates are those of the target's own Pods that are made for a Service.
+func (i *installer) templates(service string) (out []corev1.PodTemplateSpec) {
+	for _, w := range i.all {
+		var d appsv1.Deployment
+		if w.hook == nil && isDeployment(w.content) &&
+			runtime.DefaultUnstructuredConverter.FromUnstructured(w.content.Object, &d) == nil && // or the API server says what is wrong
+			d.Spec.Template.Labels[shipper.BackendLabel(service)] == "true" {
+			out = append(out, d.Spec.Template)
+		}
+	}
+	return out
 }
 
 // portIn is the number of a port, or of a name, in Pods; 0 if they have no port of the name.

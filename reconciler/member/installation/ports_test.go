@@ -69,3 +69,20 @@ func TestPortInPods(t *testing.T) {
 		}
 	}
 }
+
+func TestOwnPodsOfAServiceAreThoseMadeForIt(t *testing.T) {
+	made := func(kind, name string, labels map[string]any) wanted {
+		return wanted{content: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": kind, "metadata": map[string]any{"name": name},
+			"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": labels}}},
+		}}}
+	}
+	backs := map[string]any{shipper.BackendLabel("web"): "true"}
+	i := &installer{all: []wanted{made("Deployment", "a", backs), made("Deployment", "b", nil), made("StatefulSet", "c", backs)}}
+	if got := i.templates("web"); len(got) != 1 {
+		t.Errorf("got %v", got)
+	}
+	if got := i.templates("other"); got != nil {
+		t.Errorf("of another Service: %v", got)
+	}
+}
