@@ -36,11 +36,12 @@ type Hook struct {
 	Timeout time.Duration
 }
 
-// runs are the moments that Shipper supports: all of Helm's except those of the deletion of a release.
+// runs are the moments of Helm.
 var runs = map[string]release.HookEvent{
 	"pre-install": release.HookPreInstall, "post-install": release.HookPostInstall,
 	"pre-upgrade": release.HookPreUpgrade, "post-upgrade": release.HookPostUpgrade,
 	"pre-rollback": release.HookPreRollback, "post-rollback": release.HookPostRollback,
+	"pre-delete": release.HookPreDelete, "post-delete": release.HookPostDelete,
 	"test": release.HookTest, "test-success": release.HookTest,
 }
 

@@ -47,7 +47,7 @@ spec: {selector: {matchLabels: {app: b}}, template: {metadata: {labels: {app: b}
 			map[string]string{"templates/r.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}}"}, "", shipper.NamingByApplication,
 		},
 		"a hook that Shipper does not run": {
-			map[string]string{"templates/h.yaml": "{apiVersion: v1, kind: Pod, metadata: {name: h, annotations: {helm.sh/hook: pre-delete}}}"},
+			map[string]string{"templates/h.yaml": "{apiVersion: v1, kind: Pod, metadata: {name: h, annotations: {helm.sh/hook: post-erase}}}"},
 			"", shipper.NamingByApplication,
 		},
 	}

@@ -114,7 +114,7 @@ func TestRenderCharts(t *testing.T) {
 		},
 		"hook": {
 			failure: `ChartError: chart "hook" 0.0.1: template hook/templates/migrate.yaml: Job "super-6f19aa85-0-migrate" is a Helm hook ` +
-				`(pre-install,pre-delete), and Shipper does not run "pre-delete"; switch it off by the chart's values, or take the ` +
+				`(pre-install,post-erase), and Shipper does not run "post-erase"; switch it off by the chart's values, or take the ` +
 				`annotation helm.sh/hook away to install it like any other object`,
 		},
 	}

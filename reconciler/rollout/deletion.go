@@ -91,9 +91,15 @@ func (r *pass) finish(ctx context.Context, app *shipper.Application) error {
 	if v := s.view(r.now).OfDeletion(); v.Blocked() {
 		held = v.Message()
 	}
-	p := planDeletion(app, h.All, held)
+	ordered, broken := stamp.SortByGeneration(stamp.Own(app, h.All))
+	p := planDeletion(app, slices.Concat(broken, ordered), held) // the newest goes last: its hooks are those that count
 	if p.held != "" {
 		return r.reportHeld(ctx, app, p.held)
+	}
+	if len(p.remove)+len(p.letGo) > 0 { // a foreground deletion or that of the namespace has deleted them already
+		if waits, err := r.runDeleteHooks(ctx, app, ordered); err != nil || waits {
+			return err
+		}
 	}
 	for _, rel := range p.remove {
 		err := r.client.Delete(ctx, rel, client.Preconditions{UID: &rel.UID})
@@ -108,6 +114,9 @@ func (r *pass) finish(ctx context.Context, app *shipper.Application) error {
 	}
 	if !p.over {
 		return nil
+	}
+	if waits, err := r.awaitDeleteHooks(ctx, app); err != nil || waits {
+		return err
 	}
 	err = r.removeFinalizer(ctx, app)
 	if err == nil {

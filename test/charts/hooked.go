@@ -15,6 +15,23 @@ spec:
   template: {spec: {restartPolicy: Never, containers: [{name: it, image: "nginx:stable"}]}}
 {{ end }}`
 
+// DeleteHooks is a template for Hooked with Jobs before and after the deletion of the Application. The first fails if value broken is true.
+const DeleteHooks = `{{ range list "before,pre-delete" "after,post-delete" }}
+{{ $h := splitList "," . }}
+---
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ index $h 0 }}
+  annotations: {helm.sh/hook: {{ index $h 1 }}}
+spec:
+  backoffLimit: 0
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: it, image: "nginx:{{ if and $.Values.broken (eq . "before,pre-delete") }}broken{{ else }}stable{{ end }}"}]
+{{ end }}`
+
 // Hooked returns the files of chart hooked 0.0.1: a Service, a Deployment, and the hooks that the template renders.
 func Hooked(hooks string) map[string]string {
 	return map[string]string{

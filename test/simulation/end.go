@@ -26,6 +26,9 @@ const (
 	secrets    = "/secrets"
 
 	statefulSets = "apps/statefulsets"
+	// jobs and deployments are of applications.
+	jobs        = "batch/jobs"
+	deployments = "apps/deployments"
 	// clusterRoles are the objects without a namespace that charts of stories have.
 	clusterRoles = "rbac.authorization.k8s.io/clusterroles"
 )
@@ -36,7 +39,7 @@ var compared = map[bool][]string{
 		kindOf("applications"), kindOf("releases"), kindOf("installationtargets"), kindOf("capacitytargets"), kindOf("traffictargets"),
 		kindOf("checktargets"), kindOf("sequenceruns"), kindOf("rolloutblocks"), kindOf("resourcesnapshots"),
 	},
-	false: {"apps/deployments", statefulSets, "apps/daemonsets", services, configMaps, pods, endpoints},
+	false: {deployments, statefulSets, "apps/daemonsets", services, configMaps, pods, endpoints},
 }
 
 // dump is all there is as text that is comparable between runs: without times, versions and names of Pods, with ids and digests numbered

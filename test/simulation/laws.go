@@ -34,6 +34,7 @@ import (
 //  13. What a Release has written in a cluster is never rendered again.
 //  14. A workload in place has the template of a Release only while that asks for capacity, and on no more Pods than that.
 //  15. Of a StatefulSet with several Pods, one at a time is not ready.
+//  16. Nothing of an Application is removed before its pre-delete hooks have succeeded, and a post-delete hook begins when nothing is left.
 //
 // A law that depends on the knowledge of a reconciler is judged only while no fault delays that: a reader with late watches may
 // see old states, never false ones.

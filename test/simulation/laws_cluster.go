@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,6 +29,7 @@ func (l *laws) clusterChange(c change) {
 	o := c.any()
 	l.stays(c)
 	l.inPlace(c)
+	l.deletionHooks(c)
 	switch c.kind {
 	case pods:
 		l.keepsSet(c)
@@ -62,6 +64,32 @@ func (l *laws) stays(c change) {
 		l.offend(13, "%s is written from another rendering", what)
 	}
 	l.rendered[key] = digest
+}
+
+// deletionHooks is law 16, for chart leaving: its hooks are called before and after.
+func (l *laws) deletionHooks(c change) {
+	h := l.world.hosts[c.host]
+	switch {
+	case c.kind == jobs && c.old == nil && c.object.GetName() == "after":
+		for _, kind := range []string{deployments, services} {
+			for _, o := range h.all(kind) {
+				if o.GetLabels()[shipper.AppLabel] == appName {
+					l.offend(16, "%s: Job after begins while %s %s is there", c.host, kind, o.GetName())
+				}
+			}
+		}
+	case c.kind == deployments && c.object == nil && c.old.GetLabels()[shipper.AppLabel] == appName:
+		var app shipper.Application
+		known := l.world.hosts[management].read(kindOf("applications"), namespace, appName, &app)
+		if !known || app.DeletionTimestamp == nil || app.Spec.Template.Chart.Name != "leaving" ||
+			app.Annotations[shipper.AppDeleteSkipHooksAnnotation] == "true" {
+			return
+		}
+		var before batchv1.Job
+		if !h.read(jobs, namespace, "before", &before) || before.Status.Succeeded == 0 {
+			l.offend(16, "%s: Deployment %s goes before Job before has succeeded", c.host, c.old.GetName())
+		}
+	}
 }
 
 // lists is law 12: a list of its Application names each object without a namespace. A user may delete the list.

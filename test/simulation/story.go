@@ -57,6 +57,7 @@ func Stories() []Story {
 		runStory(),
 		blockStory(),
 		deletionStory(),
+		deleteHooksStory(),
 		scopedStory(),
 		lostStory(),
 		joinStory(),

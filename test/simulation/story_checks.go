@@ -68,7 +68,7 @@ func (f *Fixture) checkedOnce(release string) {
 	}
 	for name := range f.Clusters {
 		n := 0
-		for _, job := range f.hosts[name].all("batch/jobs") {
+		for _, job := range f.hosts[name].all(jobs) {
 			if strings.HasPrefix(job.GetName(), release) {
 				n++
 			}

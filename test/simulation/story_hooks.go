@@ -30,7 +30,7 @@ func hooksStory() Story {
 			Check: func(f *Fixture) {
 				want := []string{"post-install-hook-failed", "pre-install-before-hook-creation", "pre-install-hook-succeeded"}
 				for name := range f.Clusters {
-					made := f.hosts[name].made("batch/jobs")
+					made := f.hosts[name].made(jobs)
 					slices.Sort(made)
 					if diff := cmp.Diff(want, made); diff != "" {
 						f.laws.broken(4, "Jobs in %s (-want +created):\n%s", name, diff)

@@ -227,7 +227,6 @@ var packed = sync.OnceValue(func() map[string][]byte {
 	if err != nil {
 		panic(err)
 	}
-	all = append(all, hooked)
 	for _, version := range []string{"0.0.1", "0.0.2"} {
 		shop, err := charts.PackFiles("shop", version, charts.Shop(version))
 		if err != nil {
@@ -240,6 +239,13 @@ var packed = sync.OnceValue(func() map[string][]byte {
 		}
 		all = append(all, stateful)
 	}
+	leaving := charts.Hooked(charts.DeleteHooks)
+	leaving["Chart.yaml"] = "apiVersion: v2\nname: leaving\nversion: 0.0.1\n"
+	withHooks, err := charts.PackFiles("leaving", "0.0.1", leaving)
+	if err != nil {
+		panic(err)
+	}
+	all = append(all, hooked, withHooks)
 	versions, out := map[string][]string{}, map[string][]byte{}
 	for _, a := range all {
 		file := a.Name + "-" + a.Version + ".tgz"

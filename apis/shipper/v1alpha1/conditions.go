@@ -32,6 +32,9 @@ const (
 	ApplicationAborting = "Aborting"
 	// ApplicationBlocked is True while RolloutBlocks stop this Application. Reason: RolloutsBlocked.
 	ApplicationBlocked = "Blocked"
+	// ApplicationDeleting is True while the deletion waits for pre-delete and post-delete hooks of the chart. Reason: InProgress, or
+	// HookFailed; the message says which hook, and how to delete the Application without it.
+	ApplicationDeleting = "Deleting"
 	// ApplicationReleaseSynced is True when the newest Release has the template's environment. False: CreateReleaseFailed, RolloutsBlocked,
 	// ChartVersionResolutionFailed, ValuesFetchFailure or a reason of ValidHistory; before the first Release, the reason of its chart's error;
 	// with resources, SelectionPending while their content is taken, and the reasons of ResourcesSelected when it cannot be.

@@ -167,7 +167,8 @@ type ClusterInstallationStatus struct {
 	// alone and, with ReportDiff, all. Absent when there are none.
 	// +optional
 	Diff *InstalledDrift `json:"diff,omitempty"`
-	// hooks of the chart that were started in the cluster, in that order, each with its last run. Absent when there are none.
+	// hooks of the chart that were started in the cluster, in that order, each with its last run, and those that run when the Application
+	// is deleted. Absent when there are none.
 	// +optional
 	// +listType=atomic
 	Hooks []HookRun `json:"hooks,omitempty"`

@@ -110,6 +110,9 @@ const (
 	// AppRunAnnotation is the RunClaim of the SequenceRun that wrote the template, as JSON. The ServiceAccount of the run writes it with the
 	// template while task deployment of the run is under way. The webhook removes it when another user changes the template.
 	AppRunAnnotation = "shipper.booking.com/app.run"
+	// AppDeleteSkipHooksAnnotation is set to "true" by users. The Application is then deleted without the pre-delete and post-delete hooks
+	// of its chart.
+	AppDeleteSkipHooksAnnotation = "shipper.booking.com/app.delete.skip-hooks"
 )
 
 // NotificationTestAnnotation is set by users of a Notification. A new value makes the reconciler send a test message, once.
@@ -261,6 +264,10 @@ const RolloutFinalizer = "shipper.booking.com/rollout"
 // ConfirmDeletionAnnotation allows users to delete a Release that serves and is not the newest; without it the webhook refuses. The
 // value is the Release's name, so that an annotation copied to another Release allows nothing. It holds until it is removed.
 const ConfirmDeletionAnnotation = "shipper.booking.com/confirm-deletion"
+
+// DeleteHooksAnnotation on an InstallationTarget names the clusters, separated by commas, where the deletion of the Application runs the
+// pre-delete hooks of its chart now, and the post-delete hooks after the removal. Written by the reconciler.
+const DeleteHooksAnnotation = "shipper.booking.com/delete-hooks"
 
 // InstallationFinalizer keeps an InstallationTarget until its objects are gone from every cluster.
 const InstallationFinalizer = "shipper.booking.com/installation"

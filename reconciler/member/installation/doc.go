@@ -40,9 +40,16 @@
 //	a run with UID           is that one                looks whether it has ended, or is late
 //	a run with UID           is not there, or another   fails: it was removed before its end was seen
 //	a run that ended         whatever                   goes on, or says why not
+//	a pending run            whatever                   goes on: it is one of the deletion
 //
 // While one runs the pass is over. An event of the object brings the next one, and the time when it is late. Where the anchor
 // is deleted, the target's status remembers what succeeded.
+//
+// Hooks of the deletion (deletehooks.go) are recorded as pending when a Release is installed. When the Application is deleted, the rollout
+// reconciler names in an annotation of a target the clusters where its hooks count. Pre-delete hooks run there while everything stays,
+// capacity and traffic too; the Releases are deleted when the statuses say that they have succeeded. Post-delete hooks run between the
+// removal of what the anchor lists and that of the anchor, which remembers their runs, and when no other anchor of the Application is
+// left. Both are those that were stored when the Release was installed. One that failed is tried again, ever later.
 //
 // # How it goes away
 //

@@ -122,7 +122,7 @@ func attempt(last *shipper.HookRun) int32 {
 // begin makes room for a hook's object, remembers the run and makes it. A Release that is not the newest any more begins
 // nothing: what its hooks do may be wrong by now.
 func (i *installer) begin(ctx context.Context, w wanted, entry item, run shipper.HookRun) error {
-	if !i.it.Spec.CanOverride && run.Event != string(release.HookTest) {
+	if !i.it.Spec.CanOverride && ofInstallation(release.HookEvent(run.Event)) {
 		text := fmt.Sprintf("hook %s: %s is not run, because there is a newer Release", run.Event, i.called(entry))
 		return &problem{shipper.InProgress, retry.Wait, text}
 	}
@@ -216,11 +216,16 @@ func (i *installer) await(ctx context.Context, w wanted, run shipper.HookRun, li
 	case !i.now.Before(deadline):
 		return i.finish(ctx, run, fmt.Sprintf("it did not end within %s", w.hook.Timeout))
 	}
-	if i.wake.IsZero() || deadline.Before(i.wake) {
-		i.wake = deadline
-	}
+	i.wakeAt(deadline)
 	return &problem{shipper.InProgress, retry.Wait, fmt.Sprintf("hook %s: %s runs, until %s at most",
 		run.Event, i.calledHook(run), deadline.UTC().Format(time.RFC3339))}
+}
+
+// wakeAt has another pass made at a time, unless one is made before.
+func (i *installer) wakeAt(at time.Time) {
+	if i.wake.IsZero() || at.Before(i.wake) {
+		i.wake = at
+	}
 }
 
 // finish remembers why a hook failed.
@@ -246,7 +251,11 @@ func (i *installer) calledHook(run shipper.HookRun) string {
 // failed is what a hook that failed is to the installation, and what to do about it.
 func (i *installer) failed(run shipper.HookRun) error {
 	text := fmt.Sprintf("hook %s: %s failed: %s", run.Event, i.calledHook(run), run.Message)
-	if run.Event != string(release.HookTest) {
+	switch event := release.HookEvent(run.Event); {
+	case ofDeletion(event):
+		i.wakeAt(againAt(run))
+		text += fmt.Sprintf("; it is tried again after %s; %s", againAt(run).UTC().Format(time.RFC3339), i.skipHooks())
+	case ofInstallation(event):
 		text += fmt.Sprintf("; change the chart or its values, or have it run again: kubectl -n %s annotate release %s %s=%d --overwrite",
 			i.it.Namespace, i.it.Name, shipper.ReleaseHooksRetryAnnotation, run.Attempt+1)
 	}

@@ -131,7 +131,10 @@ func hookRecordOf(a *anchor, known shipper.ClusterInstallationStatus) *hookRecor
 			continue
 		}
 		if out == nil {
-			out = &hookRecord{Mode: mode}
+			out = &hookRecord{}
+		}
+		if !ofDeletion(release.HookEvent(run.Event)) {
+			out.Mode = mode
 		}
 		out.Runs = append(out.Runs, run)
 	}
@@ -232,9 +235,7 @@ func (i *installer) runHooks(ctx context.Context, hooks []wanted, when moment) e
 	if i.was || i.hookRecord != nil && i.hookRecord.Installed {
 		return nil
 	}
-	if !slices.ContainsFunc(hooks, func(w wanted) bool {
-		return slices.ContainsFunc(w.hook.Events, func(e release.HookEvent) bool { return e != release.HookTest })
-	}) {
+	if !slices.ContainsFunc(hooks, func(w wanted) bool { return slices.ContainsFunc(w.hook.Events, ofInstallation) }) {
 		return nil
 	}
 	mode, err := i.mode(ctx)

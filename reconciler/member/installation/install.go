@@ -237,7 +237,7 @@ func (i *installer) converge(ctx context.Context, all []wanted, fingerprint stri
 	if err := i.runHooks(ctx, hooks, post); err != nil {
 		return err
 	}
-	if i.hookRecord != nil {
+	if i.notePending(hooks); i.hookRecord != nil {
 		i.hookRecord.Installed = true
 	}
 	if err := i.listScoped(ctx); err != nil {

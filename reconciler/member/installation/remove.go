@@ -22,9 +22,13 @@ import (
 	"shipper.dev/shipper/reconciler/retry"
 )
 
+// afterRemoval does what is left to do when what an anchor lists is gone, and returns the anchor as it is then. The anchor stays until that
+// is without an error.
+type afterRemoval func(context.Context, *anchor) (*anchor, error)
+
 // uninstall removes a target from a cluster, and in the end what is stored of it. The error is nil once that is done.
-func uninstall(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) ([]report.Event, error) {
-	events, err := removeInstalled(ctx, m, it)
+func uninstall(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, after afterRemoval) ([]report.Event, error) {
+	events, err := removeInstalled(ctx, m, it, after)
 	if err == nil {
 		err = forgetStored(ctx, m, it)
 	}
@@ -34,7 +38,9 @@ func uninstall(ctx context.Context, m *fleet.Member, it *shipper.InstallationTar
 // removeInstalled removes first what a target wrote, then the anchor, in the foreground, so that the anchor goes after whatever
 // else it owns. What others own too stays. The error is nil once the anchor is gone, with what is listed without a namespace, or
 // the anchor has another owner.
-func removeInstalled(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget) ([]report.Event, error) {
+func removeInstalled(
+	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, after afterRemoval,
+) ([]report.Event, error) {
 	key := anchorKey(it)
 	a, err := liveAnchor(ctx, m, it)
 	if err = foreignIsNone(err); err != nil {
@@ -55,6 +61,9 @@ func removeInstalled(ctx context.Context, m *fleet.Member, it *shipper.Installat
 	}
 	if len(remaining) > 0 {
 		return nil, waiting("waiting until these are gone: %s", list(it, remaining))
+	}
+	if a, err = after(ctx, a); err != nil {
+		return nil, err
 	}
 	if err := disown(ctx, m, it, a.inventory); err != nil {
 		return nil, err

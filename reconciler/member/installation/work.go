@@ -98,14 +98,24 @@ func (w *Worker) install(
 ) Outcome {
 	member, err := w.fleet.Get(ctx, cluster)
 	if err != nil {
-		return Outcome{cluster: cluster, err: err}
+		out := Outcome{cluster: cluster, err: err}
+		if w.deleteHooksGone(ctx, it, cluster) {
+			out.hooks = []shipper.HookRun{}
+		}
+		return out
+	}
+	deletion, err := w.runsDeleteHooks(ctx, it, cluster)
+	if err != nil {
+		return Outcome{cluster: cluster, general: err}
 	}
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
 	work := &installer{member: member, it: it, rendering: renders, hookOrders: asked, now: w.clock.Now(), home: w.client,
 		initialSelector: w.initialSelector}
 	out := Outcome{cluster: cluster}
-	if out.err = work.discreet(work.install(ctx)); out.err == nil {
+	if deletion {
+		out.err = work.discreet(work.preDelete(ctx))
+	} else if out.err = work.discreet(work.install(ctx)); out.err == nil {
 		out.drift, out.later = w.drift(ctx, work)
 		out.testing = work.discreet(work.test(ctx))
 	}
@@ -144,8 +154,20 @@ func (w *Worker) uninstall(
 	if it.Spec.Resources != nil {
 		return placedOutcome(out, w.resources.Remove(ctx, resources.TaskIn(member, it, all, "")))
 	}
-	out.events, out.err = uninstall(ctx, member, it)
-	out.err = sourcesOf(it).discreet(out.err)
+	work := &installer{member: member, it: it, rendering: &rendering{sources: sourcesOf(it)}, now: w.clock.Now()}
+	after := func(_ context.Context, a *anchor) (*anchor, error) { return a, nil }
+	switch deletion, err := w.runsDeleteHooks(ctx, it, cluster); {
+	case err != nil:
+		out.general = err
+		return out
+	case deletion && leaving:
+		after = work.postDelete
+	}
+	out.events, out.err = uninstall(ctx, member, it, after)
+	out.err, out.wake = work.discreet(out.err), work.wake
+	if work.hookRecord != nil {
+		out.hooks = work.hookRecord.Runs
+	}
 	return out
 }
 

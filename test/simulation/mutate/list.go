@@ -126,6 +126,20 @@ var mutations = []mutation{
 		hunt: "scoped/undisturbed,scoped/killed", law: 12,
 	},
 	{
+		name: "an Application goes while its pre-delete hooks run",
+		file: "reconciler/rollout/deletehooks.go",
+		old:  "	return true, r.reportDeleting(ctx, app, p.failed,",
+		new:  "	return false, r.reportDeleting(ctx, app, p.failed,",
+		hunt: "delete-hooks/undisturbed,delete-hooks/killed", law: 16,
+	},
+	{
+		name: "hooks after the deletion do not wait for other Releases",
+		file: "reconciler/member/installation/deletehooks.go",
+		old:  "	if len(others) > 0 {\n",
+		new:  "	if len(others) > 99 {\n",
+		hunt: "delete-hooks/undisturbed,delete-hooks/killed", law: 16,
+	},
+	{
 		name: "the removal of objects without a namespace reads the status alone",
 		file: "reconciler/member/installation/scoped.go",
 		old:  "	if len(entries) == 0 {\n		entries = entriesOf",
