@@ -254,7 +254,8 @@ func waitsFor(rel *shipper.Release) []string {
 	return out
 }
 
-// problems are the failed conditions of the Application and of its newest Release, but not those that the strategy waits for.
+// problems are the failed conditions of the Application and of its newest Release, but not those that the strategy waits for, and what a
+// deletion waits for.
 func problems(o *observed) []string {
 	conditions := slices.Clone(o.app.Status.Conditions)
 	if n := len(o.releases); n > 0 {
@@ -262,11 +263,11 @@ func problems(o *observed) []string {
 	}
 	var out []string
 	for _, c := range conditions {
-		if c.Status != corev1.ConditionFalse {
+		if c.Status != corev1.ConditionFalse && c.Type != shipper.ApplicationDeleting {
 			continue
 		}
 		switch c.Type {
-		case shipper.ApplicationReleaseSynced, shipper.ApplicationValidHistory, shipper.ReleaseScheduled:
+		case shipper.ApplicationDeleting, shipper.ApplicationReleaseSynced, shipper.ApplicationValidHistory, shipper.ReleaseScheduled:
 		case shipper.ReleaseStrategyExecuted:
 			if c.Reason != shipper.StrategyExecutionFailed {
 				continue

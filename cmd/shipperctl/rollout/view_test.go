@@ -91,6 +91,17 @@ func TestDraw(t *testing.T) {
 	}
 }
 
+func TestDrawSaysWhatADeletionWaitsFor(t *testing.T) {
+	o := exampleObserved()
+	o.app.Status.Conditions = []shipper.Condition{
+		{Type: shipper.ApplicationDeleting, Status: corev1.ConditionTrue, Reason: shipper.HookFailed, Message: "cluster eu: a hook failed"},
+	}
+	want := []string{"Deleting: cluster eu: a hook failed"}
+	if diff := cmp.Diff(want, viewOf(o, now).Problems); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
+	}
+}
+
 func TestDrawBlocks(t *testing.T) {
 	o := exampleObserved()
 	at := metav1.NewTime(now.Add(time.Hour))
