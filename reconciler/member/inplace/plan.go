@@ -129,8 +129,8 @@ func (w *workload) side(name string) int {
 	return slices.IndexFunc(w.sides, func(s side) bool { return s.name == name })
 }
 
-// aim sets the goal of a choice that has a holder. set is what the contender's chart says of a StatefulSet that is updated by partition; nil
-// for other workloads.
+// aim sets the goal of a choice that has a holder. set is what the contender's chart says of a StatefulSet that is updated by partition;
+// nil for other workloads.
 func (w *workload) aim(c choice, set *rules.Set, is live) choice {
 	if c.contender < 0 {
 		c.goal = rules.Goal{Contender: true}

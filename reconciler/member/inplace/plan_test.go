@@ -82,7 +82,8 @@ func TestStatefulSets(t *testing.T) {
 	stepping.last = false
 	emptied := has("a", 0, 4)
 	emptied.last = false
-	without := &release{name: "c", last: true, want: shipper.ClusterCapacityTarget{Percent: 100}, installed: &installation.Installed{Release: "c"}}
+	without := &release{name: "c", last: true, installed: &installation.Installed{Release: "c"}}
+	without.want.Percent = 100
 	half := set("b", 4, 2, 2)
 	rolling := half
 	rolling.available, rolling.updated, rolling.total = 3, 1, 3
