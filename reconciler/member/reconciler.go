@@ -90,7 +90,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 			InitialSelector: selector,
 		}),
 		capacity:  capacity.NewWorker(o.Fleet),
-		inplace:   inplace.NewWorker(mgr.GetClient(), o.Fleet),
+		inplace:   inplace.NewWorker(mgr.GetClient(), o.Fleet, o.Clock),
 		traffic:   traffic.NewWorker(mgr.GetClient(), o.Fleet, o.SelectByRelease),
 		installed: targetstatus.NewResults[installation.Outcome](),
 		scaled:    targetstatus.NewResults[capacity.Outcome](),

@@ -14,6 +14,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/member/installation"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // pass is one pass over one workload in one cluster.
@@ -72,6 +73,9 @@ func (p *pass) act(ctx context.Context) error {
 	if !p.differs(p.choice, p.is) {
 		return p.evict(ctx)
 	}
+	if err := p.refusedBefore(cached); err != nil {
+		return err
+	}
 	found, err := look(ctx, p.member.Live(), p.kind.Kind, p.key)
 	if err != nil {
 		return err
@@ -83,9 +87,32 @@ func (p *pass) act(ctx context.Context) error {
 	}
 	if err := p.write(ctx, found); err != nil {
 		p.wrote = false
+		p.noteRefusal(found, err)
 		return err
 	}
 	return nil
+}
+
+// refusal is the key of what the API server has said of the holder's object.
+func (p *pass) refusal() string {
+	return fmt.Sprint(p.member.Name, " ", p.kind.Kind, " ", p.key, " ", p.sides[p.choice.holder].item.Digest)
+}
+
+// refusedBefore is why the API server has refused the holder's object a moment ago, for this very object that is there.
+func (p *pass) refusedBefore(there client.Object) error {
+	known, ok := p.refused.Get(p.refusal())
+	if !ok || there == nil || known.uid != there.GetUID() || known.generation != there.GetGeneration() ||
+		p.clock.Since(known.at) >= refusedFor {
+		return nil
+	}
+	return known.err
+}
+
+// noteRefusal remembers that the API server has refused the holder's object.
+func (p *pass) noteRefusal(there client.Object, err error) {
+	if reason, _ := retry.ClassifyInCluster(err); reason == shipper.ChartError && there != nil {
+		p.refused.Put(p.refusal(), refusal{there.GetUID(), there.GetGeneration(), p.clock.Now(), err}, 1)
+	}
 }
 
 // decide chooses by what is there.

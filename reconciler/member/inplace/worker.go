@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/stamp"
@@ -22,19 +24,35 @@ import (
 // Whose turn it is depends on the step of Releases, and how their objects are named on their InstallationTargets.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=releases;installationtargets,verbs=get;list;watch
 
-// mostFacts bounds the facts in memory, in StatefulSets.
+// mostFacts bounds the facts and the refusals in memory, in workloads.
 const mostFacts = 20000
 
 // Worker changes workloads in place. It is safe for concurrent use.
 type Worker struct {
 	client client.Reader
 	fleet  *fleet.Fleet
+	clock  clock.PassiveClock
 	facts  *lru.Cache[string, facts] // by the digest of an object, which never changes
+	// refused are writes that the API server has refused, by cluster, workload and digest.
+	refused *lru.Cache[string, refusal]
+}
+
+// refusedFor is how long a write is not tried again that the API server has refused, unless the object changes.
+const refusedFor = 5 * time.Minute
+
+// refusal is why a write was refused, and of which object.
+type refusal struct {
+	uid        types.UID
+	generation int64
+	at         time.Time
+	err        error
 }
 
 // NewWorker makes a Worker.
-func NewWorker(reader client.Reader, clusters *fleet.Fleet) *Worker {
-	return &Worker{client: reader, fleet: clusters, facts: lru.New[string, facts](mostFacts)}
+func NewWorker(reader client.Reader, clusters *fleet.Fleet, c clock.PassiveClock) *Worker {
+	return &Worker{
+		client: reader, fleet: clusters, clock: c, facts: lru.New[string, facts](mostFacts), refused: lru.New[string, refusal](mostFacts),
+	}
 }
 
 // Stake is what one Release has of the workloads in place in a cluster.
