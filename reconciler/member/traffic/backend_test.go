@@ -181,6 +181,19 @@ func TestReadyWithSeveralServices(t *testing.T) {
 	}
 }
 
+func TestTheLeastTrafficOfAllServicesIsAchieved(t *testing.T) {
+	of := func(service string, plan rules.Plan) Outcome {
+		return Outcome{selectors: Selectors{App: "web", Service: service}, services: []string{service}, named: true, plan: plan}
+	}
+	got := worst([]Outcome{
+		of("a", rules.Plan{Needed: 2, Labelled: 2, Serving: 2, Achieved: 100}), of("b", rules.Plan{Late: true}),
+		of("c", rules.Plan{Needed: 2, Labelled: 2, Serving: 1, NotReady: 1, Achieved: 50}),
+	})
+	if got.plan.Achieved != 0 || got.selectors.Service != "c" {
+		t.Errorf("achieved %d, said of Service %s", got.plan.Achieved, got.selectors.Service)
+	}
+}
+
 func TestAPodIsPatchedOnceForAllItsServices(t *testing.T) {
 	of := func(service string, in, out []string) Outcome {
 		return Outcome{selectors: Selectors{App: "web", Service: service}, plan: rules.Plan{Enable: in, Disable: out}}

@@ -55,6 +55,9 @@ func TestSelectionOfOneOfSeveralServices(t *testing.T) {
 		"by Release": {
 			map[string]string{"shipper-app": "web", "shipper-release": "web-1", backs: "true"}, rules.Selection{Release: "web-1"},
 		},
+		"by Release, and more": {
+			map[string]string{"shipper-app": "web", "shipper-release": "web-1", backs: "true", "x": "y"}, rules.Selection{},
+		},
 		"of a chart":         {map[string]string{"app": "web"}, rules.Selection{}},
 		"Pods of no Service": {map[string]string{"shipper-app": "web", "shipper-release": "web-1"}, rules.Selection{}},
 		"by the label of charts made for Shipper": {
