@@ -75,6 +75,8 @@ type step struct {
 	action action
 	// whose names the owner of an object that is refused.
 	whose string
+	// ports are those of a live Service and of an incumbent; nil where they were not compared.
+	ports *sharedPorts
 	// unknown is set when the cluster does not know the kind yet, and a CustomResourceDefinition of the chart will
 	// tell it.
 	unknown bool
@@ -299,7 +301,7 @@ func (i *installer) plan(ctx context.Context, objects []wanted) ([]step, error) 
 		}
 		switch s.action {
 		case write:
-			found, err := i.portConflicts(ctx, s)
+			found, err := i.portConflicts(ctx, &s)
 			if err != nil {
 				return nil, err
 			}

@@ -39,15 +39,16 @@ func (i *installer) sharesPorts(object *unstructured.Unstructured) bool {
 
 // portConflicts says why a production Service that is to be written cannot serve the Releases that have traffic as well: a port would lead
 // elsewhere.
-func (i *installer) portConflicts(ctx context.Context, s step) ([]string, error) {
+func (i *installer) portConflicts(ctx context.Context, s *step) ([]string, error) {
 	object := s.in(s.item.Namespace)
 	if !i.sharesPorts(object) || !isTrafficService(object) {
 		return nil, nil
 	}
-	ports, err := i.portsOf(ctx, s, object)
+	ports, err := i.portsOf(ctx, *s, object)
 	if err != nil {
 		return nil, i.about("comparing the ports of "+i.called(s.item), err)
 	}
+	s.ports = &ports
 	var out []string
 	for _, of := range ports.conflicts {
 		if i.rendering.sources.secret() {
@@ -72,17 +73,14 @@ func (i *installer) portsOf(ctx context.Context, s step, object *unstructured.Un
 	}
 	ports, _ := section(live, "spec")["ports"].([]any)
 	newest, _ := section(object, "spec")["ports"].([]any)
-	others, err := i.templatesOfOthers(ctx, app, s.item.Name)
-	if err != nil {
-		return out, err
+	ports = applied(live, ports)
+	if out.merged, out.conflicts = lots.MergePorts(ports, newest, nil); len(out.conflicts) > 0 {
+		others, err := i.templatesOfOthers(ctx, app, s.item.Name)
+		if err != nil {
+			return out, err
+		}
+		_, out.conflicts = lots.MergePorts(ports, newest, alikeIn(others, i.templates(s.item.Name)))
 	}
-	alike := func(from, to string) bool { // in the Pods of both, so that the way back is open
-		return len(others) > 0 && !slices.ContainsFunc(append(others, i.templates(s.item.Name)...), func(t corev1.PodTemplateSpec) bool {
-			was, is := portIn(t, from), portIn(t, to)
-			return was == 0 || was != is
-		})
-	}
-	out.merged, out.conflicts = lots.MergePorts(applied(live, ports), newest, alike)
 	given := map[string]map[string]any{}
 	for _, port := range newest {
 		if m, is := port.(map[string]any); is {
@@ -101,6 +99,17 @@ func (i *installer) portsOf(ctx context.Context, s step, object *unstructured.Un
 		}
 	}
 	return out, nil
+}
+
+// alikeIn reports whether two target ports lead to the same in the Pods of others and in one's own, so that the way back is open. It needs
+// others to know.
+func alikeIn(others, own []corev1.PodTemplateSpec) func(from, to string) bool {
+	return func(from, to string) bool {
+		return len(others) > 0 && !slices.ContainsFunc(slices.Concat(others, own), func(t corev1.PodTemplateSpec) bool {
+			was, is := portIn(t, from), portIn(t, to)
+			return was == 0 || was != is
+		})
+	}
 }
 
 // merge gives an object the ports, and says on it which of them are kept for others.

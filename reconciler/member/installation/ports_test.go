@@ -86,3 +86,26 @@ func TestOwnPodsOfAServiceAreThoseMadeForIt(t *testing.T) {
 		t.Errorf("of another Service: %v", got)
 	}
 }
+
+func TestTargetPortsAreAlikeInThePodsOfBoth(t *testing.T) {
+	named := func(number int32) []corev1.PodTemplateSpec {
+		var pods corev1.PodTemplateSpec
+		pods.Spec.Containers = []corev1.Container{{Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: number}}}}
+		return []corev1.PodTemplateSpec{pods}
+	}
+	unnamed := []corev1.PodTemplateSpec{{}}
+	for sentence, tc := range map[string]struct {
+		others, own []corev1.PodTemplateSpec
+		want        bool
+	}{
+		"the name means the number in both":       {named(8080), named(8080), true},
+		"in the newest it means another":          {named(8080), named(9090), false},
+		"in the incumbent it means another":       {named(9090), named(8080), false},
+		"the incumbent has no port of the name":   {unnamed, named(8080), false},
+		"it is not known what the incumbent's do": {nil, named(8080), false},
+	} {
+		if got := alikeIn(tc.others, tc.own)("8080", "http"); got != tc.want {
+			t.Errorf("%s: %t", sentence, got)
+		}
+	}
+}

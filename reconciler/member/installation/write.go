@@ -53,11 +53,14 @@ func (i *installer) content(ctx context.Context, s step) (*unstructured.Unstruct
 		}
 	}
 	if s.live != nil && i.sharesPorts(object) {
-		ports, err := i.portsOf(ctx, s, object)
-		if err != nil {
-			return nil, err
+		if s.ports == nil {
+			ports, err := i.portsOf(ctx, s, object)
+			if err != nil {
+				return nil, err
+			}
+			s.ports = &ports
 		}
-		if err := ports.merge(object); err != nil {
+		if err := s.ports.merge(object); err != nil {
 			return nil, err
 		}
 	}
