@@ -94,15 +94,15 @@ func TestADaemonSetReplacesItsPod(t *testing.T) {
 		of := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Name: "agent"}}
 		like := deploymentOf("old", 1)
 		of.Spec.Selector, of.Spec.Template = like.Spec.Selector, like.Spec.Template
-		now, err := c.AppsV1().DaemonSets("shop").Create(t.Context(), of, metav1.CreateOptions{})
-		if err != nil {
+		if _, err := c.AppsV1().DaemonSets("shop").Create(t.Context(), of, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
 		if got := images(t, c); got != "old" {
 			t.Errorf("Pods: %s", got)
 		}
-		if now, err = c.AppsV1().DaemonSets("shop").Get(t.Context(), "agent", metav1.GetOptions{}); err != nil {
+		now, err := c.AppsV1().DaemonSets("shop").Get(t.Context(), "agent", metav1.GetOptions{})
+		if err != nil {
 			t.Fatal(err)
 		}
 		now.Spec.Template.Spec.Containers[0].Image = "new"

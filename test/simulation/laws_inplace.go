@@ -109,7 +109,7 @@ func imageOf(pod *unstructured.Unstructured) string {
 	return ""
 }
 
-// evicts reports whether a change begins the end of a Pod of the story's StatefulSet, as its eviction does: the Pod has no label of Shipper.
+// evicts reports whether a change begins the end of a Pod of a StatefulSet, as its eviction does: such a Pod has no label of Shipper.
 func evicts(c change) bool {
 	owner := metav1.GetControllerOf(c.any())
 	return c.kind == pods && owner != nil && owner.Kind == "StatefulSet" && c.object != nil && c.object.GetDeletionTimestamp() != nil

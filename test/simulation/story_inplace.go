@@ -72,19 +72,20 @@ func (f *Fixture) Partition() (out []string) {
 	for _, name := range []string{clusterName(0), clusterName(1)} {
 		var set appsv1.StatefulSet
 		f.hosts[name].read(statefulSets, namespace, "db", &set)
-		out = append(out, fmt.Sprint(set.Labels[shipper.OwnedByLabel], " ", *set.Spec.UpdateStrategy.RollingUpdate.Partition, " ", set.Generation))
+		partition := *set.Spec.UpdateStrategy.RollingUpdate.Partition
+		out = append(out, fmt.Sprint(set.Labels[shipper.OwnedByLabel], " ", partition, " ", set.Generation))
 	}
 	return out
 }
 
-// inPlaceStory has a StatefulSet and a DaemonSet that change at their steps: up, half way back from all and from half, aborted, held by a
+// inPlaceStory has a StatefulSet and a DaemonSet that change at their steps: up, back from three Pods and from all, aborted, held by a
 // block, and rolled back.
 func inPlaceStory() Story {
-	const old, young, both = "0.0.1 0.0.1 0.0.1 0.0.1", "0.0.2 0.0.2 0.0.2 0.0.2", "0.0.1 0.0.1 0.0.2 0.0.2"
-	const most = "0.0.1 0.0.1 0.0.1 0.0.2"
+	const old, young = "0.0.1 0.0.1 0.0.1 0.0.1", "0.0.2 0.0.2 0.0.2 0.0.2"
+	const one, three = "0.0.1 0.0.1 0.0.1 0.0.2", "0.0.1 0.0.2 0.0.2 0.0.2"
 	var first, contender string
 	var held []string
-	three := steps{step("one", 100, 25, 100, 0), step("half", 50, 50, 50, 50), step("full on", 0, 100, 0, 100)}
+	strategy := steps{step("one", 100, 25, 100, 0), step("three", 50, 75, 50, 50), step("full on", 0, 100, 0, 100)}
 	return Story{
 		Name: "inplace", Shared: true,
 		Begin: func(f *Fixture) {
@@ -97,19 +98,19 @@ func inPlaceStory() Story {
 		},
 		Parts: []Part{
 			{Name: "up", Floor: replicaCount, Act: func(f *Fixture) {
-				f.Upgrades("0.0.2", three)
+				f.Upgrades("0.0.2", strategy)
 				contender = f.Generation(1)
 				f.WaitsForCommand(contender, 0)
-				f.Has("db", most)
+				f.Has("db", one)
 				f.Has("agent", "0.0.1")
 				f.Steps(contender, 1)
 				f.WaitsForCommand(contender, 1)
-				f.Has("db", both)
+				f.Has("db", three)
 			}},
 			{Name: "less", Floor: replicaCount, Act: func(f *Fixture) {
 				f.Steps(contender, 0)
 				f.WaitsForCommand(contender, 0)
-				f.Has("db", most)
+				f.Has("db", one)
 			}},
 			{Name: "all", Floor: replicaCount, Act: func(f *Fixture) {
 				f.Steps(contender, 2)
@@ -117,17 +118,17 @@ func inPlaceStory() Story {
 				f.Has("db", young)
 				f.Has("agent", "0.0.2")
 			}},
-			{Name: "half way back from all", Floor: replicaCount, Act: func(f *Fixture) {
+			{Name: "back from all", Floor: replicaCount, Act: func(f *Fixture) {
 				f.Steps(contender, 1)
 				f.WaitsForCommand(contender, 1)
-				f.Has("db", both)
+				f.Has("db", three)
 				f.Has("agent", "0.0.1")
 				f.Steps(contender, 0)
 				f.WaitsForCommand(contender, 0)
-				f.Has("db", most)
+				f.Has("db", one)
 				f.Steps(contender, 1)
 				f.WaitsForCommand(contender, 1)
-				f.Has("db", both)
+				f.Has("db", three)
 			}},
 			{Name: "aborted", Floor: replicaCount / 2, Act: func(f *Fixture) {
 				f.Deletes(&shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: contender}})
@@ -138,12 +139,12 @@ func inPlaceStory() Story {
 			{
 				Name: "blocked", Floor: replicaCount,
 				Act: func(f *Fixture) {
-					s := slices.Clone(three)
+					s := slices.Clone(strategy)
 					s[0].After, s[1].After = "1m", "1m"
 					f.Upgrades("0.0.2", s)
 					contender = f.Generation(1)
 					f.Eventually("the step achieved", "0", func() string { return f.achieved(contender) })
-					f.Has("db", most)
+					f.Has("db", one)
 					f.Blocks("stop")
 					time.Sleep(10 * time.Second)
 					held = f.Partition()

@@ -171,11 +171,12 @@ func readyTogether(want shipper.ClusterCapacityTarget, all []workload) shipper.C
 	}
 	var messages []string
 	for i := range all {
-		if w := &all[i]; w.ready.Status == corev1.ConditionTrue {
-			continue
-		} else if len(all) == 1 {
+		w := &all[i]
+		switch {
+		case w.ready.Status == corev1.ConditionTrue:
+		case len(all) == 1:
 			return w.ready
-		} else {
+		default:
 			messages = append(messages, fmt.Sprintf("%s: %s", w, w.ready.Message))
 		}
 	}

@@ -79,9 +79,13 @@ func TestAReleaseOfSeveralWorkloads(t *testing.T) {
 			9, []observation{part("web", 4, 2, 2)}, nil,
 			result{2, 50, "False", shipper.MissingDeployment, `expected workloads of 9 pods of this release, found 4: Deployment "web" (4)`, "web "},
 		},
-		"nothing is there":      {9, nil, nil, result{0, 0, "False", shipper.MissingDeployment, "expected workloads of 9 pods of this release, found 0: none", ""}},
-		"nothing is to be":      {0, nil, nil, result{0, 100, "True", "", "", ""}},
-		"a DaemonSet is no Pod": {0, nil, []inplace.Share{{Kind: "DaemonSet", Name: "agent"}}, result{0, 100, "True", "", "", "agent "}},
+		"nothing is there": {
+			9, nil, nil, result{0, 0, "False", shipper.MissingDeployment, "expected workloads of 9 pods of this release, found 0: none", ""},
+		},
+		"nothing is to be": {0, nil, nil, result{0, 100, "True", "", "", ""}},
+		"a DaemonSet is no Pod": {
+			0, nil, []inplace.Share{{Kind: "DaemonSet", Name: "agent"}}, result{0, 100, "True", "", "", "agent "},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -38,18 +38,20 @@ func TestTheNextPodToEvict(t *testing.T) {
 		update, current string
 		pods, want      string
 	}{
-		"one too many of the contender":                      {quarter, "b", "a", "aabb", "db-2"},
-		"it was evicted":                                     {quarter, "b", "a", "aaAb", ""},
-		"another is not ready":                               {quarter, "b", "a", "Aabb", ""},
-		"the one that is too many is not ready":              {quarter, "b", "a", "aaBb", "db-2"},
-		"all are right":                                      {quarter, "b", "a", "aaab", ""},
-		"a third Release's Pod is below":                     {quarter, "c", "a", "aabc", "db-2"},
-		"two are too many":                                   {quarter, "b", "a", "abbb", "db-1"},
-		"the incumbent's template is above":                  {half.Inverted(), "a", "b", "baaa", "db-1"},
-		"all is the contender's":                             {whole, "b", "a", "aabb", ""},
-		"a Pod of the template before stops the controller":  {whole, "b", "a", "aAbb", "db-1"},
-		"a Pod of the new template is not ready":             {whole, "b", "a", "aaaB", ""},
-		"a Pod below the chart's own partition is not ready": {rules.GoalOf(nil, rules.Set{Replicas: 4, Partition: 2}, 100), "b", "a", "Aabb", ""},
+		"one too many of the contender":                     {quarter, "b", "a", "aabb", "db-2"},
+		"it was evicted":                                    {quarter, "b", "a", "aaAb", ""},
+		"another is not ready":                              {quarter, "b", "a", "Aabb", ""},
+		"the one that is too many is not ready":             {quarter, "b", "a", "aaBb", "db-2"},
+		"all are right":                                     {quarter, "b", "a", "aaab", ""},
+		"a third Release's Pod is below":                    {quarter, "c", "a", "aabc", "db-2"},
+		"two are too many":                                  {quarter, "b", "a", "abbb", "db-1"},
+		"the incumbent's template is above":                 {half.Inverted(), "a", "b", "baaa", "db-1"},
+		"all is the contender's":                            {whole, "b", "a", "aabb", ""},
+		"a Pod of the template before stops the controller": {whole, "b", "a", "aAbb", "db-1"},
+		"a Pod of the new template is not ready":            {whole, "b", "a", "aaaB", ""},
+		"a Pod below the chart's own partition is not ready": {
+			rules.GoalOf(nil, rules.Set{Replicas: 4, Partition: 2}, 100), "b", "a", "Aabb", "",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

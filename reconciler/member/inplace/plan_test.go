@@ -101,51 +101,99 @@ func TestStatefulSets(t *testing.T) {
 		releases []*release
 		want     string
 	}{
-		"the first Release asks for nothing":          {live{}, facts{}, []*release{has("a", 0, 4)}, "nothing is written; a has 0"},
-		"the first Release asks for a quarter":        {live{}, facts{}, []*release{has("a", 25, 4)}, "writes a 1/0; a has 0 and waits"},
-		"the first Release asks for all":              {set("a", 1, 0, 1), facts{}, []*release{has("a", 100, 4)}, "writes a 4/0; a has 1 and waits"},
-		"the only Release is complete":                {set("a", 4, 0, 4), facts{}, []*release{has("a", 100, 4)}, "stays a; a has 4"},
-		"the chart keeps Pods at an earlier template": {set("a", 4, 3, 1), facts{partition: 3}, []*release{has("a", 100, 4)}, "stays a; a has 4"},
+		"the first Release asks for nothing": {
+			live{}, facts{}, []*release{has("a", 0, 4)}, "nothing is written; a has 0",
+		},
+		"the first Release asks for a quarter": {
+			live{}, facts{}, []*release{has("a", 25, 4)}, "writes a 1/0; a has 0 and waits",
+		},
+		"the first Release asks for all": {
+			set("a", 1, 0, 1), facts{}, []*release{has("a", 100, 4)}, "writes a 4/0; a has 1 and waits",
+		},
+		"the only Release is complete": {
+			set("a", 4, 0, 4), facts{}, []*release{has("a", 100, 4)}, "stays a; a has 4",
+		},
+		"the chart keeps Pods at an earlier template": {
+			set("a", 4, 3, 1), facts{partition: 3}, []*release{has("a", 100, 4)}, "stays a; a has 4",
+		},
 		"the chart keeps more Pods than a step": {
 			set("b", 4, 3, 1), facts{partition: 3}, []*release{has("b", 50, 4), has("a", 50, 4)}, "stays b; b has 1; a has 2",
 		},
-		"a user has scaled it":                              {set("a", 3, 0, 3), facts{}, []*release{has("a", 100, 4)}, "writes a 4/0; a has 3 and waits"},
-		"a contender asks for nothing":                      {set("a", 4, 0, 4), facts{}, []*release{has("b", 0, 4), has("a", 100, 4)}, "stays a; b has 0; a has 4"},
-		"a contender asks for half":                         {set("a", 4, 0, 4), facts{}, []*release{has("b", 50, 4), has("a", 100, 4)}, "writes b 4/2; b has 0 and waits; a has 4"},
-		"the controller has not seen a contender":           {unseen, facts{}, []*release{has("b", 50, 4), has("a", 100, 4)}, "stays b; b has 0 and waits; a has 4"},
-		"a contender's Pods are being replaced":             {rolling, facts{}, []*release{has("b", 50, 4), has("a", 100, 4)}, "stays b; b has 0 and waits; a has 3"},
-		"a contender has half, and the incumbent all else":  {half, facts{}, []*release{has("b", 50, 4), has("a", 100, 4)}, "stays b; b has 2; a has 2"},
-		"a contender of more Pods keeps those of the other": {set("a", 3, 0, 3), facts{}, []*release{has("b", 50, 6), has("a", 100, 3)}, "writes b 6/3; b has 0 and waits; a has 3"},
+		"a user has scaled it": {
+			set("a", 3, 0, 3), facts{}, []*release{has("a", 100, 4)}, "writes a 4/0; a has 3 and waits",
+		},
+		"a contender asks for nothing": {
+			set("a", 4, 0, 4), facts{}, []*release{has("b", 0, 4), has("a", 100, 4)}, "stays a; b has 0; a has 4",
+		},
+		"a contender asks for half": {
+			set("a", 4, 0, 4), facts{}, []*release{has("b", 50, 4), has("a", 100, 4)}, "writes b 4/2; b has 0 and waits; a has 4",
+		},
+		"the controller has not seen a contender": {
+			unseen, facts{}, []*release{has("b", 50, 4), has("a", 100, 4)}, "stays b; b has 0 and waits; a has 4",
+		},
+		"a contender's Pods are being replaced": {
+			rolling, facts{}, []*release{has("b", 50, 4), has("a", 100, 4)}, "stays b; b has 0 and waits; a has 3",
+		},
+		"a contender has half, and the incumbent all else": {
+			half, facts{}, []*release{has("b", 50, 4), has("a", 100, 4)}, "stays b; b has 2; a has 2",
+		},
+		"a contender of more Pods keeps those of the other": {
+			set("a", 3, 0, 3), facts{}, []*release{has("b", 50, 6), has("a", 100, 3)}, "writes b 6/3; b has 0 and waits; a has 3",
+		},
 		"a contender of fewer Pods keeps those of the other": {
 			set("a", 4, 0, 4), facts{}, []*release{has("b", 50, 2), has("a", 100, 4)}, "writes b 4/3; b has 0 and waits; a has 4",
 		},
-		"a contender asks for all":                     {half, facts{}, []*release{has("b", 100, 4), has("a", 50, 4)}, "writes b 4/0; b has 2 and waits; a has 2"},
-		"a contender goes back from half to a quarter": {half, facts{}, []*release{has("b", 25, 4), has("a", 100, 4)}, "writes b 4/3; b has 2 and waits; a has 2 and waits"},
+		"a contender asks for all": {
+			half, facts{}, []*release{has("b", 100, 4), has("a", 50, 4)}, "writes b 4/0; b has 2 and waits; a has 2",
+		},
+		"a contender goes back from half to a quarter": {
+			half, facts{}, []*release{has("b", 25, 4), has("a", 100, 4)}, "writes b 4/3; b has 2 and waits; a has 2 and waits",
+		},
 		"a contender has a Pod too many": {
 			set("b", 4, 3, 2), facts{}, []*release{has("b", 25, 4), has("a", 75, 4)}, "stays b, evicts; b has 2 and waits; a has 2 and waits",
 		},
-		"a contender goes back from half to nothing": {half, facts{}, []*release{has("b", 0, 4), has("a", 100, 4)}, "writes a 4/0; b has 2; a has 2 and waits"},
-		"a contender is gone at half":                {half, facts{}, []*release{has("a", 50, 4)}, "writes a 4/0; a has 2 and waits"},
-		"a contender is gone that had all":           {set("b", 4, 0, 4), facts{}, []*release{has("a", 0, 4)}, "nothing is written; a has 0"},
+		"a contender goes back from half to nothing": {
+			half, facts{}, []*release{has("b", 0, 4), has("a", 100, 4)}, "writes a 4/0; b has 2; a has 2 and waits",
+		},
+		"a contender is gone at half": {
+			half, facts{}, []*release{has("a", 50, 4)}, "writes a 4/0; a has 2 and waits",
+		},
+		"a contender is gone that had all": {
+			set("b", 4, 0, 4), facts{}, []*release{has("a", 0, 4)}, "nothing is written; a has 0",
+		},
 		"a Pod of the contender stops its controller on the way back": {
 			broken, facts{}, []*release{has("b", 0, 4), has("a", 100, 4)}, "stays a, evicts; b has 0; a has 1 and waits",
 		},
 		"a contender that had all goes back to half": {
 			set("b", 4, 0, 4), facts{}, []*release{has("b", 50, 4), has("a", 50, 4)}, "writes a 4/2 above b; b has 4 and waits; a has 0 and waits",
 		},
-		"a contender that had all has half": {inverted, facts{}, []*release{has("b", 50, 4), has("a", 50, 4)}, "stays a above b; b has 2; a has 2"},
+		"a contender that had all has half": {
+			inverted, facts{}, []*release{has("b", 50, 4), has("a", 50, 4)}, "stays a above b; b has 2; a has 2",
+		},
 		"a contender that had all goes to a quarter": {
 			inverted, facts{}, []*release{has("b", 25, 4), has("a", 100, 4)}, "writes a 4/1 above b; b has 2 and waits; a has 2 and waits",
 		},
 		"a contender that had all goes forward again": {
 			set("a", 4, 1, 3), facts{}, []*release{has("b", 50, 4), has("a", 50, 4)}, "writes b 4/2; b has 0 and waits; a has 2",
 		},
-		"both templates are the same":           {identical, facts{}, []*release{has("b", 50, 4), has("a", 50, 4)}, "stays a above b; b has 2; a has 2"},
-		"a step of the only Release goes back":  {set("a", 4, 0, 4), facts{}, []*release{stepping}, "writes a 2/0; a has 4 and waits"},
-		"the only Release goes back to nothing": {set("a", 4, 0, 4), facts{}, []*release{emptied}, "writes a 0/0; a has 4 and waits"},
-		"a newer chart has dropped it":          {set("a", 4, 0, 4), facts{}, []*release{without, has("a", 50, 4)}, "writes a 2/0; a has 4 and waits"},
-		"it was dropped, and nothing needs it":  {set("a", 2, 0, 2), facts{}, []*release{without, has("a", 0, 4)}, "writes a 0/0; a has 2 and waits"},
-		"it is as it was found":                 {set("a", 3, 0, 3), facts{}, []*release{has("b", 50, 4), asFound}, "nothing is written; b has 0; a has 3"},
+		"both templates are the same": {
+			identical, facts{}, []*release{has("b", 50, 4), has("a", 50, 4)}, "stays a above b; b has 2; a has 2",
+		},
+		"a step of the only Release goes back": {
+			set("a", 4, 0, 4), facts{}, []*release{stepping}, "writes a 2/0; a has 4 and waits",
+		},
+		"the only Release goes back to nothing": {
+			set("a", 4, 0, 4), facts{}, []*release{emptied}, "writes a 0/0; a has 4 and waits",
+		},
+		"a newer chart has dropped it": {
+			set("a", 4, 0, 4), facts{}, []*release{without, has("a", 50, 4)}, "writes a 2/0; a has 4 and waits",
+		},
+		"it was dropped, and nothing needs it": {
+			set("a", 2, 0, 2), facts{}, []*release{without, has("a", 0, 4)}, "writes a 0/0; a has 2 and waits",
+		},
+		"it is as it was found": {
+			set("a", 3, 0, 3), facts{}, []*release{has("b", 50, 4), asFound}, "nothing is written; b has 0; a has 3",
+		},
 		"users replace its Pods, and a contender has half": {
 			set("a", 4, 0, 4), facts{onDelete: true}, []*release{has("b", 50, 4), has("a", 50, 4)}, "stays a; b has 0; a has 4",
 		},
@@ -171,15 +219,29 @@ func TestDeploymentsAndDaemonSets(t *testing.T) {
 		releases []*release
 		want     string
 	}{
-		"the first Release asks for half":  {deployment, live{}, []*release{has("a", 50, 4)}, "writes a 2/0; a has 0 and waits"},
-		"a contender has half":             {deployment, set("a", 4, 0, 4), []*release{has("b", 50, 4), has("a", 50, 4)}, "stays a; b has 0; a has 4"},
-		"a contender has all":              {deployment, set("a", 4, 0, 4), []*release{has("b", 100, 3), has("a", 50, 4)}, "writes b 3/0; b has 0 and waits; a has 4"},
-		"a contender goes back":            {deployment, set("b", 3, 0, 3), []*release{has("b", 50, 3), has("a", 50, 4)}, "writes a 4/0; b has 3; a has 0 and waits"},
-		"no Release has capacity":          {deployment, set("a", 4, 0, 4), []*release{has("b", 0, 4), has("a", 0, 4)}, "nothing is written; b has 0; a has 4"},
-		"the first Release has a node":     {daemonSet, live{}, []*release{has("a", 1, 0)}, "writes a 0/0; a has 0 and waits"},
-		"nodes of a contender wait":        {daemonSet, set("a", 3, 0, 3), []*release{has("b", 50, 0), has("a", 50, 0)}, "stays a; b has 0; a has 0"},
-		"nodes of a contender":             {daemonSet, set("a", 3, 0, 3), []*release{has("b", 100, 0), has("a", 50, 0)}, "writes b 0/0; b has 0 and waits; a has 0"},
-		"nodes of a contender are changed": {daemonSet, set("b", 3, 0, 2), []*release{has("b", 100, 0), has("a", 50, 0)}, "stays b; b has 0 and waits; a has 0"},
+		"the first Release asks for half": {deployment, live{}, []*release{has("a", 50, 4)}, "writes a 2/0; a has 0 and waits"},
+		"a contender has half": {
+			deployment, set("a", 4, 0, 4), []*release{has("b", 50, 4), has("a", 50, 4)}, "stays a; b has 0; a has 4",
+		},
+		"a contender has all": {
+			deployment, set("a", 4, 0, 4), []*release{has("b", 100, 3), has("a", 50, 4)}, "writes b 3/0; b has 0 and waits; a has 4",
+		},
+		"a contender goes back": {
+			deployment, set("b", 3, 0, 3), []*release{has("b", 50, 3), has("a", 50, 4)}, "writes a 4/0; b has 3; a has 0 and waits",
+		},
+		"no Release has capacity": {
+			deployment, set("a", 4, 0, 4), []*release{has("b", 0, 4), has("a", 0, 4)}, "nothing is written; b has 0; a has 4",
+		},
+		"the first Release has a node": {daemonSet, live{}, []*release{has("a", 1, 0)}, "writes a 0/0; a has 0 and waits"},
+		"nodes of a contender wait": {
+			daemonSet, set("a", 3, 0, 3), []*release{has("b", 50, 0), has("a", 50, 0)}, "stays a; b has 0; a has 0",
+		},
+		"nodes of a contender": {
+			daemonSet, set("a", 3, 0, 3), []*release{has("b", 100, 0), has("a", 50, 0)}, "writes b 0/0; b has 0 and waits; a has 0",
+		},
+		"nodes of a contender are changed": {
+			daemonSet, set("b", 3, 0, 2), []*release{has("b", 100, 0), has("a", 50, 0)}, "stays b; b has 0 and waits; a has 0",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -116,7 +116,8 @@ func ReadStored(ctx context.Context, m *fleet.Member, it *shipper.InstallationTa
 			}
 		}
 	}
-	return nil, &problem{shipper.InProgress, retry.Retry, fmt.Sprintf("what Release %q has rendered is not stored in the cluster yet", it.Name)}
+	message := fmt.Sprintf("what Release %q has rendered is not stored in the cluster yet", it.Name)
+	return nil, &problem{shipper.InProgress, retry.Retry, message}
 }
 
 // Write applies the object. Live is what the API server itself has, nil for nothing; all are the Releases of its Application, of which
