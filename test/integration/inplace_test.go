@@ -126,7 +126,7 @@ func TestAStatefulSetIsSharedByPartition(t *testing.T) {
 	s.statefulRelease(2, "new", "other")
 	s.scale("web-2", 50, 4, west)
 	message := s.notScaled("web-2", west, shipper.ChartError)
-	for _, part := range []string{`StatefulSet "db"`, "spec: Forbidden", "undo this change"} {
+	for _, part := range []string{`StatefulSet "db"`, "is invalid: spec", "undo this change"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("%q does not say %q", message, part)
 		}

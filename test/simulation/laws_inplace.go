@@ -4,6 +4,8 @@ package simulation
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -61,7 +63,7 @@ func (l *laws) inPlace(c change) {
 	older := false
 	for _, o := range m.all(kindOf("capacitytargets")) {
 		_, least := l.lately(o.GetName(), c.host, c.at)
-		older = older || o.GetName() < owner && o.GetLabels()[shipper.AppLabel] == appName && least > 0 && o.GetDeletionTimestamp() == nil
+		older = older || l.generation(o.GetName()) < l.generation(owner) && o.GetLabels()[shipper.AppLabel] == appName && least > 0 && o.GetDeletionTimestamp() == nil
 	}
 	what := fmt.Sprintf("%s: %s %s has the template of %s", c.host, c.kind, c.object.GetName(), owner)
 	if most == 0 && c.old != nil && c.old.GetLabels()[shipper.OwnedByLabel] != owner {
@@ -78,6 +80,19 @@ func (l *laws) inPlace(c change) {
 	if n := *set.Spec.Replicas; older && n-*set.Spec.UpdateStrategy.RollingUpdate.Partition > strategy.Pods(n, most) {
 		l.offend(14, "%s from %d of %d on, which asks for %d %% of it", what, *set.Spec.UpdateStrategy.RollingUpdate.Partition, n, most)
 	}
+}
+
+// generation is the place of a Release in the history; that of one that is gone is above all.
+func (l *laws) generation(release string) int {
+	o := l.world.hosts[management].get(kindOf("releases"), namespace, release)
+	if o == nil {
+		return math.MaxInt
+	}
+	n, err := strconv.Atoi(o.GetAnnotations()[shipper.ReleaseGenerationAnnotation])
+	if err != nil {
+		return math.MaxInt
+	}
+	return n
 }
 
 // keepsSet is law 15: of a StatefulSet with several Pods, one at a time is not ready.
