@@ -11,12 +11,11 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// shop is the Application whose chart has a Deployment behind three Services, and whose objects are named by it.
+// shop is the Application whose chart has two Deployments behind three Services, and whose objects are named by it.
 func (f *Fixture) shop(version string) *shipper.Application {
 	app := f.Application(appName, version, replicaCount, vanguard())
 	app.Spec.Template.Chart.Name, app.Spec.Template.Chart.Naming = "shop", shipper.NamingByApplication
 	app.Spec.Template.Strategy.FirstRelease = shipper.FirstReleaseImmediate
-	(*app.Spec.Template.Values)["jobs"] = false
 	return app
 }
 
@@ -36,8 +35,8 @@ func (f *Fixture) HasPorts(want string) {
 	}
 }
 
-// servicesStory takes three Services through an upgrade that changes the labels of their Pods and drops a port, an abort half way, and a
-// rollback.
+// servicesStory takes three Services, one of which is in front of both Deployments, through an upgrade that changes the labels of their
+// Pods and drops a port, an abort half way, and a rollback.
 func servicesStory() Story {
 	first, second := "", ""
 	upgrade := func(f *Fixture) {
