@@ -77,7 +77,8 @@ func run(ctx context.Context, args []string) (err error) {
 		chapters, shown = popular, "charts of others, unedited: a canary, twelve services in one rollout, a Deployment changed in place,\n"+
 			"a block that held a StatefulSet at its partition, and a rollback that brought a password back"
 	case len(args) > 0:
-		return fmt.Errorf("unknown demonstration %q: there are bluegreen, checks, fleet, pipeline and charts, and one without an argument", args[0])
+		return fmt.Errorf("unknown demonstration %q: there are bluegreen, checks, fleet, pipeline and charts, and one without an argument",
+			args[0])
 	}
 	s, err := begin(ctx, os.Stdout, regions)
 	if err != nil {

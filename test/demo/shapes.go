@@ -61,7 +61,10 @@ spec:
     metadata: {labels: {app.kubernetes.io/name: "{{ .Release.Name }}"}}
     spec:
       containers:
-      - {name: podinfo, image: podinfo, ports: [{name: http, containerPort: 9898}], env: [{name: MESSAGE, value: {{ quote .Values.ui.message }}}]}
+      - name: podinfo
+        image: podinfo
+        ports: [{name: http, containerPort: 9898}]
+        env: [{name: MESSAGE, value: {{ quote .Values.ui.message }}}]
 ---
 apiVersion: v1
 kind: Service
@@ -87,8 +90,12 @@ spec:
 `, name)
 	}
 	for _, name := range boutiqueServices {
-		fmt.Fprintf(&out, "---\n{apiVersion: v1, kind: Service, metadata: {name: %s}, spec: {selector: {app: %s}, ports: [{name: grpc, port: 80}]}}\n",
-			name, strings.TrimSuffix(name, "-external"))
+		fmt.Fprintf(&out, `---
+apiVersion: v1
+kind: Service
+metadata: {name: %s}
+spec: {selector: {app: %s}, ports: [{name: grpc, port: 80}]}
+`, name, strings.TrimSuffix(name, "-external"))
 	}
 	return out.String()
 }
@@ -155,7 +162,8 @@ spec:
       containers: [{name: wordpress, image: wordpress, envFrom: [{secretRef: {name: "{{ .Release.Name }}"}}]}]
       volumes: [{name: data, persistentVolumeClaim: {claimName: "{{ .Release.Name }}"}}]
 ---
-{apiVersion: v1, kind: Service, metadata: {name: "{{ .Release.Name }}"}, spec: {selector: {app: "{{ .Release.Name }}"}, ports: [{port: 80}]}}
+{apiVersion: v1, kind: Service, metadata: {name: "{{ .Release.Name }}"},
+  spec: {selector: {app: "{{ .Release.Name }}"}, ports: [{port: 80}]}}
 ---
 apiVersion: apps/v1
 kind: StatefulSet
