@@ -156,7 +156,9 @@ type wanted struct {
 }
 
 // inPlace reports whether it is a workload that is written at its step, and not by the installation.
-func (w wanted) inPlace() bool { return w.content.GetAnnotations()[shipper.LotAnnotation] == shipper.LotInPlace }
+func (w wanted) inPlace() bool {
+	return w.content.GetAnnotations()[shipper.LotAnnotation] == shipper.LotInPlace
+}
 
 // rendering renders for one pass.
 type rendering struct {
