@@ -87,7 +87,8 @@ func TestAChartThatLooksUpWaitsForASlotAlone(t *testing.T) {
 		begun := time.Now()
 		_, err := web.RenderIn(t.Context(), nil, Target{ReleaseName: "web-1", Namespace: "a", App: "web"}, find)
 		got := chart.AsError(err)
-		want := chart.Error{Reason: shipper.InProgress, Message: `chart "web" 0.0.1: it waits for other charts that are being rendered`, Retry: true}
+		const says = `chart "web" 0.0.1: it waits for other charts that are being rendered`
+		want := chart.Error{Reason: shipper.InProgress, Message: says, Retry: true}
 		if diff := cmp.Diff(want, *got, cmpopts.IgnoreFields(chart.Error{}, "Cause", "Public")); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}

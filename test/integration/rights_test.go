@@ -27,8 +27,10 @@ func TestMissingRightsAreSaidAndUsedSoonAfterTheyAreGiven(t *testing.T) {
 		"templates/deployment.yaml": ownKind["templates/deployment.yaml"], "templates/service.yaml": ownKind["templates/service.yaml"],
 		"templates/class.yaml": `{apiVersion: networking.k8s.io/v1, kind: IngressClass, metadata: {name: "{{ .Release.Namespace }}"}, ` +
 			`spec: {controller: a/b}}`,
-		"templates/priority.yaml": `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: "{{ .Release.Namespace }}"}, value: 1}`,
-		"templates/role.yaml":     `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: it}, rules: {{ .Values.rules | toJson }}}`,
+		"templates/priority.yaml": `{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, ` +
+			`metadata: {name: "{{ .Release.Namespace }}"}, value: 1}`,
+		"templates/role.yaml": `{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: it}, ` +
+			`rules: {{ .Values.rules | toJson }}}`,
 	})
 	s.must(err)
 	world.charts.Publish(archive)

@@ -23,13 +23,14 @@ func TestAMissingRightIsSaidWithTheWayOut(t *testing.T) {
 	const cannot = `User "shipper" cannot create resource "x" in API group ""`
 	gateway := forbidden("gateway.networking.k8s.io", "gateways", cannot)
 	role := forbidden("rbac.authorization.k8s.io", "clusterroles", cannot)
-	gives := forbidden("rbac.authorization.k8s.io", "roles", `user "shipper" is attempting to grant RBAC permissions not currently held: nodes`)
+	gives := forbidden("rbac.authorization.k8s.io", "roles", `user "x" is attempting to grant RBAC permissions not currently held: nodes`)
 	const check = "shipperctl chart check web --version 1.0.0 --repo https://charts.example.com/a --values VALUES.yaml --grant prints a " +
 		"ClusterRole with all rights that the chart takes, for an administrator to apply in cluster eu; " + rights.Shared
 	secret := shipper.InstallationTargetSpec{
 		ValuesFrom: []shipper.ValuesSource{{SecretKeyRef: &shipper.ValuesKeyRef{Name: "x"}}},
 	}
-	of := shipper.InstallationTargetSpec{Chart: &shipper.Chart{Name: "web", Version: "1.0.0", RepoURL: "https://ann:secret@charts.example.com/a"}}
+	const url = "https://ann:secret@charts.example.com/a"
+	of := shipper.InstallationTargetSpec{Chart: &shipper.Chart{Name: "web", Version: "1.0.0", RepoURL: url}}
 	for sentence, tc := range map[string]struct {
 		spec shipper.InstallationTargetSpec
 		errs []error
