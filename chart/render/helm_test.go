@@ -212,7 +212,9 @@ func TestTheComparisonWithHelmFindsDifferences(t *testing.T) {
 		"random and longer here": {list("x"), list("y"), list("zz"), comparison{same: 1, different: []string{".list[0]: in Helm x, here zz"}}},
 		"another text":           {list("x"), list("x"), list("y"), comparison{same: 1, different: []string{".list[0]: in Helm x, here y"}}},
 		"a number for a text":    {list("1"), list("1"), list(int64(1)), comparison{same: 1, different: []string{".list[0]: in Helm 1, here 1"}}},
-		"one more":               {list("x"), list("x"), list("x", "y"), comparison{same: 1, different: []string{".list: in Helm [x], here [x y]"}}},
+		"one more": {
+			list("x"), list("x"), list("x", "y"), comparison{same: 1, different: []string{".list: in Helm [x], here [x y]"}},
+		},
 		"a field less": {
 			list("x"), list("x"), map[string]any{"name": "a"}, comparison{different: []string{": in Helm map[list:[x] name:a], here map[name:a]"}},
 		},

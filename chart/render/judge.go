@@ -3,6 +3,7 @@
 package render
 
 import (
+	"errors"
 	"context"
 	"fmt"
 
@@ -43,7 +44,7 @@ func (c *Chart) Judge(ctx context.Context, rel *shipper.Release, in Cluster) (do
 		return doubts, nil
 	}
 	failure := *chart.AsError(err)
-	if ofHooks != nil && err != ofHooks {
+	if ofHooks != nil && !errors.Is(err, ofHooks) {
 		failure.Message += "; " + ofHooks.Error()
 	}
 	failure.Message = fmt.Sprintf("chart %q %s: %s", c.Name(), c.Version(), failure.Message)

@@ -44,7 +44,8 @@ spec: {selector: {matchLabels: {app: b}}, template: {metadata: {labels: {app: b}
 		},
 		"templates that fail": {map[string]string{"templates/f.yaml": `{{ fail "no" }}`}, "", shipper.NamingByApplication},
 		"an object in another namespace": {
-			map[string]string{"templates/r.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}}"}, "", shipper.NamingByApplication,
+			map[string]string{"templates/r.yaml": "{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: b}}"},
+			"", shipper.NamingByApplication,
 		},
 		"a hook that Shipper does not run": {
 			map[string]string{"templates/h.yaml": "{apiVersion: v1, kind: Pod, metadata: {name: h, annotations: {helm.sh/hook: post-erase}}}"},

@@ -63,7 +63,8 @@ func (l *laws) inPlace(c change) {
 	older := false
 	for _, o := range m.all(kindOf("capacitytargets")) {
 		_, least := l.lately(o.GetName(), c.host, c.at)
-		older = older || l.generation(o.GetName()) < l.generation(owner) && o.GetLabels()[shipper.AppLabel] == appName && least > 0 && o.GetDeletionTimestamp() == nil
+		asks := o.GetLabels()[shipper.AppLabel] == appName && least > 0 && o.GetDeletionTimestamp() == nil
+		older = older || asks && l.generation(o.GetName()) < l.generation(owner)
 	}
 	what := fmt.Sprintf("%s: %s %s has the template of %s", c.host, c.kind, c.object.GetName(), owner)
 	if most == 0 && c.old != nil && c.old.GetLabels()[shipper.OwnedByLabel] != owner {

@@ -124,7 +124,8 @@ func (i *installer) postDelete(ctx context.Context, a *anchor) (*anchor, error) 
 			fmt.Sprintf("post-delete hooks wait until everything that %q owns is gone", others[0].Name)}
 	}
 	if left, err := i.leftOf(ctx, a.inventory); err != nil || len(left) > 0 {
-		return a, cmp.Or[error](err, &problem{shipper.InProgress, retry.Retry, "post-delete hooks wait until these are gone: " + list(i.it, left)})
+		waits := "post-delete hooks wait until these are gone: " + list(i.it, left)
+		return a, cmp.Or[error](err, &problem{shipper.InProgress, retry.Retry, waits})
 	}
 	i.render = func() ([]wanted, error) {
 		return nil, &problem{shipper.HookFailed, retry.Wait, "post-delete hooks cannot run, because the Secret in " + shipper.SystemNamespace +

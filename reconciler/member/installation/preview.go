@@ -39,7 +39,8 @@ func Preview(
 	if err != nil {
 		return nil, nil, err
 	}
-	all, err := (&rendering{renderer: renderer, sources: from}).render(ctx, source, target(it, source.Chart.Naming, in.KubeVersion, in.APIVersions), nil)
+	t := target(it, source.Chart.Naming, in.KubeVersion, in.APIVersions)
+	all, err := (&rendering{renderer: renderer, sources: from}).render(ctx, source, t, nil)
 	if err != nil {
 		return nil, nil, err
 	}
