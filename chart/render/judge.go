@@ -3,8 +3,8 @@
 package render
 
 import (
-	"errors"
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"

@@ -178,7 +178,7 @@ func (s *fixture) apply(namespace, name string) {
 	s.Helper()
 	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	app.Spec.Template = shipper.ReleaseEnvironment{
-		Chart:               shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: "https://charts.example"},
+		Chart:               shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: "https://charts.example", Naming: shipper.NamingByRelease},
 		Values:              &shipper.ChartValues{"edit": int64(0)},
 		Strategy:            &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{{Name: "full on"}}},
 		ClusterRequirements: shipper.ClusterRequirements{Regions: []shipper.RegionRequirement{{Name: "here"}}},
