@@ -3,6 +3,7 @@
 package render
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,12 +48,16 @@ func removeReserved(o *unstructured.Unstructured, what string, t Target) error {
 	return nil
 }
 
-// removeMarks removes the annotations by which Shipper recognises what it has written. With them, an object of a chart would pass for one
-// that another Application has placed.
+// marks are the annotations by which Shipper recognises what it has written, and what it has to do with it.
+var marks = []string{
+	shipper.PlacedOwnerAnnotation, shipper.InstalledDigestAnnotation, shipper.LotAnnotation, shipper.ReplicasAnnotation,
+	shipper.BaseAnnotation, shipper.KeptPortsAnnotation,
+}
+
+// removeMarks removes these annotations from what a chart renders. With them, an object of a chart would pass for one that another
+// Application has placed, or that Shipper changes in place.
 func removeMarks(o *unstructured.Unstructured) {
-	removeKeys(o.Object, func(key, _ string) bool {
-		return key == shipper.PlacedOwnerAnnotation || key == shipper.InstalledDigestAnnotation
-	}, "metadata", "annotations")
+	removeKeys(o.Object, func(key, _ string) bool { return slices.Contains(marks, key) }, "metadata", "annotations")
 }
 
 // gives reports whether a label of Shipper's has the value of the target itself.

@@ -28,7 +28,8 @@ func (e tooLarge) Error() string {
 
 // headOf is the ChartSnapshot that describes a chart's archive, without owners.
 func headOf(rel *shipper.Release, loaded *render.Chart) *shipper.ChartSnapshot {
-	archive := loaded.Archive()
+	archive, chart := loaded.Archive(), rel.Spec.Environment.Chart.Reference()
+	chart.Naming = "" // it is the Release's
 	parts := (len(archive) + shipper.MaxChartPartBytes - 1) / shipper.MaxChartPartBytes
 	return &shipper.ChartSnapshot{
 		ObjectMeta: metav1.ObjectMeta{
@@ -36,7 +37,7 @@ func headOf(rel *shipper.Release, loaded *render.Chart) *shipper.ChartSnapshot {
 			Labels: map[string]string{shipper.ChartPartsLabel: strconv.Itoa(parts)},
 		},
 		Spec: shipper.ChartSnapshotSpec{
-			Chart: rel.Spec.Environment.Chart.Reference(), Digest: loaded.Digest(), Bytes: int64(len(archive)), Parts: int32(parts),
+			Chart: chart, Digest: loaded.Digest(), Bytes: int64(len(archive)), Parts: int32(parts),
 		},
 	}
 }

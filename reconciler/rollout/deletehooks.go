@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/events"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/targets"
 )
@@ -92,7 +93,7 @@ func (r *pass) runDeleteHooks(ctx context.Context, app *shipper.Application, rel
 		}
 	}
 	if len(p.waits) == 0 {
-		return false, nil
+		return false, r.endDeleting(ctx, app)
 	}
 	return true, r.reportDeleting(ctx, app, p.failed, strings.Join(p.waits, "\n"))
 }
@@ -151,6 +152,16 @@ func (r *pass) setDeleteHooks(ctx context.Context, it *shipper.InstallationTarge
 		return fmt.Errorf("having hooks run for the deletion of InstallationTarget %s/%s: %w", it.Namespace, it.Name, err)
 	}
 	return nil
+}
+
+// endDeleting takes back what was said of hooks that have ended.
+func (r *pass) endDeleting(ctx context.Context, app *shipper.Application) error {
+	is := *app.Status.DeepCopy()
+	is.Conditions = events.Without(is.Conditions, shipper.ApplicationDeleting)
+	if len(is.Conditions) == len(app.Status.Conditions) {
+		return nil
+	}
+	return r.persistApplication(ctx, app, is)
 }
 
 // reportDeleting says in the Application which hooks its deletion waits for.

@@ -15,6 +15,7 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/events"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/rollout/blocks"
 )
@@ -175,7 +176,7 @@ func (r *pass) reportHeld(ctx context.Context, app *shipper.Application, held st
 	message := "the deletion is held: " + held
 	is := *app.Status.DeepCopy()
 	is.ObservedGeneration = app.Generation
-	is.Conditions = shipper.SetCondition(is.Conditions, shipper.Condition{
+	is.Conditions = shipper.SetCondition(events.Without(is.Conditions, shipper.ApplicationDeleting), shipper.Condition{
 		Type: shipper.ApplicationBlocked, Status: corev1.ConditionTrue, Reason: shipper.RolloutsBlocked,
 		Message: report.Shorten(message, maxMessage),
 	}, r.now)

@@ -30,8 +30,14 @@ spec:
     spec: {containers: [{name: db, image: "nginx:{{ .Values.tag }}"}]}
 `
 
-// statefulRelease makes a Release of the chart, by Application, with its InstallationTarget.
-func (s *fixture) statefulRelease(generation int, tag, service string) string {
+// statefulRelease makes a Release of the chart, by Application, with its InstallationTarget, and waits until it is installed.
+func (s *fixture) statefulRelease(generation int, tag, service string) {
+	s.Helper()
+	s.installed(s.askFor(generation, tag, service))
+}
+
+// askFor makes a Release of the chart with its InstallationTarget.
+func (s *fixture) askFor(generation int, tag, service string) string {
 	s.Helper()
 	name := fmt.Sprintf("web-%d", generation)
 	rel := &shipper.Release{ObjectMeta: s.meta(name)}
@@ -49,7 +55,6 @@ func (s *fixture) statefulRelease(generation int, tag, service string) string {
 		Chart: rel.Spec.Environment.Chart.DeepCopy(),
 	}}
 	s.must(s.management.Create(s.ctx, it))
-	s.installed(name)
 	return name
 }
 
@@ -122,11 +127,9 @@ func TestAStatefulSetIsSharedByPartition(t *testing.T) {
 	shared(50, 50, "new new old old")
 	shared(100, 0, "old old old old")
 
-	// What cannot change is a condition of the Release that wants it, and disturbs no other.
-	s.statefulRelease(2, "new", "other")
-	s.scale("web-2", 50, 4, west)
-	message := s.notScaled("web-2", west, shipper.ChartError)
-	for _, part := range []string{`StatefulSet "db"`, "is invalid: spec", "undo this change"} {
+	// What cannot change is said before its step, and disturbs no other.
+	message := s.notInstalled(s.askFor(2, "new", "other"), west, shipper.ObjectConflict)
+	for _, part := range []string{`StatefulSet "db" is there`, "is invalid: spec", "give it another name"} {
 		if !strings.Contains(message, part) {
 			t.Errorf("%q does not say %q", message, part)
 		}

@@ -46,9 +46,10 @@ type Chart struct {
 	// +kubebuilder:validation:MaxLength=65536
 	Provenance string `json:"provenance,omitempty"`
 
-	// naming is how several Releases exist beside each other in a cluster. Absent in an Application: decided when its first Release is made,
-	// Release if the chart fits the rules of the original and Application otherwise. Later Releases take it over; another value is
-	// refused then. Absent in a Release: Release. The original had no such field.
+	// naming is how objects of several Releases are told apart in a cluster. Application: templates see the Application's name, and Shipper
+	// adds a suffix to what each Release has for itself. Release: templates see the Release's name, and the chart must put it into the name
+	// of its one Deployment. Absent in an Application: decided by the chart when its first Release is made; later Releases follow, and
+	// another value is refused. Absent in a Release: Release. The original had no such field.
 	// +optional
 	Naming ChartNaming `json:"naming,omitempty"`
 }

@@ -113,7 +113,7 @@ const (
 	// TargetReady is True when the clusters match the target's spec. In a cluster with resources also: False with NotTakenOver,
 	// ApplyConflict or KindNotServed; True with DriftFound, DiffReported or SupersededByNewer.
 	TargetReady = "Ready"
-	// TargetEndpointsOwned of a TrafficTarget is False while the production Service has ready endpoints that are not Pods of the
+	// TargetEndpointsOwned of a TrafficTarget is False while a production Service has ready endpoints that are not Pods of the
 	// Application's Releases. Absent otherwise. No step waits for it.
 	TargetEndpointsOwned = "EndpointsOwned"
 	// ClusterReady is True while Shipper can reach the cluster with the credentials it has.
@@ -194,7 +194,8 @@ const (
 	BrokenChartSpec = "BrokenChartSpec"
 	// ChartNotVerified means that chart.verify demands a signature that the chart's archive does not have; Shipper looks for it again.
 	ChartNotVerified = "ChartNotVerified"
-	// WrongChartDeployments means that the chart renders to something without exactly one apps/v1 Deployment.
+	// WrongChartDeployments means that a chart whose objects are named by Release renders to something without exactly one
+	// apps/v1 Deployment.
 	WrongChartDeployments = "WrongChartDeployments"
 	// TargetsFailed means that the Release's targets could not be created or updated.
 	TargetsFailed = "FailedAPICall"
@@ -278,13 +279,13 @@ const (
 	// PreviewNotReady means that the preview Service does not have the ready Pods of the Release yet, or that there are several preview
 	// Services.
 	PreviewNotReady = "PreviewNotReady"
-	// ForeignEndpoints means that the production Service has endpoints that belong to no Release; the message names them.
+	// ForeignEndpoints means that a production Service has endpoints that belong to no Release; the message names them.
 	ForeignEndpoints = "ForeignEndpoints"
-	// ServiceWithoutEndpoints means that the production Service has no ready endpoints, although the Release should serve in the cluster.
+	// ServiceWithoutEndpoints means that a production Service has no ready endpoints, although the Release should serve in the cluster.
 	ServiceWithoutEndpoints = "ServiceWithoutEndpoints"
 	// DeploymentStuck means that the Deployment's own controller reports a failure.
 	DeploymentStuck = "DeploymentStuck"
-	// MissingDeployment means that the Release's Deployment is not in the cluster.
+	// MissingDeployment means that the Release's Deployment or, by Application, one of its Deployments is not in the cluster.
 	MissingDeployment = "MissingDeployment"
 	// MissingService means that there is not exactly one LB Service in the cluster or, by Application, that one is missing.
 	MissingService = "MissingService"

@@ -46,7 +46,7 @@ const (
 	ProofLabel = "shipper-proof"
 	// WorkloadLabel is the name that the chart gave a Deployment, on its Pods and in its selector, where objects are named by Application:
 	// it distinguishes the Pods of one Release's Deployments.
-	WorkloadLabel = ReservedPrefix + "workload"
+	WorkloadLabel = "shipper.booking.com/workload"
 	// HelmWorkaroundLabel set to "true" on an Application strips the key `release` from the LB Service's selector.
 	HelmWorkaroundLabel = "enable-helm-release-workaround"
 	// HelmReleaseSelector is the selector key that binds a Service to one Helm release.
@@ -64,6 +64,9 @@ const (
 	LBForPreview    = "preview"
 	RBACManagement  = "management"
 	RBACApplication = "application"
+
+	// LotInPlace is the value of LotAnnotation.
+	LotInPlace = "in-place"
 )
 
 // Annotations of Applications.
@@ -125,7 +128,8 @@ const (
 	// ReleaseTemplateIterationAnnotation counts Releases with the same environment: decimal, from 0.
 	ReleaseTemplateIterationAnnotation = "shipper.booking.com/release.template.iteration"
 	// WorkloadsAnnotation on a CapacityTarget lists the workloads of a Release whose objects are named by Application, as JSON: kind, name,
-	// inPlace and replicas of each. Written when the target is created, for `shipperctl rollout status`.
+	// inPlace and replicas (its number of Pods at full capacity) of each, as the chart gives them in the first of its clusters by name.
+	// Written when the target is created, for `shipperctl rollout status`.
 	WorkloadsAnnotation = "shipper.booking.com/workloads"
 	// ReleaseClustersAnnotation lists the chosen clusters: sorted, unique, comma-separated. Once it is set, the reconciler does not
 	// choose clusters again.
@@ -208,7 +212,6 @@ const (
 	InstalledDigestAnnotation = "shipper.booking.com/installed-digest"
 	// LotAnnotation with value LotInPlace is on workloads that exist once and change at their step, where objects are named by Application.
 	LotAnnotation = "shipper.booking.com/lot"
-	LotInPlace    = "in-place"
 	// KeptPortsAnnotation on a Service is KeptPorts, as JSON: the ports that it has for an incumbent. Only where objects are named by
 	// Application.
 	KeptPortsAnnotation = "shipper.booking.com/kept-ports"

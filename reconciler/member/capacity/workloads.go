@@ -117,7 +117,7 @@ func (s observations) outcome(stake *inplace.Stake) Outcome {
 	if worst >= 0 {
 		out.achieved = &worst
 	}
-	out.ready = readyTogether(s.want, all)
+	out.ready = readyTogether(s.want, stake, all)
 	return out
 }
 
@@ -157,17 +157,19 @@ func (w *workload) severity() int {
 }
 
 // readyTogether reports whether all workloads are there and ready, and if not, why. They come with the worst first.
-func readyTogether(want shipper.ClusterCapacityTarget, all []workload) shipper.Condition {
-	total, found := int64(0), make([]string, 0, len(all))
-	for i := range all {
-		if w := &all[i]; w.full > 0 {
-			total += int64(w.full)
-			found = append(found, fmt.Sprintf("%s (%d)", w, w.full))
+// What is to be there is what the anchor lists: totalReplicaCount was counted as for any cluster, and a chart may ask for its properties.
+func readyTogether(want shipper.ClusterCapacityTarget, stake *inplace.Stake, all []workload) shipper.Condition {
+	if !stake.Installed && want.TotalReplicaCount > 0 {
+		return no(shipper.MissingDeployment, "nothing of this release is installed yet")
+	}
+	var missing []string
+	for _, name := range stake.Deployments {
+		if !slices.ContainsFunc(all, func(w workload) bool { return w.kind == "Deployment" && w.name == name }) {
+			missing = append(missing, name)
 		}
 	}
-	if total != int64(want.TotalReplicaCount) {
-		return no(shipper.MissingDeployment, "expected workloads of %d pods of this release, found %d: %s",
-			want.TotalReplicaCount, total, cmp.Or(few(found, ", "), "none"))
+	if len(missing) > 0 {
+		return no(shipper.MissingDeployment, "Deployments of this release are missing: %s", few(missing, ", "))
 	}
 	var messages []string
 	for i := range all {

@@ -5,6 +5,7 @@ package capacity
 import (
 	"errors"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -77,10 +78,13 @@ func TestAReleaseOfSeveralWorkloads(t *testing.T) {
 		},
 		"a Deployment is not there yet": {
 			9, []observation{part("web", 4, 2, 2)}, nil,
-			result{2, 50, "False", shipper.MissingDeployment, `expected workloads of 9 pods of this release, found 4: Deployment "web" (4)`, "web "},
+			result{2, 50, "False", shipper.MissingDeployment, "Deployments of this release are missing: api", "web "},
 		},
 		"nothing is there": {
-			9, nil, nil, result{0, 0, "False", shipper.MissingDeployment, "expected workloads of 9 pods of this release, found 0: none", ""},
+			9, nil, nil, result{0, 0, "False", shipper.MissingDeployment, "nothing of this release is installed yet", ""},
+		},
+		"the chart has fewer Pods in this cluster than in others": {
+			5, []observation{part("web", 4, 2, 2)}, nil, result{2, 50, "True", "", "", "web "},
 		},
 		"nothing is to be": {0, nil, nil, result{0, 100, "True", "", "", ""}},
 		"a DaemonSet is no Pod": {
@@ -90,7 +94,11 @@ func TestAReleaseOfSeveralWorkloads(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			seen := observations{want: shipper.ClusterCapacityTarget{Name: "west", Percent: 50, TotalReplicaCount: tc.total}, parts: tc.parts}
-			out := seen.outcome(&inplace.Stake{Shares: tc.shares})
+			stake := &inplace.Stake{Shares: tc.shares, Installed: len(tc.parts)+len(tc.shares) > 0}
+			if strings.HasPrefix(tc.want.Message, "Deployments") {
+				stake.Deployments = []string{"web", "api"}
+			}
+			out := seen.outcome(stake)
 			s := clusterStatus(shipper.ClusterCapacityStatus{}, out, metav1.Time{})
 			got := result{Available: s.AvailableReplicas, Achieved: s.AchievedPercent}
 			ready := shipper.FindCondition(s.Conditions, shipper.TargetReady)

@@ -163,11 +163,11 @@ func (p *pass) shape(o *unstructured.Unstructured) error {
 	err := unstructured.SetNestedField(o.Object, int64(p.choice.goal.Replicas), "spec", "replicas")
 	if err == nil && p.kind.Kind == statefulSet && p.choice.contender >= 0 && !p.byUser {
 		partition := int64(p.choice.goal.Partition)
-		if !factsOf(o).onDelete && (partition > 0 || factsOf(o).partition > 0) {
+		if !factsOf(o).onDelete && (partition > 0 || factsOf(o).partition > 0 || p.is.partition > 0) {
 			err = unstructured.SetNestedField(o.Object, partition, "spec", "updateStrategy", "rollingUpdate", "partition")
 		}
 	}
-	if base := p.base(p.choice); err == nil && base != "" {
+	if base := p.base(p.choice); err == nil && (base != "" || p.is.base != "") { // others may have set it, and own it then
 		annotations := o.GetAnnotations()
 		annotations[shipper.BaseAnnotation] = base
 		o.SetAnnotations(annotations)

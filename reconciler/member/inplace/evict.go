@@ -55,12 +55,21 @@ func (p *pass) evict(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	pod := next(p.choice.goal, set, pods)
-	if pod == nil {
+	pod, waits := next(p.choice.goal, set, pods, p.clock.Now())
+	switch {
+	case pod != nil:
+		return p.evictPod(ctx, pod)
+	case waits != "":
+		return &problem{shipper.InProgress, retry.Recheck, fmt.Sprintf("Pod %q of %s %q is not ready; if that lasts, it is evicted, so that "+
+			"the next one is replaced", waits, statefulSet, p.key.Name)}
+	default:
 		return nil
 	}
-	return p.evictPod(ctx, pod)
 }
+
+// brokenAfter is how long a Pod has not been ready that its controller would replace later: one that depends on its neighbours is not ready
+// for moments while they are replaced.
+const brokenAfter = 2 * time.Minute
 
 // evictTimeout bounds an eviction: client-go repeats one that is refused for a time, and says nothing of it meanwhile.
 const evictTimeout = 5 * time.Second
@@ -97,8 +106,8 @@ func (p *pass) podsOf(ctx context.Context, set *appsv1.StatefulSet) ([]corev1.Po
 	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !metav1.IsControlledBy(&pod, set) }), nil
 }
 
-// next is the next Pod to evict; nil if there is none.
-func next(g rules.Goal, set *appsv1.StatefulSet, pods []corev1.Pod) *corev1.Pod {
+// next is the next Pod to evict; nil if there is none. One that may have to be evicted later is what it waits for.
+func next(g rules.Goal, set *appsv1.StatefulSet, pods []corev1.Pod, now time.Time) (pod *corev1.Pod, waits string) {
 	whole := g.Incumbents == 0
 	if whole { // its controller replaces all Pods from the partition on: those that are not ready may stop it
 		g.Contender, g.Incumbents = false, g.Replicas
@@ -120,15 +129,19 @@ func next(g rules.Goal, set *appsv1.StatefulSet, pods []corev1.Pod) *corev1.Pod 
 			other = revision != set.Status.CurrentRevision
 		}
 		byIndex[index] = pod
+		ready := isReady(pod)
+		if whole && other && !ready && now.Sub(unreadySince(pod)) < brokenAfter {
+			ready, waits = true, pod.Name
+		}
 		all = append(all, rules.Pod{
-			Index: index, Contender: other, Ready: isReady(pod) && pod.DeletionTimestamp == nil, Leaving: pod.DeletionTimestamp != nil,
+			Index: index, Contender: other, Ready: ready && pod.DeletionTimestamp == nil, Leaving: pod.DeletionTimestamp != nil,
 		})
 	}
 	index, found := g.Evict(all)
 	if !found {
-		return nil
+		return nil, waits
 	}
-	return byIndex[index]
+	return byIndex[index], ""
 }
 
 // ordinal is the index of a Pod of a StatefulSet.
@@ -142,6 +155,16 @@ func ordinal(set *appsv1.StatefulSet, pod string) (int32, bool) {
 		n -= int64(o.Start)
 	}
 	return int32(n), true
+}
+
+// unreadySince is when a Pod has stopped to be ready, or was made.
+func unreadySince(pod *corev1.Pod) time.Time {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return pod.CreationTimestamp.Time
 }
 
 // isReady reports whether a Pod is ready.

@@ -5,6 +5,7 @@ package inplace
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -58,7 +59,7 @@ func TestTheNextPodToEvict(t *testing.T) {
 			set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}
 			set.Status.UpdateRevision, set.Status.CurrentRevision = tc.update, tc.current
 			got := ""
-			if pod := next(tc.goal, set, podsOf(tc.pods)); pod != nil {
+			if pod, _ := next(tc.goal, set, podsOf(tc.pods), time.Unix(1e9, 0)); pod != nil {
 				got = pod.Name
 			}
 			if got != tc.want {
@@ -78,5 +79,21 @@ func TestOrdinalsStartAnywhere(t *testing.T) {
 		if _, ok := ordinal(set, other); ok {
 			t.Errorf("%s has an index", other)
 		}
+	}
+}
+
+func TestAPodThatIsNotReadyForAMomentIsNotEvicted(t *testing.T) {
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}, Status: appsv1.StatefulSetStatus{UpdateRevision: "b"}}
+	pods := podsOf("AaaB")
+	since := time.Unix(1e9, 0)
+	for i := range pods {
+		pods[i].Status.Conditions[0].LastTransitionTime = metav1.NewTime(since)
+	}
+	goal := rules.Goal{Set: rules.Set{Replicas: 4}, Contender: true}
+	if pod, waits := next(goal, set, pods, since.Add(brokenAfter-time.Second)); pod != nil || waits != "db-0" {
+		t.Errorf("before its time: evicts %v, waits for %q", pod, waits)
+	}
+	if pod, waits := next(goal, set, pods, since.Add(brokenAfter)); pod == nil || pod.Name != "db-0" || waits != "" {
+		t.Errorf("in time: evicts %v, waits for %q", pod, waits)
 	}
 }

@@ -57,6 +57,9 @@ func NewWorker(reader client.Reader, clusters *fleet.Fleet, c clock.PassiveClock
 
 // Stake is what one Release has of the workloads in place in a cluster.
 type Stake struct {
+	// Deployments are the names of those side by side that the anchor of the Release lists. Installed is true if there is an anchor.
+	Deployments []string
+	Installed   bool
 	// Shares are those of the workloads that it has.
 	Shares []Share
 	// Err is why they could not be read or written.
@@ -143,6 +146,7 @@ func (w *Worker) work(
 		i := slices.IndexFunc(all, func(i installation.Installed) bool { return i.Release == r.name })
 		if i >= 0 {
 			r.installed = &all[i]
+			stakes[r.name].Deployments, stakes[r.name].Installed = all[i].Deployments, true
 		} else if r.want.Percent > 0 {
 			unknown = r.name
 		}

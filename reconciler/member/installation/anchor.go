@@ -209,6 +209,34 @@ func (a *anchor) list(it *shipper.InstallationTarget) (out applyset.List, err er
 	return applyset.List{NamespacedName: anchorKey(it), Labels: labels, Data: data}, nil
 }
 
+// record writes the anchor, unless it says so already: a pass that ended after this write must not begin with it again.
+func (i *installer) record(ctx context.Context, inventory []item, rendered string) error {
+	want := anchorFor(i.member, i.it, inventory, rendered)
+	want.hooks = i.hookRecord.text()
+	if i.anchor.says(want) {
+		return nil
+	}
+	now := i.anchor
+	if !i.live {
+		var err error
+		if now, err = liveAnchor(ctx, i.member, i.it); err != nil {
+			return err
+		}
+	}
+	written, err := writeAnchor(ctx, i.member, i.it, now, want)
+	if err == nil {
+		i.anchor, i.live = written, true
+	}
+	return err
+}
+
+// noteAdoption records the event about an anchor with another UID.
+func (i *installer) noteAdoption() {
+	if i.anchor.targetUID != string(i.it.UID) {
+		i.events = append(i.events, adopted(i.member.Name, shipper.AnchorName(i.it.Name)))
+	}
+}
+
 // anchorKey is where the anchor of a target is.
 func anchorKey(it *shipper.InstallationTarget) types.NamespacedName {
 	return types.NamespacedName{Namespace: it.Namespace, Name: shipper.AnchorName(it.Name)}

@@ -22,6 +22,10 @@
 //	Application                          Release: on abort the incumbent becomes the newest and takes it back
 //	is anything else                     ObjectConflict; nothing of the target is written in that cluster
 //
+// What a Release rendered to is stored in shipper-system of the cluster before any of it is written (stored.go), and from then on read from
+// there. Workloads in place are listed by the anchor and never written here: package inplace reads them from what is stored, and writes
+// them at their step. Where an incumbent has traffic or Pods, a Service keeps its ports (ports.go); package traffic takes them away.
+//
 // What an anchor of another management cluster owns is anything else, whatever its labels say; so is an object without a
 // namespace that an anchor of another Application lists. A Namespace or CustomResourceDefinition that is there already and
 // is not ours is used as it is. Neither is ever deleted.

@@ -35,13 +35,17 @@ type InPlace struct {
 	Replicas int32
 }
 
+// deploymentKind is the kind of workloads that run side by side.
+var deploymentKind = schema.GroupKind{Group: "apps", Kind: "Deployment"}
+
 // Installed is what the anchor of a Release lists in a cluster.
 type Installed struct {
 	// Release is its name.
 	Release string
-	// InPlace are its workloads in place.
-	InPlace []InPlace
-	owner   metav1.OwnerReference
+	// InPlace are its workloads in place, and Deployments the names of those that run side by side.
+	InPlace     []InPlace
+	Deployments []string
+	owner       metav1.OwnerReference
 }
 
 // Find is the workload of a kind and name; nil if the Release has none.
@@ -74,8 +78,11 @@ func InstalledOf(ctx context.Context, m *fleet.Member, app types.NamespacedName)
 		}
 		one := Installed{Release: cm.Labels[shipper.OwnedByLabel], owner: a.reference(cm.Name)}
 		for _, entry := range a.inventory {
-			if entry.InPlace {
+			switch {
+			case entry.InPlace:
 				one.InPlace = append(one.InPlace, InPlace{entry.gvk(), entry.key(), entry.Digest, entry.Replicas})
+			case entry.gvk().GroupKind() == deploymentKind:
+				one.Deployments = append(one.Deployments, entry.Name)
 			}
 		}
 		out = append(out, one)

@@ -258,34 +258,6 @@ func definitions(steps []step) int {
 	return len(steps)
 }
 
-// record writes the anchor, unless it says so already: a pass that ended after this write must not begin with it again.
-func (i *installer) record(ctx context.Context, inventory []item, rendered string) error {
-	want := anchorFor(i.member, i.it, inventory, rendered)
-	want.hooks = i.hookRecord.text()
-	if i.anchor.says(want) {
-		return nil
-	}
-	now := i.anchor
-	if !i.live {
-		var err error
-		if now, err = liveAnchor(ctx, i.member, i.it); err != nil {
-			return err
-		}
-	}
-	written, err := writeAnchor(ctx, i.member, i.it, now, want)
-	if err == nil {
-		i.anchor, i.live = written, true
-	}
-	return err
-}
-
-// noteAdoption records the event about an anchor with another UID.
-func (i *installer) noteAdoption() {
-	if i.anchor.targetUID != string(i.it.UID) {
-		i.events = append(i.events, adopted(i.member.Name, shipper.AnchorName(i.it.Name)))
-	}
-}
-
 // plan decides about every object before any is written, and refuses all of them when one may not be written.
 func (i *installer) plan(ctx context.Context, objects []wanted) ([]step, error) {
 	steps := make([]step, 0, len(objects))
@@ -301,7 +273,7 @@ func (i *installer) plan(ctx context.Context, objects []wanted) ([]step, error) 
 		}
 		switch s.action {
 		case write:
-			found, err := i.portConflicts(ctx, &s)
+			found, err := i.serviceConflicts(ctx, &s)
 			if err != nil {
 				return nil, err
 			}

@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -28,6 +29,8 @@ type sharedPorts struct {
 	merged    []any
 	kept      shipper.KeptPorts
 	conflicts []string
+	// turned says that the Service would select otherwise than other Releases need.
+	turned []string
 }
 
 // sharesPorts reports whether an object is a Service that clients of an incumbent may use at the same time. One without a selector has no
@@ -37,11 +40,11 @@ func (i *installer) sharesPorts(object *unstructured.Unstructured) bool {
 		len(section(object, "spec", "selector")) > 0 && !isPreviewService(object)
 }
 
-// portConflicts says why a production Service that is to be written cannot serve the Releases that have traffic as well: a port would lead
-// elsewhere.
-func (i *installer) portConflicts(ctx context.Context, s *step) ([]string, error) {
+// serviceConflicts says why a Service that is to be written cannot serve the Releases that have traffic as well: a port would lead elsewhere,
+// or it would select none of their Pods.
+func (i *installer) serviceConflicts(ctx context.Context, s *step) ([]string, error) {
 	object := s.in(s.item.Namespace)
-	if !i.sharesPorts(object) || !isTrafficService(object) {
+	if !i.sharesPorts(object) {
 		return nil, nil
 	}
 	ports, err := i.portsOf(ctx, *s, object)
@@ -49,7 +52,7 @@ func (i *installer) portConflicts(ctx context.Context, s *step) ([]string, error
 		return nil, i.about("comparing the ports of "+i.called(s.item), err)
 	}
 	s.ports = &ports
-	var out []string
+	out := ports.turned
 	for _, of := range ports.conflicts {
 		if i.rendering.sources.secret() {
 			of = "a port leads elsewhere in the incumbent" + chart.Unsaid
@@ -71,15 +74,20 @@ func (i *installer) portsOf(ctx context.Context, s step, object *unstructured.Un
 	if err := i.member.Live().Get(ctx, s.item.key(), live); err != nil {
 		return out, client.IgnoreNotFound(err)
 	}
+	if text := turned(live, object); text != "" {
+		out.turned = []string{fmt.Sprintf("%s cannot be installed while another Release serves: %s; give it another name, or delete the "+
+			"Service in the cluster", i.called(s.item), text)}
+		return out, nil
+	}
 	ports, _ := section(live, "spec")["ports"].([]any)
 	newest, _ := section(object, "spec")["ports"].([]any)
 	ports = applied(live, ports)
 	if out.merged, out.conflicts = lots.MergePorts(ports, newest, nil); len(out.conflicts) > 0 {
-		others, err := i.templatesOfOthers(ctx, app, s.item.Name)
+		others, own, err := i.templatesBehind(ctx, app, object)
 		if err != nil {
 			return out, err
 		}
-		_, out.conflicts = lots.MergePorts(ports, newest, alikeIn(others, i.templates(s.item.Name)))
+		_, out.conflicts = lots.MergePorts(ports, newest, alikeIn(others, own))
 	}
 	given := map[string]map[string]any{}
 	for _, port := range newest {
@@ -99,6 +107,66 @@ func (i *installer) portsOf(ctx context.Context, s step, object *unstructured.Un
 		}
 	}
 	return out, nil
+}
+
+// turned says how a Service would select otherwise than a live one that other Releases need; empty if it does not. Of a production Service
+// only the traffic worker changes the selector.
+func turned(live, object *unstructured.Unstructured) string {
+	was, is := isTrafficService(live), isTrafficService(object)
+	before, after := section(live, "spec", "selector"), section(object, "spec", "selector")
+	switch {
+	case len(before) == 0:
+		return ""
+	case was && !is:
+		return "its traffic moves with the Pods of Deployments, and by this chart it selects none of them"
+	case is && !was:
+		return "it selects Pods that change in place, and by this chart those of Deployments"
+	case is:
+		return ""
+	}
+	for key, value := range after {
+		if before[key] != value {
+			return fmt.Sprintf("its selector has a label that it did not have before, %s", chart.Shorten(fmt.Sprint(key, "=", value)))
+		}
+	}
+	return ""
+}
+
+// templatesBehind are those of the Pods behind a Service: of other Releases, and of the target itself.
+func (i *installer) templatesBehind(
+	ctx context.Context, app string, object *unstructured.Unstructured,
+) (others, own []corev1.PodTemplateSpec, err error) {
+	if isTrafficService(object) {
+		others, err = i.templatesOfOthers(ctx, app, object.GetName())
+		return others, i.templates(object.GetName()), err
+	}
+	given, _, _ := unstructured.NestedStringMap(object.Object, "spec", "selector")
+	selector := labels.SelectorFromSet(given)
+	for _, w := range i.all {
+		if t, err := templateOf(w.content); w.inPlace() && err == nil && selector.Matches(labels.Set(t.Labels)) {
+			own = append(own, t)
+		}
+	}
+	for _, kind := range []string{"StatefulSet", "DaemonSet", "Deployment"} {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(kind + "List"))
+		of := client.MatchingLabels{shipper.AppLabel: app}
+		if err := i.member.Live().List(ctx, list, client.InNamespace(i.it.Namespace), of); err != nil {
+			return nil, nil, fmt.Errorf("listing %ss: %w", kind, err)
+		}
+		for n := range list.Items {
+			if t, err := templateOf(&list.Items[n]); err == nil && selector.Matches(labels.Set(t.Labels)) {
+				others = append(others, t)
+			}
+		}
+	}
+	return others, own, nil
+}
+
+// templateOf is the template of a workload's Pods.
+func templateOf(o *unstructured.Unstructured) (out corev1.PodTemplateSpec, err error) {
+	err = runtime.DefaultUnstructuredConverter.FromUnstructured(section(o, "spec", "template"), &out)
+	return out, err
 }
 
 // alikeIn reports whether two target ports lead to the same in the Pods of others and in one's own, so that the way back is open. It needs

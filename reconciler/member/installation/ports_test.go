@@ -109,3 +109,36 @@ func TestTargetPortsAreAlikeInThePodsOfBoth(t *testing.T) {
 		}
 	}
 }
+
+func TestAServiceDoesNotTurnAwayFromPodsThatServe(t *testing.T) {
+	service := func(use string, selector ...string) *unstructured.Unstructured {
+		labels := map[string]any{}
+		if use != "" {
+			labels[shipper.LBLabel] = use
+		}
+		by := map[string]any{}
+		for _, key := range selector {
+			by[key] = "x"
+		}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"labels": labels}, "spec": map[string]any{"selector": by},
+		}}
+	}
+	const production = shipper.LBForProduction
+	for sentence, tc := range map[string]struct {
+		live, object *unstructured.Unstructured
+		want         bool
+	}{
+		"both move traffic":              {service(production, "a"), service(production, "b"), false},
+		"it would select no Deployment":  {service(production, "a"), service("", "b"), true},
+		"it selected Pods in place":      {service("", "a"), service(production, "a"), true},
+		"it selected nothing":            {service(""), service(production, "a"), false},
+		"the same Pods in place":         {service("", "a"), service("", "a"), false},
+		"more Pods in place":             {service("", "a", "b"), service("", "a"), false},
+		"a label more, of Pods in place": {service("", "a"), service("", "a", "b"), true},
+	} {
+		if got := turned(tc.live, tc.object); (got != "") != tc.want {
+			t.Errorf("%s: %q", sentence, got)
+		}
+	}
+}

@@ -23,6 +23,8 @@
 // A Release counts for the Services that some of its Pods are made for. A Service that the newest Release with traffic has no Pods for
 // stays as it is: the Pods that serve go on until capacity removes them.
 //
+// The installation keeps ports of an incumbent on a Service (KeptPortsAnnotation). They go when no other Release has traffic or Pods.
+//
 // # How the Service is turned
 //
 // The selector is the only state. The writer of EndpointSlices reads Services and Pods by two watches: it
