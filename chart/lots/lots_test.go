@@ -337,3 +337,20 @@ func TestNames(t *testing.T) {
 		})
 	}
 }
+
+func TestTooManyWorkloadsInPlaceAreRefused(t *testing.T) {
+	set := func(i int) string {
+		return fmt.Sprintf("{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: agent-%d}}", i)
+	}
+	all := set(0)
+	for i := 1; i < lots.MaxInPlace; i++ {
+		all += "\n---\n" + set(i)
+	}
+	if refused := lots.Of(objects(t, all), release).Refused; len(refused) > 0 {
+		t.Errorf("%d of them: %q", lots.MaxInPlace, refused)
+	}
+	want := []string{"101 workloads of the chart change in place, and 100 at most can: make several charts of it"}
+	if diff := cmp.Diff(want, lots.Of(objects(t, all+"\n---\n"+set(lots.MaxInPlace)), release).Refused); diff != "" {
+		t.Errorf("one more (-want +got)\n%s", diff)
+	}
+}

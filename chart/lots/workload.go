@@ -14,12 +14,15 @@ import (
 	"shipper.dev/shipper/chart"
 )
 
+// MaxInPlace bounds the workloads of a chart that change in place: each is read from what is stored whenever it changes.
+const MaxInPlace = 100
+
 // maxReplicas bounds numbers of Pods, as Kubernetes does.
 const maxReplicas = math.MaxInt32
 
 // sortWorkloads finds the lots of workloads.
 func (t *Table) sortWorkloads() {
-	modes := t.claimModes()
+	modes, inPlace := t.claimModes(), 0
 	for i := range t.Entries {
 		e := &t.Entries[i]
 		switch groupKind(e.Object) {
@@ -42,6 +45,12 @@ func (t *Table) sortWorkloads() {
 		if groupKind(e.Object) != daemonSet {
 			t.readReplicas(e)
 		}
+		if e.Lot == InPlace {
+			inPlace++
+		}
+	}
+	if inPlace > MaxInPlace {
+		t.refuse("%d workloads of the chart change in place, and %d at most can: make several charts of it", inPlace, MaxInPlace)
 	}
 }
 

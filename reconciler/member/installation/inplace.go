@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/lots"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/member/applyset"
 	"shipper.dev/shipper/reconciler/retry"
@@ -79,6 +80,7 @@ func InstalledOf(ctx context.Context, m *fleet.Member, app types.NamespacedName)
 		one := Installed{Release: cm.Labels[shipper.OwnedByLabel], owner: a.reference(cm.Name)}
 		for _, entry := range a.inventory {
 			switch {
+			case entry.InPlace && len(one.InPlace) == lots.MaxInPlace: // nobody but a user of the namespace lists more
 			case entry.InPlace:
 				one.InPlace = append(one.InPlace, InPlace{entry.gvk(), entry.key(), entry.Digest, entry.Replicas})
 			case entry.gvk().GroupKind() == deploymentKind:
