@@ -36,7 +36,7 @@ func (l *laws) answered(c *Client, s *sent, r *http.Request, body []byte, respon
 	defer l.mu.Unlock()
 	changed := l.effects[s]
 	delete(l.effects, s)
-	patched := r.Method == http.MethodPatch || r.Method == http.MethodPut
+	patched := (r.Method == http.MethodPatch || r.Method == http.MethodPut) && r.URL.Query().Get("dryRun") == ""
 	if response.StatusCode < http.StatusMultipleChoices && patched && !changed && l.world.plan.quiet() {
 		l.offend(7, "%s writes what is there already: %s %s %s", c.process, r.Method, r.URL, body)
 	}

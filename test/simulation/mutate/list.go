@@ -34,9 +34,9 @@ var mutations = []mutation{
 	},
 	{
 		name: "Pods that serve may be removed first when a Deployment is scaled down",
-		file: "reconciler/member/traffic/apply.go",
-		old:  "		cost = `\"1\"`\n",
-		new:  "		cost = `null`\n",
+		file: "reconciler/member/traffic/pods.go",
+		old:  "			cost = &first\n",
+		new:  "			_ = first\n",
 		hunt: "rollout/undisturbed,rollout/killed", law: 2,
 	},
 	{
