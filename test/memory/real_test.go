@@ -34,6 +34,8 @@ type step struct {
 	save   string
 	// gone waits until the path responds with 404, and compares nothing else: garbage is collected in its own time.
 	gone bool
+	// without waits until the response does not have this text any more, and compares then.
+	without string
 	// marked waits until the object of the path is marked for deletion.
 	marked bool
 	// watch starts a watch of this name; until that is given, its events are compared up to the one for this object.
@@ -115,7 +117,7 @@ func (s *side) do(t *testing.T, st step) any {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if st.gone || st.marked {
+		if left := st.without != "" && bytes.Contains(raw, []byte(s.fill(st.without))); st.gone || st.marked || left {
 			if st.gone && response.StatusCode == http.StatusNotFound || st.marked && bytes.Contains(raw, []byte("deletionTimestamp")) {
 				return "done"
 			}
@@ -242,6 +244,9 @@ func (s *side) walk(field string, v any) any {
 		for i := range v {
 			v[i] = s.walk("", v[i])
 		}
+		if field == "managedFields" { // they are in the order of their times, which are the same within a second
+			slices.SortStableFunc(v, func(a, b any) int { return strings.Compare(managerOf(a), managerOf(b)) })
+		}
 		return v
 	case string:
 		if slices.Contains(ofServer, field) && v != "" && v != "None" {
@@ -250,6 +255,12 @@ func (s *side) walk(field string, v any) any {
 		return s.text(v)
 	}
 	return v
+}
+
+// managerOf says which manager of fields something is.
+func managerOf(v any) string {
+	entry, _ := v.(map[string]any)
+	return fmt.Sprint(entry["operation"], entry["manager"], entry["subresource"])
 }
 
 // version names the version of an object, or of the pages of a list. Other lists, and bookmarks, have the latest
