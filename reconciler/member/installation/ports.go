@@ -40,8 +40,8 @@ func (i *installer) sharesPorts(object *unstructured.Unstructured) bool {
 		len(section(object, "spec", "selector")) > 0 && !isPreviewService(object)
 }
 
-// serviceConflicts says why a Service that is to be written cannot serve the Releases that have traffic as well: a port would lead elsewhere,
-// or it would select none of their Pods.
+// serviceConflicts says why a Service that is to be written cannot serve the Releases that have traffic as well: a port would lead
+// elsewhere, or it would select none of their Pods.
 func (i *installer) serviceConflicts(ctx context.Context, s *step) ([]string, error) {
 	object := s.in(s.item.Namespace)
 	if !i.sharesPorts(object) {
