@@ -52,8 +52,10 @@ func install(ctx context.Context, e *env.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := bindClaims(ctx, e, member); err != nil {
+	end, err := fleet.BindClaims(ctx, member)
+	if err != nil {
 		return err
 	}
+	e.AtEnd(func() error { end(); return nil })
 	return e.StartPod(ctx)
 }
