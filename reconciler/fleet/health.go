@@ -5,6 +5,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -198,4 +199,11 @@ func (s *session) cached(
 // HealthChanged reports whether an event changes how an object is.
 func (e Event) HealthChanged() bool {
 	return e.Old == nil || e.New == nil || HealthOf(e.Old) != HealthOf(e.New)
+}
+
+// PodReady reports whether a Pod is ready, by its own condition.
+func PodReady(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }

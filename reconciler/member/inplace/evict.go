@@ -19,6 +19,7 @@ import (
 
 	rules "shipper.dev/shipper/apis/rules/inplace"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/retry"
 )
 
@@ -129,7 +130,7 @@ func next(g rules.Goal, set *appsv1.StatefulSet, pods []corev1.Pod, now time.Tim
 			other = revision != set.Status.CurrentRevision
 		}
 		byIndex[index] = pod
-		ready := isReady(pod)
+		ready := fleet.PodReady(pod)
 		if whole && other && !ready && now.Sub(unreadySince(pod)) < brokenAfter {
 			ready, waits = true, pod.Name
 		}
@@ -165,11 +166,4 @@ func unreadySince(pod *corev1.Pod) time.Time {
 		}
 	}
 	return pod.CreationTimestamp.Time
-}
-
-// isReady reports whether a Pod is ready.
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }

@@ -244,7 +244,7 @@ func withPods(of Selectors, app rules.Application, pods, foreign []corev1.Pod, s
 // podOf is what the rules need to know of a Pod.
 func podOf(of Selectors, pod *corev1.Pod, serving sets.Set[string]) rules.Pod {
 	return rules.Pod{
-		Name: pod.Name, Gone: gone(pod), Ready: isReady(pod), Serving: serving.Has(pod.Name),
+		Name: pod.Name, Gone: gone(pod), Ready: fleet.PodReady(pod), Serving: serving.Has(pod.Name),
 		Labelled: of.labels(pod),
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -98,16 +97,6 @@ func (a application) invalid(tt *shipper.TrafficTarget) error {
 		}
 	}
 	return nil
-}
-
-// isReady reports whether a Pod says so itself.
-func isReady(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
 
 // releaseOf is the Release's name: that of the target, which the label repeats.
