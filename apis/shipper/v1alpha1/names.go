@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -68,3 +69,12 @@ const BlockedBy = "rollouts blocked by: "
 // CauseRolloutBlock is the type of the causes of such a refusal of the webhook. There is one for each RolloutBlock: its field is
 // namespace/name.
 const CauseRolloutBlock metav1.CauseType = "RolloutBlock"
+
+// FullReplicas is the number of Pods at full capacity that ReplicasAnnotation says; 0 where it is absent or no number.
+func FullReplicas(annotations map[string]string) int32 {
+	n, err := strconv.ParseInt(annotations[ReplicasAnnotation], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int32(max(n, 0))
+}

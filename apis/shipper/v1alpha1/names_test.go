@@ -18,3 +18,14 @@ func TestAnchorsOfApplicationsHaveDifferentNames(t *testing.T) {
 		seen[name] = i
 	}
 }
+
+func TestFullReplicasAreThoseOfTheAnnotation(t *testing.T) {
+	for text, want := range map[string]int32{"3": 3, "0": 0, "": 0, "-1": 0, "many": 0, "99999999999": 0} {
+		if got := FullReplicas(map[string]string{ReplicasAnnotation: text}); got != want {
+			t.Errorf("%q: %d, want %d", text, got, want)
+		}
+	}
+	if got := FullReplicas(nil); got != 0 {
+		t.Errorf("none: %d", got)
+	}
+}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -49,21 +48,12 @@ func observeAll(
 	for i := range deployments {
 		if d := &deployments[i]; d.Annotations[shipper.LotAnnotation] != shipper.LotInPlace {
 			part := observation{want: want, wasReady: wasReady(ct, want.Name), deployments: deployments[i : i+1]}
-			part.want.TotalReplicaCount = full(d)
+			part.want.TotalReplicaCount = shipper.FullReplicas(d.Annotations)
 			part.pods, part.err = podsOf(d, pods)
 			out.parts = append(out.parts, part)
 		}
 	}
 	return out
-}
-
-// full is the number of Pods of a Deployment at full capacity.
-func full(d *appsv1.Deployment) int32 {
-	n, err := strconv.ParseInt(d.Annotations[shipper.ReplicasAnnotation], 10, 32)
-	if err != nil { // what is found does not add up then
-		return 0
-	}
-	return int32(max(n, 0))
 }
 
 // workload is how far one workload of a Release is.
@@ -156,8 +146,8 @@ func (w *workload) severity() int {
 	}
 }
 
-// readyTogether reports whether all workloads are there and ready, and if not, why. They come with the worst first.
-// What is to be there is what the anchor lists: totalReplicaCount was counted as for any cluster, and a chart may ask for its properties.
+// readyTogether reports whether all workloads are there and ready, and if not, why. They come with the worst first. The anchor lists what
+// has to be there. totalReplicaCount does not say it: it is counted without the cluster's version and APIs.
 func readyTogether(want shipper.ClusterCapacityTarget, stake *inplace.Stake, all []workload) shipper.Condition {
 	if !stake.Installed && want.TotalReplicaCount > 0 {
 		return no(shipper.MissingDeployment, "nothing of this release is installed yet")

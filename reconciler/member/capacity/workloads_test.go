@@ -23,7 +23,7 @@ func part(name string, of, replicas, available int32, conditions ...appsv1.Deplo
 	d.Name, d.Annotations = name, map[string]string{shipper.ReplicasAnnotation: strconv.Itoa(int(of))}
 	return observation{
 		deployments: []appsv1.Deployment{d},
-		want:        shipper.ClusterCapacityTarget{Name: "west", Percent: 50, TotalReplicaCount: full(&d)},
+		want:        shipper.ClusterCapacityTarget{Name: "west", Percent: 50, TotalReplicaCount: of},
 	}
 }
 

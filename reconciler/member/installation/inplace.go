@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -80,7 +79,7 @@ func InstalledOf(ctx context.Context, m *fleet.Member, app types.NamespacedName)
 		one := Installed{Release: cm.Labels[shipper.OwnedByLabel], owner: a.reference(cm.Name)}
 		for _, entry := range a.inventory {
 			switch {
-			case entry.InPlace && len(one.InPlace) == lots.MaxInPlace: // nobody but a user of the namespace lists more
+			case entry.InPlace && len(one.InPlace) == lots.MaxInPlace: // admission refuses such a chart: a user has edited the anchor
 			case entry.InPlace:
 				one.InPlace = append(one.InPlace, InPlace{entry.gvk(), entry.key(), entry.Digest, entry.Replicas})
 			case entry.gvk().GroupKind() == deploymentKind:
@@ -91,15 +90,6 @@ func InstalledOf(ctx context.Context, m *fleet.Member, app types.NamespacedName)
 	}
 	slices.SortFunc(out, func(a, b Installed) int { return cmp.Compare(a.Release, b.Release) })
 	return out, nil
-}
-
-// replicasOf is the number of Pods of an object at full capacity, where it says so.
-func replicasOf(content *unstructured.Unstructured) int32 {
-	n, err := strconv.ParseInt(content.GetAnnotations()[shipper.ReplicasAnnotation], 10, 32)
-	if err != nil {
-		return 0
-	}
-	return int32(n)
 }
 
 // Stored is a workload in place as a Release has rendered it in a cluster.

@@ -302,7 +302,7 @@ func (i *installer) planOne(ctx context.Context, object wanted, all []wanted) (s
 		InPlace: object.inPlace(),
 	}}
 	if s.item.InPlace {
-		s.item.Replicas = replicasOf(content)
+		s.item.Replicas = shipper.FullReplicas(content.GetAnnotations())
 	}
 	if s.item.Name == "" {
 		return s, broken("%s of the chart has no name", i.called(s.item))
