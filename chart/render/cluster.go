@@ -3,8 +3,10 @@
 package render
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/values"
@@ -24,6 +26,17 @@ func ClusterOf(c *shipper.Cluster) Cluster {
 	return Cluster{
 		Place: values.Place{Cluster: c.Name, Region: c.Spec.Region}, KubeVersion: c.Status.KubernetesVersion, APIVersions: c.Status.APIVersions,
 	}
+}
+
+// ClustersOf are those of all with these names, sorted.
+func ClustersOf(all []shipper.Cluster, names []string) (out []Cluster) {
+	for i := range all {
+		if slices.Contains(names, all[i].Name) {
+			out = append(out, ClusterOf(&all[i]))
+		}
+	}
+	slices.SortFunc(out, func(a, b Cluster) int { return cmp.Compare(a.Place.Cluster, b.Place.Cluster) })
+	return out
 }
 
 // Alike are clusters in which a Release renders to the same.

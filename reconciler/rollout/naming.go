@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,11 +31,7 @@ func (r *pass) decideNaming(ctx context.Context, s *scope, rel *shipper.Release)
 	in.Clusters = all.Items
 	var chosen []render.Cluster
 	if choice, err := placement.Select(in); err == nil { // without clusters the chart is rendered as for any
-		for i := range all.Items {
-			if slices.Contains(choice.Chosen, all.Items[i].Name) {
-				chosen = append(chosen, render.ClusterOf(&all.Items[i]))
-			}
-		}
+		chosen = render.ClustersOf(all.Items, choice.Chosen)
 	}
 	naming, err := r.charts.Naming(ctx, rel, chosen)
 	if err != nil {

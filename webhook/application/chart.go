@@ -38,7 +38,7 @@ func (w *Webhook) judgeChart(
 	}
 	ctx, cancel := context.WithTimeout(ctx, judgeTime)
 	defer cancel()
-	layers, chosen := values.LayersOf(template), w.rendered(p.choice.Chosen)
+	layers, chosen := values.LayersOf(template), render.ClustersOf(w.State.Clusters(), p.choice.Chosen)
 	if p.undecided {
 		naming, err := w.Charts.Naming(ctx, rel, chosen)
 		if err != nil {
@@ -74,22 +74,6 @@ func (w *Webhook) judgeChart(
 		a.Warn("%s%s", prefix, text)
 	}
 	return nil
-}
-
-// rendered are the clusters with these names, sorted, as charts are rendered for them.
-func (w *Webhook) rendered(names []string) []render.Cluster {
-	if len(names) == 0 {
-		return nil
-	}
-	var out []render.Cluster
-	clusters := w.State.Clusters()
-	for i := range clusters {
-		if slices.Contains(names, clusters[i].Name) {
-			out = append(out, render.ClusterOf(&clusters[i]))
-		}
-	}
-	slices.SortFunc(out, func(a, b render.Cluster) int { return strings.Compare(a.Place.Cluster, b.Place.Cluster) })
-	return out
 }
 
 // remarks are findings in some of the groups of clusters in which a chart renders to the same, each once.

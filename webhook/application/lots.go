@@ -26,7 +26,7 @@ func (w *Webhook) stepsOfLots(
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 	said, counts, err := remarks{}, [][2][]int32(nil), error(nil)
-	groups := render.Group(values.LayersOf(env), w.rendered(clusters))
+	groups := render.Group(values.LayersOf(env), render.ClustersOf(w.State.Clusters(), clusters))
 	said.of = len(groups)
 	for _, in := range groups {
 		var table, before lots.Table
