@@ -138,7 +138,7 @@ func (p *pass) decide(known facts) {
 // write applies the object of the holder.
 func (p *pass) write(ctx context.Context, found client.Object) error {
 	holder := p.sides[p.choice.holder]
-	stored, err := installation.ReadStored(ctx, p.member, holder.target, *holder.item)
+	stored, err := holder.rendered.Find(ctx, p.member, holder.target, *holder.item)
 	if err != nil {
 		return err
 	}

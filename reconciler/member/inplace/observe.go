@@ -16,7 +16,6 @@ import (
 	rules "shipper.dev/shipper/apis/rules/inplace"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet/report"
-	"shipper.dev/shipper/reconciler/member/installation"
 	"shipper.dev/shipper/reconciler/retry"
 )
 
@@ -47,7 +46,7 @@ func (p *pass) factsOf(ctx context.Context, s side) (facts, error) {
 	if known, ok := p.facts.Get(s.item.Digest); ok {
 		return known, nil
 	}
-	stored, err := installation.ReadStored(ctx, p.member, s.target, *s.item)
+	stored, err := s.rendered.Find(ctx, p.member, s.target, *s.item)
 	if err != nil {
 		return facts{}, err
 	}

@@ -88,6 +88,8 @@ type release struct {
 	target *shipper.InstallationTarget
 	// installed is what its anchor lists; nil if there is none.
 	installed *installation.Installed
+	// rendered is what it has stored in the cluster, read at most once in a pass over all its workloads.
+	rendered installation.Rendered
 }
 
 // problem is an error with the reason for the condition and what to do about it.

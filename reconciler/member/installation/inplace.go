@@ -100,17 +100,27 @@ type Stored struct {
 	key    types.NamespacedName
 }
 
-// ReadStored reads a workload in place of a Release, of which it is the target.
-func ReadStored(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, w InPlace) (*Stored, error) {
-	stored, err := readStored(ctx, m, it)
-	if err != nil {
-		return nil, err
+// Rendered is what a Release has rendered and stored in a cluster. The zero value is usable, and reads it when it is first asked for: it may
+// be large. It is not safe for concurrent use.
+type Rendered struct {
+	stored *storedRendering
+	read   bool
+}
+
+// Find finds a workload in place of a Release, of which it is the target.
+func (r *Rendered) Find(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, w InPlace) (*Stored, error) {
+	if !r.read {
+		var err error
+		if r.stored, err = readStored(ctx, m, it); err != nil {
+			return nil, err
+		}
+		r.read = true
 	}
-	if stored != nil {
-		for _, o := range stored.objects {
+	if r.stored != nil {
+		for _, o := range r.stored.objects {
 			if o.digest == w.Digest && o.content.GroupVersionKind() == w.GVK && o.content.GetName() == w.Key.Name {
 				out := &Stored{Object: o.in(w.Key.Namespace), from: sourcesOf(it), key: w.Key}
-				out.from.found = stored.found
+				out.from.found = r.stored.found
 				return out, nil
 			}
 		}
