@@ -79,7 +79,7 @@ func InstalledOf(ctx context.Context, m *fleet.Member, app types.NamespacedName)
 		one := Installed{Release: cm.Labels[shipper.OwnedByLabel], owner: a.reference(cm.Name)}
 		for _, entry := range a.inventory {
 			switch {
-			case entry.InPlace && len(one.InPlace) == lots.MaxInPlace: // admission refuses such a chart: a user has edited the anchor
+			case entry.InPlace && len(one.InPlace) == lots.MaxInPlace: // such a chart is refused: a user has edited the anchor
 			case entry.InPlace:
 				one.InPlace = append(one.InPlace, InPlace{entry.gvk(), entry.key(), entry.Digest, entry.Replicas})
 			case entry.gvk().GroupKind() == deploymentKind:
@@ -100,8 +100,8 @@ type Stored struct {
 	key    types.NamespacedName
 }
 
-// Rendered is what a Release has rendered and stored in a cluster. The zero value is usable, and reads it when it is first asked for: it may
-// be large. It is not safe for concurrent use.
+// Rendered is what a Release has rendered and stored in a cluster. The zero value is usable, and reads it when it is first asked for: it
+// may be large. It is not safe for concurrent use.
 type Rendered struct {
 	stored *storedRendering
 	read   bool
