@@ -28,13 +28,13 @@ func main() {
 	stdlog.SetOutput(render.WithoutValueWarnings(os.Stderr))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends it at once, whatever it is waiting for
-	cmd := root.NewCommand(os.Stdout)
+	cmd := root.NewCommand(screen.Onto(os.Stdout))
 	cmd.SetIn(screen.Interruptible(ctx, os.Stdin))
 	cmd.SetArgs(root.AdaptToName(cmd, os.Args))
 	err := cmd.ExecuteContext(ctx)
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, cmd.DisplayName()+":", err)
+		fmt.Fprintln(os.Stderr, screen.Printable(cmd.DisplayName()+": "+err.Error()))
 		os.Exit(cli.ExitCode(err))
 	}
 }

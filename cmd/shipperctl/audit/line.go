@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -118,7 +117,7 @@ func runs(s *state) []Entry {
 		add := func(kind, user string, at time.Time, format string, args ...any) {
 			out = append(out, Entry{
 				Time: at, Kind: kind, User: user, Namespace: run.Namespace, Object: "SequenceRun/" + run.Name, Application: applicationOf(run),
-				Text: inOneLine(fmt.Sprintf(format, args...)),
+				Text: screen.OneLine(fmt.Sprintf(format, args...)),
 			})
 		}
 		by := run.Spec.RequestedBy.Username
@@ -196,7 +195,7 @@ func approvals(s *state) []Entry {
 		}
 		out = append(out, Entry{
 			Time: a.CreationTimestamp.Time, Kind: kindApproval, User: a.Spec.By.Username, Namespace: a.Namespace,
-			Object: "Approval/" + a.Name, Application: app, Text: inOneLine(text),
+			Object: "Approval/" + a.Name, Application: app, Text: screen.OneLine(text),
 		})
 	}
 	return out
@@ -231,7 +230,7 @@ func overrides(s *state) []Entry {
 			}
 			out = append(out, Entry{
 				Time: r.Time.Time, Kind: kindOverride, User: r.User, Namespace: o.GetNamespace(), Object: object, Application: app,
-				Text: inOneLine(text),
+				Text: screen.OneLine(text),
 			})
 		}
 	}
@@ -252,7 +251,7 @@ func blocks(s *state) []Entry {
 		out = append(out, Entry{
 			Time: b.CreationTimestamp.Time, Kind: kindBlock,
 			User:      cmp.Or(b.Annotations[shipper.RolloutBlockCreatedByAnnotation], b.Spec.Author.Name),
-			Namespace: b.Namespace, Object: "RolloutBlock/" + b.Name, Text: inOneLine("blocked: " + b.Spec.Message),
+			Namespace: b.Namespace, Object: "RolloutBlock/" + b.Name, Text: screen.OneLine("blocked: " + b.Spec.Message),
 		})
 	}
 	return out
@@ -281,14 +280,14 @@ func moves(s *state) []Entry {
 			if run := runOf(rel); run != "" {
 				made.Text += ", by run " + run
 			}
-			made.Text = inOneLine(made.Text)
+			made.Text = screen.OneLine(made.Text)
 			out = append(out, made)
 			if move := stamp.Moved(rel); move.Count > 0 {
 				one.Time, one.User, one.Text = move.Time.Time, move.By, fmt.Sprintf("moved it from step %d to %d", move.From, move.To)
 				if move.Why != "" {
 					one.Text += ": " + move.Why
 				}
-				one.Text = inOneLine(one.Text)
+				one.Text = screen.OneLine(one.Text)
 				out = append(out, one)
 			}
 		}
@@ -303,11 +302,6 @@ func runOf(rel *shipper.Release) string {
 		return ""
 	}
 	return claim.Namespace + "/" + claim.Run
-}
-
-// inOneLine removes characters from a user's text that would break the table or control the terminal.
-func inOneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
 }
 
 // notes say how far back the entries go, and what could not be read.
@@ -335,7 +329,7 @@ func (l Line) table(width int) string {
 				object = e.Namespace + "/" + object
 			}
 			rows = append(rows, []string{
-				e.Time.UTC().Format(time.RFC3339), e.Kind, inOneLine(cmp.Or(e.User, "-")), e.Application, object, e.Text,
+				e.Time.UTC().Format(time.RFC3339), e.Kind, screen.OneLine(cmp.Or(e.User, "-")), e.Application, object, e.Text,
 			})
 		}
 		out.WriteString(screen.Table(width, []string{"TIME", "KIND", "USER", "APPLICATION", "OBJECT", "WHAT"}, rows))

@@ -57,7 +57,7 @@ func (f Format) Print(out io.Writer, v any, text func(width int) string) error {
 	var err error
 	if f.ForPeople() {
 		width, _ := screen.Of(out)
-		raw = []byte(text(width))
+		raw = []byte(screen.Printable(text(width)))
 	} else if raw, err = f.Marshal(v); err != nil {
 		return err
 	}

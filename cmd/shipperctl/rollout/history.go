@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -106,15 +105,10 @@ func table(rels []Past, width int, now time.Time) string {
 		rows = append(rows, []string{
 			strconv.Itoa(r.Generation), r.Release, strings.TrimSpace(r.Chart + " " + r.Version + " " + r.Digest[:min(len(r.Digest), shortDigest)]),
 			summary.Shorten(r.ValuesChanged, maxKeys), fmt.Sprintf("%d/%d %s", r.Step, r.LastStep, r.StepName), r.what(), r.Duration,
-			cmp.Or(r.RequestedBy, "unknown"), cmp.Or(inOneLine(r.OverrideReason), r.Override), age(r.CreatedAt, now),
+			cmp.Or(r.RequestedBy, "unknown"), cmp.Or(screen.OneLine(r.OverrideReason), r.Override), age(r.CreatedAt, now),
 		})
 	}
 	return screen.Table(width, head, rows)
-}
-
-// inOneLine removes characters from a user's text that would break the table or control the terminal.
-func inOneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
 }
 
 // what describes its state and outcome.

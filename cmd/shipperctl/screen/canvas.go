@@ -23,7 +23,7 @@ const (
 
 // Canvas is a terminal's alternate screen; closing it restores the first. It is safe for concurrent use.
 type Canvas struct {
-	out io.Writer
+	out io.Writer // without Output's replacing: what draws are control sequences
 
 	mu     sync.Mutex
 	opened bool
@@ -32,6 +32,9 @@ type Canvas struct {
 
 // Open begins to draw on the terminal that out is. Nothing is written before the first view.
 func Open(out io.Writer) *Canvas {
+	if o, ok := out.(Output); ok {
+		return &Canvas{out: o.file}
+	}
 	return &Canvas{out: out}
 }
 
@@ -43,7 +46,7 @@ func (c *Canvas) Draw(text string) error {
 			height = h
 		}
 	}
-	frame := fit(text, height)
+	frame := fit(Printable(text), height)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if frame == c.last {

@@ -15,11 +15,11 @@ import (
 
 // Of reports whether out is a terminal, and its width; 0 if it is none.
 func Of(out io.Writer) (width int, is bool) {
-	file, ok := out.(*os.File)
-	if !ok || !term.IsTerminal(int(file.Fd())) {
+	o, ok := out.(Output)
+	if !ok || !term.IsTerminal(int(o.file.Fd())) {
 		return 0, false
 	}
-	width, _, err := term.GetSize(int(file.Fd()))
+	width, _, err := term.GetSize(int(o.file.Fd()))
 	if err != nil || width <= 0 {
 		width = 80
 	}

@@ -17,6 +17,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
+	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
 type options struct {
@@ -95,7 +96,7 @@ func failure(run *shipper.SequenceRun) error {
 		text += " (" + string(run.Status.Completion) + ")"
 	}
 	if run.Status.Message != "" {
-		text += ": " + inOneLine(run.Status.Message)
+		text += ": " + screen.OneLine(run.Status.Message)
 	}
 	return cli.WithCode(cli.Failed, errors.New(text))
 }

@@ -226,7 +226,7 @@ func awaited(o *observed, all bool) ([]string, error) {
 			case names[t.Name] != nil || t.CreateTime != nil, there[key{t.Stage, t.Sequence}]: // of several that trigger it, one creates it
 			case t.Refused:
 				failed = append(failed, cli.WithCode(cli.Failed, fmt.Errorf("sequence %s of stage %s was not run: %s", t.Sequence, t.Stage,
-					inOneLine(t.Message))))
+					screen.OneLine(t.Message))))
 			default:
 				pending = append(pending, notThere(&t))
 			}
@@ -243,7 +243,7 @@ func notThere(t *shipper.TriggeredRun) string {
 	if t.Message == "" {
 		return "run " + t.Name + " is not created yet"
 	}
-	return fmt.Sprintf("sequence %s of stage %s waits: %s", t.Sequence, t.Stage, inOneLine(t.Message))
+	return fmt.Sprintf("sequence %s of stage %s waits: %s", t.Sequence, t.Stage, screen.OneLine(t.Message))
 }
 
 // delivery are the runs of the context of a run, itself included.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -138,8 +137,8 @@ func viewOf(run *shipper.SequenceRun, others []shipper.SequenceRun) *View {
 		Service: run.Spec.Service, Chart: rules.VersionOf(run).Name, Version: rules.VersionOf(run).Version, Context: rules.ContextOf(run),
 		RequestedBy: run.Spec.RequestedBy.Username, CreatedAt: run.CreationTimestamp.Time,
 		State: stateOf(run), Finished: isFinished(run), Result: string(run.Status.Result), Completion: string(run.Status.Completion),
-		Message: inOneLine(run.Status.Message), Position: position(run, all), Behind: run.Status.Behind,
-		Hold: inOneLine(run.Spec.Hold), Abort: inOneLine(run.Spec.Abort), LeftHeld: rules.LeftHeld(run),
+		Message: screen.OneLine(run.Status.Message), Position: position(run, all), Behind: run.Status.Behind,
+		Hold: screen.OneLine(run.Spec.Hold), Abort: screen.OneLine(run.Spec.Abort), LeftHeld: rules.LeftHeld(run),
 	}
 	if resolved := run.Status.Resolved; resolved != nil && resolved.TriggeredBy != nil {
 		out.TriggeredBy = resolved.TriggeredBy.Event + " of run " + resolved.TriggeredBy.Run
@@ -151,14 +150,14 @@ func viewOf(run *shipper.SequenceRun, others []shipper.SequenceRun) *View {
 		}
 	}
 	if skip := run.Spec.SkipRequires; skip != nil {
-		out.SkipsRequires = inOneLine(skip.Reason)
+		out.SkipsRequires = screen.OneLine(skip.Reason)
 	}
 	if c := shipper.FindCondition(run.Status.Conditions, shipper.RunFinished); c != nil && !out.Finished && out.Message == "" {
-		out.Message = inOneLine(c.Message)
+		out.Message = screen.OneLine(c.Message)
 	}
 	if c := shipper.FindCondition(run.Status.Conditions, shipper.RunBlocked); c != nil && !out.Finished &&
 		shipper.ConditionTrue(run.Status.Conditions, shipper.RunBlocked) {
-		out.Blocked = inOneLine(c.Message)
+		out.Blocked = screen.OneLine(c.Message)
 	}
 	if t := run.Status.StartTime; t != nil {
 		out.StartedAt = t.Time
@@ -178,7 +177,7 @@ func tasksOf(run *shipper.SequenceRun) []Task {
 		task := &run.Status.Tasks[i]
 		one := Task{
 			Name: nameOf(task.Name, int(task.Ordinal)), State: string(task.State), Result: string(task.Result),
-			Completion: string(task.Completion), Message: inOneLine(task.Message), Release: task.Release,
+			Completion: string(task.Completion), Message: screen.OneLine(task.Message), Release: task.Release,
 		}
 		if task.TriggerTime != nil {
 			one.StartedAt = task.TriggerTime.Time
@@ -223,7 +222,7 @@ func nameOf(name string, ordinal int) string {
 func followUpsOf(run *shipper.SequenceRun, all map[string]*shipper.SequenceRun) []FollowUp {
 	out := []FollowUp{}
 	for _, t := range run.Status.Triggered {
-		one := FollowUp{Run: t.Name, Stage: t.Stage, Sequence: t.Sequence, Event: t.Event, Message: inOneLine(t.Message)}
+		one := FollowUp{Run: t.Name, Stage: t.Stage, Sequence: t.Sequence, Event: t.Event, Message: screen.OneLine(t.Message)}
 		switch next := all[t.Name]; {
 		case next != nil:
 			one.State, one.Result, one.Message = stateOf(next), string(next.Status.Result), ""
@@ -237,11 +236,6 @@ func followUpsOf(run *shipper.SequenceRun, all map[string]*shipper.SequenceRun) 
 		out = append(out, one)
 	}
 	return out
-}
-
-// inOneLine removes characters from a text that would break the table or control the terminal.
-func inOneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
 }
 
 func age(t, now time.Time) string { return duration.HumanDuration(max(now.Sub(t), 0)) }
