@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -65,7 +66,7 @@ func (a *abort) run(cmd *cobra.Command, arg string) error {
 		if err != nil {
 			return fmt.Errorf("deleting release %s: %w", given.Name, err)
 		}
-		fmt.Fprintf(out, "release %s is given up, %s comes back; %s is removed when %s serves in its place\n",
+		fmt.Fprintf(out, "release %s is given up, %s comes back; %s is removed when %s is at its step again\n",
 			given.Name, before, given.Name, before)
 	} else {
 		fmt.Fprintf(out, "release %s is being deleted already\n", given.Name)
@@ -96,6 +97,12 @@ func toAbort(app *shipper.Application, rels, deleting []*shipper.Release) (*ship
 	return rel, nil
 }
 
+// serving reports whether a Release has traffic anywhere.
+func serving(o *observed, rel *shipper.Release) bool {
+	tt := o.traffic[rel.Name]
+	return tt != nil && slices.ContainsFunc(tt.Status.Clusters, func(c shipper.ClusterTrafficStatus) bool { return c.AchievedTraffic > 0 })
+}
+
 // newer reports whether a Release comes after all of rels, which are oldest first.
 func newer(rel *shipper.Release, rels []*shipper.Release) bool {
 	if len(rels) == 0 {
@@ -109,7 +116,7 @@ func newer(rel *shipper.Release, rels []*shipper.Release) bool {
 func (a *abort) await(ctx context.Context, s *show, given *shipper.Release) error {
 	last := ""
 	done, err := s.followFor(ctx, a.timeout, func(o *observed) (bool, error) {
-		text, over, err := abortProgress(o, given)
+		text, over, err := abortProgress(o, given, s.clock.Now())
 		if err == nil && text != last {
 			last = text
 			_, err = io.WriteString(s.out, text+"\n")
@@ -123,7 +130,7 @@ func (a *abort) await(ctx context.Context, s *show, given *shipper.Release) erro
 }
 
 // abortProgress describes how far an abort is, and whether it is over. It is pure.
-func abortProgress(o *observed, given *shipper.Release) (text string, over bool, err error) {
+func abortProgress(o *observed, given *shipper.Release, now time.Time) (text string, over bool, err error) {
 	for _, rel := range o.deleting {
 		if rel.UID == given.UID {
 			return "release " + rel.Name + " is " + removal(rel), false, nil
@@ -134,14 +141,18 @@ func abortProgress(o *observed, given *shipper.Release) (text string, over bool,
 			return "release " + rel.Name + " is being deleted", false, nil
 		}
 	}
-	pending, err := awaited(o, asked)
+	pending, err := awaited(o, asked, now)
 	switch {
 	case err != nil:
 		return "", false, err
 	case len(pending) > 0:
 		return "release " + given.Name + " is removed; the rollout waits for " + strings.Join(pending, "; "), false, nil
 	}
-	return "release " + given.Name + " is removed, " + o.releases[len(o.releases)-1].Name + " serves in its place", true, nil
+	back := o.releases[len(o.releases)-1]
+	if serving(o, back) {
+		return "release " + given.Name + " is removed, " + back.Name + " serves in its place", true, nil
+	}
+	return "release " + given.Name + " is removed, " + back.Name + " is at its step again, without traffic", true, nil
 }
 
 func removal(rel *shipper.Release) string {

@@ -85,7 +85,7 @@ func TestAnAbortIsOverWhenTheIncumbentServes(t *testing.T) {
 	given := o.deleting[0]
 	check := func(sentence, want string, over bool) {
 		t.Helper()
-		text, got, err := abortProgress(o, given)
+		text, got, err := abortProgress(o, given, now)
 		if err != nil || text != want || got != over {
 			t.Errorf("%s: %q, over %t, %v; want %q, over %t", sentence, text, got, err, want, over)
 		}
@@ -101,4 +101,6 @@ func TestAnAbortIsOverWhenTheIncumbentServes(t *testing.T) {
 	check("while the incumbent is not complete", "release web-1 is removed; the rollout waits for clusters to be chosen", false)
 	incumbent.Status.Conditions, incumbent.Status.AchievedStep = conditions, &shipper.AchievedStep{Step: 2, Name: "full on"}
 	check("when the incumbent serves", "release web-1 is removed, web-0 serves in its place", true)
+	o.traffic = nil
+	check("when it has no traffic", "release web-1 is removed, web-0 is at its step again, without traffic", true)
 }

@@ -129,7 +129,7 @@ func (s *show) text(p *View, now time.Time) (string, error) {
 	case isTerminal:
 		return p.Screen(width, now), nil
 	}
-	return p.Lines(now), nil
+	return screen.Printable(p.Lines(now)), nil
 }
 
 // print prints a view, unless it is the same as the last.
@@ -185,7 +185,7 @@ func (w *awaiting) until(ctx context.Context, s *show, watch bool) error {
 	var pending []string
 	achieved, err := s.followFor(ctx, w.timeout, func(o *observed) (bool, error) {
 		var err error
-		if pending, err = awaited(o, w.step); err != nil {
+		if pending, err = awaited(o, w.step, s.clock.Now()); err != nil {
 			return false, err
 		}
 		if last = viewOf(o, s.clock.Now()); watch && len(pending) > 0 {
@@ -212,16 +212,16 @@ func (w *awaiting) describe() string {
 
 // awaited lists the conditions that a step still lacks; it is empty once the step is achieved. Waiting for a step that the strategy
 // lacks is an error, and so is a rollout that has failed. It is pure.
-func awaited(o *observed, step int) ([]string, error) {
-	if o.app.Status.ObservedGeneration < o.app.Generation {
-		return []string{"the last edit of the application to be observed"}, nil
+func awaited(o *observed, step int, now time.Time) ([]string, error) {
+	if text := unobserved(o.app, now); text != "" {
+		return []string{text}, nil
 	}
 	if len(o.releases) == 0 {
 		return []string{"the first release to be made"}, nil
 	}
 	rel := o.releases[len(o.releases)-1]
 	if rel.Status.ObservedGeneration < rel.Generation {
-		return waitsFor(rel), nil
+		return orElse(waitsFor(rel), "release "+rel.Name+" to be observed"), nil
 	}
 	if text := cmp.Or(abortedAfter(o.app, rel), failedText(rel)); text != "" {
 		return nil, errors.New(text)

@@ -4,10 +4,12 @@ package rollout
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/duration"
 
 	"shipper.dev/shipper/apis/rules/block"
 	"shipper.dev/shipper/apis/rules/strategy"
@@ -144,8 +146,12 @@ func viewOf(o *observed, now time.Time) *View {
 	}
 	p.Steps = stepsOf(newest)
 	p.Workloads = workloadsOf(o.capacity[newest.Name], newest)
-	p.Complete = strategy.Complete(newest)
-	p.Waiting = waitsFor(newest)
+	p.Complete = complete(o.app, newest)
+	if text := unobserved(o.app, now); text != "" {
+		p.Waiting = []string{text}
+	} else {
+		p.Waiting = waitsFor(newest)
+	}
 	p.Progress = progressOf(newest)
 	p.Checks = checksOf(newest, o.checks[newest.Name])
 	p.Aborted = abortedAfter(o.app, newest)
@@ -222,6 +228,33 @@ func progressOf(rel *shipper.Release) *progressView {
 	return p
 }
 
+// silentAfter is how long an edit may stand before people are told that the reconciler does not look at it.
+const silentAfter = 15 * time.Second
+
+// unobserved says that the reconciler has not seen the Application's last edit, so that nothing known of it counts; empty once it has.
+func unobserved(app *shipper.Application, now time.Time) string {
+	if app.Status.ObservedGeneration >= app.Generation {
+		return ""
+	}
+	const text = "the last edit of the application to be observed"
+	edited := app.CreationTimestamp.Time
+	for _, by := range app.ManagedFields {
+		if by.Subresource == "" && by.Time != nil && by.Time.After(edited) {
+			edited = by.Time.Time
+		}
+	}
+	if stood := now.Sub(edited); stood > silentAfter && !edited.IsZero() {
+		return fmt.Sprintf("%s; it was made %s ago: the reconciler does not answer, `shipperctl doctor` says why", text,
+			duration.HumanDuration(stood))
+	}
+	return text
+}
+
+// complete reports whether the newest Release is, by a status that has seen the last edit of both.
+func complete(app *shipper.Application, rel *shipper.Release) bool {
+	return strategy.Complete(rel) && app.Status.ObservedGeneration >= app.Generation && rel.Status.ObservedGeneration >= rel.Generation
+}
+
 // waitsFor has the messages of the strategy's conditions that are not met.
 func waitsFor(rel *shipper.Release) []string {
 	if rel.Status.Strategy == nil {
@@ -236,10 +269,14 @@ func waitsFor(rel *shipper.Release) []string {
 			out = append(out, c.Message)
 		}
 	}
+	p := progressOf(rel)
 	if len(out) == 0 && rel.Status.Strategy.State.WaitingForCommand == shipper.StrategyStateTrue {
 		out = []string{"a command: shipperctl rollout advance, or another targetStep"}
+		if p != nil && p.Failed != "" {
+			out = []string{"a user, since it has failed: `shipperctl rollout abort` gives the release up, `shipperctl rollout advance` " +
+				"tries it again"}
+		}
 	}
-	p := progressOf(rel)
 	if p != nil && p.Approvals != nil && p.Approvals.RejectedBy == "" && !p.Approvals.Enough(p.Approvals.Required) {
 		out = append(out, "an approval by another user than the requester: shipperctl rollout approve")
 	}

@@ -49,7 +49,7 @@ func TestWaitEndsWhenTheStepIsAchieved(t *testing.T) {
 	} {
 		o := exampleObserved()
 		tc.change(o.app, o.releases[1])
-		got, err := awaited(o, tc.step)
+		got, err := awaited(o, tc.step, now)
 		if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got)\n%s", sentence, err, diff)
 		}
@@ -78,11 +78,11 @@ func TestWaitEndsWhenTheStepIsAchieved(t *testing.T) {
 			o.app.Annotations = map[string]string{}
 		}
 		tc.change(o.app, o.releases[1])
-		if _, err := awaited(o, asked); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
+		if _, err := awaited(o, asked, now); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
 			t.Errorf("%s: %v", sentence, err)
 		}
 	}
-	if _, err := awaited(exampleObserved(), 3); err == nil || err.Error() != "release web-1 has no step 3: its last one is 2" {
+	if _, err := awaited(exampleObserved(), 3, now); err == nil || err.Error() != "release web-1 has no step 3: its last one is 2" {
 		t.Errorf("a step that there is not: %v", err)
 	}
 }

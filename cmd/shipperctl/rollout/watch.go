@@ -79,23 +79,32 @@ func until(s *show, do func(*View) error) func(*observed) (bool, error) {
 // follow observes the rollout whenever something changes, until do is done. Being interrupted is no error.
 func (s *show) follow(ctx context.Context, do func(*observed) (done bool, err error)) error {
 	for ctx.Err() == nil {
-		changed, err := s.changes(ctx)
-		for open := err == nil; open && err == nil; _, open = <-changed {
-			collect(ctx)
-			var o *observed
-			if o, err = observe(ctx, s.client, s.key); err != nil {
-				break
-			}
-			var done bool
-			if done, err = do(o); err == nil && done {
-				return nil
-			}
-		}
-		if err != nil && ctx.Err() == nil {
+		if done, err := s.through(ctx, do); (done || err != nil) && ctx.Err() == nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// through is follow for as long as watches last.
+func (s *show) through(ctx context.Context, do func(*observed) (done bool, err error)) (done bool, err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	changed, err := s.changes(ctx)
+	if err != nil {
+		return false, err
+	}
+	for open := true; open; _, open = <-changed {
+		collect(ctx)
+		o, err := observe(ctx, s.client, s.key)
+		if err != nil {
+			return false, err
+		}
+		if done, err := do(o); done || err != nil {
+			return done, err
+		}
+	}
+	return false, nil
 }
 
 // followFor follows for a time at most; 0 has no bound. It reports whether do is done.
