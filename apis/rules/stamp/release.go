@@ -56,7 +56,11 @@ func Release(app *shipper.Application, existing []*shipper.Release, inUse ...str
 		return nil, fmt.Errorf("stamping release of application %q: %w", app.Name, err)
 	}
 	iteration := nextIteration(app.Name, hash, existing, inUse)
-	name := fmt.Sprintf("%s-%s-%d", app.Name, hash, iteration)
+	name := releaseName(app.Name, hash, iteration)
+	if len(name) > validation.LabelValueMaxLength { // a long name has room for one digit: one of a Release that is gone is given again
+		iteration = freeIteration(app.Name, hash, existing, inUse)
+		name = releaseName(app.Name, hash, iteration)
+	}
 	if errs := validation.IsValidLabelValue(name); len(errs) > 0 {
 		return nil, fmt.Errorf("stamping release of application %q: %q cannot be the name of a release: %s",
 			app.Name, name, strings.Join(errs, "; "))
@@ -192,6 +196,29 @@ func ApplicationName(release string) string {
 		}
 	}
 	return release
+}
+
+// freeIteration is the lowest that no Release has.
+func freeIteration(app, hash string, existing []*shipper.Release, inUse []string) int {
+	taken := map[string]bool{}
+	for _, rel := range existing {
+		taken[rel.Name] = true
+		if n, err := Iteration(rel); err == nil && rel.Labels[shipper.ReleaseHashLabel] == hash {
+			taken[releaseName(app, hash, n)] = true
+		}
+	}
+	for _, name := range inUse {
+		taken[name] = true
+	}
+	n := 0
+	for taken[releaseName(app, hash, n)] {
+		n++
+	}
+	return n
+}
+
+func releaseName(app, hash string, iteration int) string {
+	return fmt.Sprintf("%s-%s-%d", app, hash, iteration)
 }
 
 // after is the first iteration after the one in this name; 0 if the name is not of that form.

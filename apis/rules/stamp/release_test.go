@@ -144,6 +144,42 @@ func TestReleaseRefusesNamesThatCannotBeLabels(t *testing.T) {
 	}
 }
 
+// TestALongNameIsGivenAgain to the tenth Release of one environment: another digit has no room in a label.
+func TestALongNameIsGivenAgain(t *testing.T) {
+	app := quickStart()
+	app.Name = strings.Repeat("a", 52)
+	first, err := stamp.Release(app, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimSuffix(first.Name, "0")
+	for gone, want := range map[string]string{
+		"nothing is gone": "", "the first is gone": name + "0", "the fourth is gone": name + "3",
+	} {
+		var existing []*shipper.Release
+		var stuck []string
+		for i := range 10 {
+			switch one := name + strconv.Itoa(i); {
+			case one == want:
+			case i == 7:
+				stuck = append(stuck, one)
+			default:
+				existing = append(existing, release(app, one, i, i))
+			}
+		}
+		rel, err := stamp.Release(app, existing, stuck...)
+		if want == "" {
+			if err == nil {
+				t.Errorf("%s: got %s, want an error", gone, rel.Name)
+			}
+			continue
+		}
+		if err != nil || rel.Name != want || rel.Annotations[shipper.ReleaseGenerationAnnotation] != "10" {
+			t.Errorf("%s: got %v, %v, want %s", gone, rel, err, want)
+		}
+	}
+}
+
 func TestReleaseRefusesWhatIsNotJSON(t *testing.T) {
 	app := quickStart()
 	app.Spec.Template.Values = &shipper.ChartValues{"f": func() {}}
