@@ -5,6 +5,7 @@ package predicates
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -70,14 +71,18 @@ func ofDeleted(ctx context.Context, from client.Reader, where []client.ListOptio
 	return out
 }
 
-// SpecOrMetaChanged passes changes of what users request, not of status: changes of spec, annotations and
-// labels, and that it comes, is to go, or is gone.
-func SpecOrMetaChanged() builder.Predicates {
-	going := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero()
+// SpecOrMetaChanged passes changes of what users request, not of status: changes of spec, annotations, labels, owners and finalizers,
+// and that it comes, is to go, or is gone. A deletion waits for other finalizers to go.
+func SpecOrMetaChanged() builder.Predicates { return builder.WithPredicates(specOrMeta()) }
+
+func specOrMeta() predicate.Predicate {
+	life := predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
+			!slices.Equal(e.ObjectOld.GetFinalizers(), e.ObjectNew.GetFinalizers()) ||
+			!equality.Semantic.DeepEqual(e.ObjectOld.GetOwnerReferences(), e.ObjectNew.GetOwnerReferences())
 	}}
-	return builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{},
-		predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, going))
+	return predicate.Or(predicate.GenerationChangedPredicate{},
+		predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, life)
 }
 
 // ClusterFactsChanged passes changes of what every placement judges a Cluster by: its spec, whether it is ready and has joined, and that
