@@ -198,7 +198,7 @@ func restore(app *shipper.Application, rel *shipper.Release) {
 		delete(notes, shipper.AppChartDigestAnnotation)
 	}
 	notes[shipper.AppHighestObservedGenerationAnnotation] = strconv.Itoa(generation(rel))
-	if hash, err := stamp.Hash(app.Spec.Template); err == nil {
+	if hash, err := stamp.Mark(app.Spec.Template); err == nil {
 		notes[shipper.AppObservedTemplateAnnotation] = hash
 	}
 }

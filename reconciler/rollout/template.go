@@ -261,8 +261,12 @@ func aborted(app *shipper.Application, newest *shipper.Release, highest int, kno
 		return false
 	}
 	observed := app.Annotations[shipper.AppObservedTemplateAnnotation]
-	hash, err := stamp.Hash(app.Spec.Template)
-	return err != nil || observed == "" || observed == hash
+	mark, err := stamp.Mark(app.Spec.Template)
+	if err != nil || observed == "" || observed == mark {
+		return true
+	}
+	hash, err := stamp.Hash(app.Spec.Template) // what marks were before defaults were left out
+	return err == nil && observed == hash
 }
 
 // resolved reports whether the template names one version of its chart.
@@ -281,7 +285,7 @@ func marks(app *shipper.Application, head *shipper.Release) map[string]string {
 	want := map[string]string{
 		shipper.AppHighestObservedGenerationAnnotation: strconv.Itoa(generation(head)),
 	}
-	if hash, err := stamp.Hash(stamp.Template(head.Spec.Environment)); err == nil {
+	if hash, err := stamp.Mark(head.Spec.Environment); err == nil {
 		want[shipper.AppObservedTemplateAnnotation] = hash
 	}
 	for key, value := range want {

@@ -16,6 +16,13 @@ func Template(env shipper.ReleaseEnvironment) shipper.ReleaseEnvironment {
 	return env
 }
 
+// Mark is a hash of the template of an environment that is equal for templates that are the same.
+func Mark(env shipper.ReleaseEnvironment) (string, error) {
+	env = Template(env)
+	env.ClusterRequirements = requirements(&env)
+	return Hash(env)
+}
+
 // SameTemplate is SameEnvironment without the digest of the content of resources, which a template does not have.
 func SameTemplate(a, b *shipper.ReleaseEnvironment) bool {
 	if a == nil || b == nil {

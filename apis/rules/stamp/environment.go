@@ -6,18 +6,19 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
 // SameEnvironment compares two environments by value, without chart.naming, which is the same in all Releases of an Application. Absent and
-// empty values are the same, as are absent and empty lists; inside values null, empty and absent differ, because charts distinguish them.
+// empty values are the same, as are absent and empty lists, and an absent default and one that is written out; inside values null, empty and absent differ, because charts distinguish them.
 func SameEnvironment(a, b *shipper.ReleaseEnvironment) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
 	return a.Chart.Same(b.Chart) &&
-		equality.Semantic.DeepEqual(a.ClusterRequirements, b.ClusterRequirements) &&
+		equality.Semantic.DeepEqual(requirements(a), requirements(b)) &&
 		equality.Semantic.DeepEqual(a.Strategy, b.Strategy) &&
 		sameMap(mapOf(a.Values), mapOf(b.Values)) &&
 		equality.Semantic.DeepEqual(a.Resources, b.Resources) && equality.Semantic.DeepEqual(a.Apply, b.Apply) &&
@@ -25,6 +26,18 @@ func SameEnvironment(a, b *shipper.ReleaseEnvironment) bool {
 		slices.EqualFunc(a.ValuesPerRegion, b.ValuesPerRegion, sameFor) &&
 		slices.EqualFunc(a.ValuesPerCluster, b.ValuesPerCluster, sameFor) &&
 		SameSources(a, b)
+}
+
+// requirements are an environment's, without the number of clusters where it is the default.
+func requirements(env *shipper.ReleaseEnvironment) shipper.ClusterRequirements {
+	out := env.ClusterRequirements
+	out.Regions = slices.Clone(out.Regions)
+	for i := range out.Regions {
+		if ptr.Deref(out.Regions[i].Replicas, 1) == 1 {
+			out.Regions[i].Replicas = nil
+		}
+	}
+	return out
 }
 
 // SameSources reports whether two environments have the same values from the same ConfigMaps and Secrets.
