@@ -124,7 +124,7 @@ func Setup(server Server, o Options) error {
 	serve("/validate-namespace", response.Validate, "Namespace", ns.Validate).Ready = always // it checks that itself
 
 	rb := &rolloutblock.Webhook{
-		GlobalNamespace: o.State.GlobalNamespace(), Conditions: conditions, Clock: o.Clock, Log: o.Log,
+		GlobalNamespace: o.State.GlobalNamespace(), Conditions: conditions, Clusters: o.State.Clusters, Clock: o.Clock, Log: o.Log,
 	}
 	// Blocks need no other objects, and can always be created.
 	serve("/mutate-rolloutblock", response.Mutate, "RolloutBlock", rb.Default).Ready = always

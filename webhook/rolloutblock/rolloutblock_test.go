@@ -33,6 +33,7 @@ func saying(message string) *shipper.RolloutBlock {
 func webhookOf(t *testing.T) *rolloutblock.Webhook {
 	return &rolloutblock.Webhook{
 		GlobalNamespace: "global", Conditions: matchconditions.New(), Clock: ask.Clock(), Log: testr.New(t),
+		Clusters: func() []shipper.Cluster { return nil },
 	}
 }
 

@@ -32,8 +32,10 @@ type Webhook struct {
 	// GlobalNamespace is the namespace whose blocks stop rollouts everywhere.
 	GlobalNamespace string
 	Conditions      Conditions
-	Clock           clock.PassiveClock
-	Log             logr.Logger
+	// Clusters are those that are known, none before they are. Scopes that name others are warned of.
+	Clusters func() []shipper.Cluster
+	Clock    clock.PassiveClock
+	Log      logr.Logger
 }
 
 // Default stamps the author, and the user who created the block.
@@ -75,6 +77,11 @@ func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *respons
 
 // announce warns of surprising effects of the block.
 func (w *Webhook) announce(a *response.Response, b, old *shipper.RolloutBlock) {
+	if old == nil || !equality.Semantic.DeepEqual(b.Spec.Scope, old.Spec.Scope) {
+		for _, text := range unknown(b.Spec.Scope, w.Clusters()) {
+			a.Warn("%s", text)
+		}
+	}
 	now := w.Clock.Now()
 	t, err := block.When(b, now)
 	if err != nil {
