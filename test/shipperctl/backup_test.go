@@ -35,9 +35,6 @@ func shipperctl(t *testing.T, user, answers string, args ...string) (string, err
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, info := range config.AuthInfos {
-		info.Impersonate = user
-	}
 	path := filepath.Join(t.TempDir(), "config")
 	if err := clientcmd.WriteToFile(*config, path); err != nil {
 		t.Fatal(err)
@@ -46,7 +43,11 @@ func shipperctl(t *testing.T, user, answers string, args ...string) (string, err
 	cmd := root.NewCommand(&out)
 	cmd.SetErr(&out)
 	cmd.SetIn(strings.NewReader(answers))
-	cmd.SetArgs(append(args, "--kube-config", path))
+	args = append(args, "--kube-config", path)
+	if user != "" {
+		args = append(args, "--as", user)
+	}
+	cmd.SetArgs(args)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	err = cmd.ExecuteContext(ctx)

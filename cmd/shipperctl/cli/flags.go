@@ -31,6 +31,9 @@ type Flags struct {
 	Kubeconfig string
 	// Context is that of the management cluster; empty means the current one.
 	Context string
+	// As and AsGroups are whom the management cluster is asked as; empty is the user of the context.
+	As       string
+	AsGroups []string
 	// Namespace is the one that Shipper runs in or, after RegisterDaily, the one that users work in.
 	Namespace string
 	// Warnings handles the API server's warnings; nil prints them to standard error.
@@ -52,6 +55,8 @@ func (f *Flags) register(flags *pflag.FlagSet, namespace, usage string) {
 		"path to the kubeconfig, also as --kube-config (default $KUBECONFIG, ~/.kube/config or the account of the Pod)")
 	flags.StringVar(&f.Context, "context", "",
 		"context of the management cluster, also as --management-cluster-context (default the current context)")
+	flags.StringVar(&f.As, "as", "", "user to act as in the management cluster, which needs the right to impersonate, as for kubectl")
+	flags.StringArrayVar(&f.AsGroups, "as-group", nil, "group to act as in the management cluster, with --as; may be repeated")
 	flags.StringVarP(&f.Namespace, "namespace", "n", namespace, usage)
 }
 
@@ -88,7 +93,16 @@ func Group(use, short string, commands ...*cobra.Command) *cobra.Command {
 }
 
 // Management returns the configuration of a client of the management cluster.
-func (f *Flags) Management() (*rest.Config, error) { return f.Config(f.Context) }
+func (f *Flags) Management() (*rest.Config, error) {
+	if f.As == "" && len(f.AsGroups) > 0 {
+		return nil, WithCode(Misused, errors.New("--as-group needs --as as well"))
+	}
+	config, err := f.Config(f.Context)
+	if err == nil && f.As != "" {
+		config.Impersonate = rest.ImpersonationConfig{UserName: f.As, Groups: f.AsGroups}
+	}
+	return config, err
+}
 
 // Config returns the configuration of a client of a context's cluster; empty means the current context or, in a Pod without a
 // kubeconfig, the cluster that the Pod runs in.
