@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	"shipper.dev/shipper/apis/rules/summary"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -43,8 +44,10 @@ func applicationStatus(s *scope, p templatePlan, a applied, now metav1.Time) shi
 		{Type: shipper.ApplicationAborting, Status: corev1.ConditionFalse},
 		applicationBlocked(p, a), validHistory(p), releaseSynced(p, a), rollingOut(s.app, rels, p, a),
 	}
-	if c := rolledBack(rels); c.Status == corev1.ConditionTrue || shipper.FindCondition(out.Conditions, c.Type) != nil {
-		conditions = append(conditions, c)
+	for _, c := range []shipper.Condition{failed(s.app, rels), rolledBack(rels)} { // said of those to which it happened once
+		if c.Status == corev1.ConditionTrue || shipper.FindCondition(out.Conditions, c.Type) != nil {
+			conditions = append(conditions, c)
+		}
 	}
 	if c := resourcesSelected(s, p, a); c != nil {
 		conditions = append(conditions, *c)
@@ -150,6 +153,25 @@ func rollingOut(app *shipper.Application, rels []*shipper.Release, p templatePla
 		c.Message = fmt.Sprintf("Transitioning from %q to %q", rels[incumbent].Name, contender.Name)
 	default:
 		c.Message = fmt.Sprintf("Rolling out initial release %q", contender.Name)
+	}
+	return c
+}
+
+// failed is the condition Failed, of the newest Release or of one that was aborted since it failed.
+func failed(app *shipper.Application, rels []*shipper.Release) shipper.Condition {
+	c := shipper.Condition{Type: shipper.ApplicationFailed, Status: corev1.ConditionFalse}
+	if len(rels) > 0 {
+		newest := rels[len(rels)-1]
+		is := shipper.FindCondition(newest.Status.Conditions, shipper.ReleaseFailed)
+		if is != nil && is.Status == corev1.ConditionTrue {
+			c.Status, c.Reason, c.Message = is.Status, is.Reason, fmt.Sprintf("Release %q: %s", newest.Name, is.Message)
+			return c
+		}
+	}
+	if f := stamp.Failed(app); f != nil {
+		c.Status, c.Reason = corev1.ConditionTrue, f.Reason
+		c.Message = fmt.Sprintf("Release %q failed at %s and was aborted; this ends when another environment completes", f.Release,
+			stamp.FailedAt(f))
 	}
 	return c
 }

@@ -5,6 +5,7 @@ package rollout
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -273,6 +274,35 @@ func TestContentThatIsTakenIsOneEvent(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestFailuresAreSaid(t *testing.T) {
+	first, second := complete(0, 1), rel(1, 2)
+	s := seen(web(2, "1", 2), first, second)
+	said := func() string {
+		s.app.Status = applicationStatus(s, planTemplate(s, metav1.Unix(1, 0)), applied{}, metav1.Unix(1, 0))
+		c := shipper.FindCondition(s.app.Status.Conditions, shipper.ApplicationFailed)
+		if c == nil {
+			return "nothing"
+		}
+		return strings.TrimSpace(string(c.Status) + " " + c.Reason + " " + c.Message)
+	}
+	check := func(sentence, want string) {
+		t.Helper()
+		if got := said(); got != want {
+			t.Errorf("%s: it says %q, want %q", sentence, got, want)
+		}
+	}
+	check("before any", "nothing")
+	second.Status.Conditions = []shipper.Condition{
+		{Type: shipper.ReleaseFailed, Status: corev1.ConditionTrue, Reason: shipper.CheckFailed, Message: "check errors: 5 % > 1 %"},
+	}
+	check("a check has failed", `True CheckFailed Release "`+second.Name+`": check errors: 5 % > 1 %`)
+	second.Status.Conditions = nil
+	check("it was retried", "False")
+	s.app.Annotations[shipper.AppFailedAnnotation] = `{"release":"web-9","step":1,"cluster":"eu","reason":"ProgressDeadlineExceeded"}`
+	check("one that failed was aborted", `True ProgressDeadlineExceeded Release "web-9" failed at step 1 in eu and was aborted; `+
+		`this ends when another environment completes`)
 }
 
 func TestRollbacksAreSaid(t *testing.T) {

@@ -154,8 +154,8 @@ func TestColumns(t *testing.T) {
 	})
 	for kind, want := range map[string]map[string]string{
 		"app": {
-			"NAME": appName, "LATEST RELEASE": rel, "STEP": "0/1 staging", "ROLLING OUT": "True", "BLOCKED": "False", "HEALTH": "Healthy",
-			"VERSION": "0.0.1",
+			"NAME": appName, "LATEST RELEASE": rel, "STEP": "0/1 staging", "ROLLING OUT": "True", "BLOCKED": "False", "FAILED": "",
+			"HEALTH": "Healthy", "VERSION": "0.0.1",
 		},
 		"rel": {
 			"NAME": rel, "GENERATION": "0", "VERSION": "0.0.1", "OUTCOME": "InProgress", "ACHIEVED STEP": "staging", "CLUSTERS": west,

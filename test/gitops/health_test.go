@@ -160,6 +160,8 @@ func TestHealthOfApplications(t *testing.T) {
 		waiting  = "{type: ReleaseSynced, status: 'False', reason: RolloutsBlocked, message: a freeze}, "
 		broken   = "{type: ReleaseSynced, status: 'True'}, {type: ValidHistory, status: 'False', reason: ReleasesMissing, message: which}, "
 		failed   = "{type: RollingOut, status: 'False', reason: CreateReleaseFailed, message: it cannot}"
+		missed   = "{type: Failed, status: 'True', reason: ProgressDeadlineExceeded, message: 'a-1: no capacity'}, "
+		mended   = "{type: Failed, status: 'False'}, "
 		pending  = "{type: ReleaseSynced, status: 'False', reason: SelectionPending, message: being taken}, "
 		untaken  = "{type: ReleaseSynced, status: 'False', reason: SelectionNotAllowed, message: ann may not}, "
 		waits    = "{type: ReleaseSynced, status: 'False', reason: RolloutsBlocked, message: a freeze of resources}, "
@@ -168,15 +170,18 @@ func TestHealthOfApplications(t *testing.T) {
 		blocked  = "{type: ResourcesSelected, status: 'False', reason: RolloutsBlocked, message: a freeze of resources}, "
 	)
 	check(t, "Application", map[string]observed{
-		"nothing is known yet":    {status: "", want: seen{"Progressing", "", "not known"}},
-		"no condition is there":   {status: reported(""), want: seen{"Progressing", "", "InProgress"}},
-		"it is rolled out":        {status: reported(synced + free + active), want: seen{"Healthy", "a-0 is active", "Current"}},
-		"it is being rolled out":  {status: reported(synced + free + moving), want: seen{"Progressing", "from a-0 to a-1", "InProgress"}},
-		"nothing is to be done":   {status: reported(synced + held + active), want: seen{"Healthy", "a-0 is active", "Current"}},
-		"a block holds a Release": {status: reported(synced + held + moving), want: seen{"Suspended", "a freeze", "InProgress"}},
-		"a block holds the next":  {status: reported(waiting + held + active), want: seen{"Suspended", "a freeze", "InProgress"}},
-		"no Release can be made":  {status: reported(unsynced + free + failed), want: seen{"Degraded", "it cannot", "Failed"}},
-		"its history is broken":   {status: reported(broken + free + active), want: seen{"Degraded", "which", "Failed"}},
+		"nothing is known yet":        {status: "", want: seen{"Progressing", "", "not known"}},
+		"no condition is there":       {status: reported(""), want: seen{"Progressing", "", "InProgress"}},
+		"it is rolled out":            {status: reported(synced + free + active), want: seen{"Healthy", "a-0 is active", "Current"}},
+		"it is being rolled out":      {status: reported(synced + free + moving), want: seen{"Progressing", "from a-0 to a-1", "InProgress"}},
+		"nothing is to be done":       {status: reported(synced + held + active), want: seen{"Healthy", "a-0 is active", "Current"}},
+		"a block holds a Release":     {status: reported(synced + held + moving), want: seen{"Suspended", "a freeze", "InProgress"}},
+		"a block holds the next":      {status: reported(waiting + held + active), want: seen{"Suspended", "a freeze", "InProgress"}},
+		"no Release can be made":      {status: reported(unsynced + free + failed), want: seen{"Degraded", "it cannot", "Failed"}},
+		"a Release has failed":        {status: reported(synced + free + missed + moving), want: seen{"Degraded", "a-1: no capacity", "Failed"}},
+		"one that failed was aborted": {status: reported(synced + free + missed + active), want: seen{"Degraded", "a-1: no capacity", "Failed"}},
+		"another has completed since": {status: reported(synced + free + mended + active), want: seen{"Healthy", "a-0 is active", "Current"}},
+		"its history is broken":       {status: reported(broken + free + active), want: seen{"Degraded", "which", "Failed"}},
 		"content is taken for the first time": {
 			status: reported(pending + free + moving), want: seen{"Progressing", "being taken", "InProgress"},
 		},
@@ -219,6 +224,7 @@ func TestHealthOfReleases(t *testing.T) {
 		fewer    = "{type: Scheduled, status: 'False', reason: PlacementUnfulfilled, message: 1 of 2}, "
 		on       = ", annotations: {shipper.booking.com/release.clusters: eu}"
 		onNone   = ", annotations: {shipper.booking.com/release.clusters: ''}"
+		failed   = "{type: Failed, status: 'True', reason: CheckFailed, message: 5 % > 1 %}, "
 		failing  = "{type: StrategyExecuted, status: 'False', reason: StrategyExecutionFailed, message: how}"
 	)
 	check(t, "Release", map[string]observed{
@@ -237,6 +243,7 @@ func TestHealthOfReleases(t *testing.T) {
 		"none has fitted yet":      {status: reported(fewer), want: seen{"Degraded", "1 of 2", "Failed"}, metadata: onNone},
 		"a step is being made":     {status: reported(placed + making), want: seen{"Progressing", "capacity", "InProgress"}},
 		"it cannot go on":          {status: reported(placed + failing), want: seen{"Degraded", "how", "Failed"}},
+		"it has failed":            {status: reported(placed + failed + making), want: seen{"Degraded", "5 % > 1 %", "Failed"}},
 		"a block holds it":         {status: reported(held + making), want: seen{"Suspended", "a freeze", "InProgress"}},
 		"it is complete":           {status: reported(placed + complete), want: seen{"Healthy", "", "Current"}},
 		"it was, and a block came": {status: reported(held + complete), want: seen{"Healthy", "", "Current"}},

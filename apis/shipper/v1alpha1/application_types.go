@@ -21,6 +21,7 @@ const (
 // +kubebuilder:printcolumn:name="Step",type=string,JSONPath=`.status.summary.step`
 // +kubebuilder:printcolumn:name="Rolling Out",type=string,JSONPath=`.status.conditions[?(@.type=='RollingOut')].status`
 // +kubebuilder:printcolumn:name="Blocked",type=string,JSONPath=`.status.conditions[?(@.type=='Blocked')].status`
+// +kubebuilder:printcolumn:name="Failed",type=string,JSONPath=`.status.conditions[?(@.type=='Failed')].status`
 // +kubebuilder:printcolumn:name="Health",type=string,JSONPath=`.status.summary.health`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.template.chart.version`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -116,7 +117,7 @@ type ApplicationStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions, sorted by type: Aborting, Blocked, ReleaseSynced, ResourcesSelected, RolledBack, RollingOut, ValidHistory.
+	// conditions, sorted by type: Aborting, Blocked, Failed, ReleaseSynced, ResourcesSelected, RolledBack, RollingOut, ValidHistory.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

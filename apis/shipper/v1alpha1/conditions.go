@@ -35,6 +35,9 @@ const (
 	// ApplicationDeleting is True while the deletion waits for pre-delete and post-delete hooks of the chart. Reason: InProgress, or
 	// HookFailed; the message says which hook, and how to delete the Application without it.
 	ApplicationDeleting = "Deleting"
+	// ApplicationFailed is True while the newest Release has failed, by its progressDeadline or a check, and after one that failed was
+	// aborted, until another environment completes. Reason: that of the failure; the message names the Release. Absent until the first.
+	ApplicationFailed = "Failed"
 	// ApplicationReleaseSynced is True when the newest Release has the template's environment. False: CreateReleaseFailed, RolloutsBlocked,
 	// ChartVersionResolutionFailed, ValuesFetchFailure or a reason of ValidHistory; before the first Release, the reason of its chart's error;
 	// with resources, SelectionPending while their content is taken, and the reasons of ResourcesSelected when it cannot be.
