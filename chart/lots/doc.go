@@ -4,8 +4,9 @@
 // all Releases share it, or it is changed in place.
 //
 //   - Side by side: Deployments that can run twice, Jobs that are no hooks, and what scales those Deployments. They get the Release's
-//     suffix. So do copies of the ConfigMaps and Secrets that their Pods use, so that a rollback brings the configuration back.
-//   - In place: StatefulSets, DaemonSets, and Deployments that would conflict with themselves. They keep their names.
+//     suffix. So do copies of the ConfigMaps and Secrets that Pods use, so that a rollback brings the configuration back.
+//   - In place: StatefulSets, DaemonSets, and Deployments that would conflict with themselves. They keep their names. Their Pods use copies
+//     as well, those of an earlier Release as long as their content is the same.
 //   - Shared: all other objects, under the names that the chart gave.
 //
 // References to what was renamed are rewritten in the fields that kustomize knows as references, never by text. Of is pure: it reads no

@@ -4,6 +4,7 @@ package lots_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,7 +29,9 @@ func checkLaws(t *testing.T, manifest render.Manifest, app string) {
 	}
 	first, _ := manifest.Lots(targetOf(app, 0))
 	again, _ := manifest.Lots(targetOf(app, 0))
-	second, _ := manifest.Lots(targetOf(app, 1))
+	next := targetOf(app, 1)
+	next.InUse = lots.InUseOf(pointers(rendered), first.Objects())
+	second, _ := manifest.Lots(next)
 	if diff := cmp.Diff(first, again); diff != "" {
 		t.Errorf("the same Release differs from time to time: -first +again:\n%s", diff)
 	}
@@ -68,8 +71,16 @@ func checkNames(t *testing.T, rendered []unstructured.Unstructured, table lots.T
 	}
 }
 
-// checkOneOfEach: two Releases have nothing in common but what is shared or in place, and that is the same but for Shipper's labels on the
-// object itself: its Pods see nothing of a Release.
+// pointers are those to objects.
+func pointers(objects []unstructured.Unstructured) (out []*unstructured.Unstructured) {
+	for i := range objects {
+		out = append(out, &objects[i])
+	}
+	return out
+}
+
+// checkOneOfEach: two Releases of equal configuration have nothing in common but what is shared or in place, and that is the same but for
+// Shipper's labels on the object itself: its Pods see nothing of a Release. They use the copies of the first.
 func checkOneOfEach(t *testing.T, first, second lots.Table) {
 	t.Helper()
 	for i := range first.Entries {
@@ -80,8 +91,9 @@ func checkOneOfEach(t *testing.T, first, second lots.Table) {
 			}
 			continue
 		}
-		if a.Copy != nil && a.Copy.GetName() == b.Copy.GetName() {
-			t.Errorf("%s is that of both Releases", id(a.Copy))
+		inPlace := slices.ContainsFunc(a.UsedBy, func(workload string) bool { return lotOf(first, workload) == lots.InPlace })
+		if a.Copy != nil && (a.Copy.GetName() == b.Copy.GetName()) != inPlace {
+			t.Errorf("Pods of the first Release use %s, those of the second %s; used by %s", id(a.Copy), id(b.Copy), a.UsedBy)
 		}
 		one, other := a.Object.DeepCopy(), b.Object.DeepCopy()
 		one.SetLabels(nil)
@@ -92,7 +104,17 @@ func checkOneOfEach(t *testing.T, first, second lots.Table) {
 	}
 }
 
-// checkReferences: the Pods side by side use copies alone, by the references that kustomize would rewrite, and what scales a Deployment
+// lotOf is the lot of an object, by kind and given name.
+func lotOf(table lots.Table, object string) lots.Lot {
+	for i := range table.Entries {
+		if table.Entries[i].String() == object {
+			return table.Entries[i].Lot
+		}
+	}
+	return ""
+}
+
+// checkReferences: Pods of workloads use copies alone, by the references that kustomize would rewrite, and what scales a Deployment
 // scales one of the same Release.
 func checkReferences(t *testing.T, rendered []unstructured.Unstructured, table lots.Table, suffix string) {
 	t.Helper()
@@ -101,7 +123,7 @@ func checkReferences(t *testing.T, rendered []unstructured.Unstructured, table l
 	for i := range table.Entries {
 		e := &table.Entries[i]
 		exists[e.Object.GetKind()+" "+e.Object.GetName()] = true
-		if e.Lot == lots.SideBySide || e.Copy != nil {
+		if e.Lot != lots.Shared || e.Copy != nil {
 			bare := rendered[i].DeepCopy()
 			bare.Object["metadata"] = map[string]any{"name": e.Given}
 			renamed = append(renamed, *bare)
@@ -113,7 +135,7 @@ func checkReferences(t *testing.T, rendered []unstructured.Unstructured, table l
 	want := byKustomize(t, suffix, renamed)
 	for i := range table.Entries {
 		e := &table.Entries[i]
-		if e.Lot != lots.SideBySide {
+		if e.Lot == lots.Shared {
 			continue
 		}
 		if diff := cmp.Diff(pods(t, want[e.String()]), pods(t, e.Object.Object)); diff != "" {

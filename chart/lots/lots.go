@@ -30,6 +30,8 @@ type Release struct {
 	App string
 	// Name is the name of the Release.
 	Name string
+	// InUse is what Pods in place use now.
+	InUse InUse
 }
 
 // Entry is one object of a chart.
@@ -42,7 +44,8 @@ type Entry struct {
 	Lot Lot
 	// Reason says why, for users; empty where the lot says enough.
 	Reason string
-	// Copy is the Release's own copy of a ConfigMap or Secret; nil where there is none.
+	// Copy is the copy of a ConfigMap or Secret that the Pods of the Release use: its own, or one of an earlier Release that has the same
+	// content and that Pods in place use; nil where there is none.
 	Copy *unstructured.Unstructured
 	// UsedBy names the workloads of the chart whose Pods use a ConfigMap or Secret, by kind and given name.
 	UsedBy []string
@@ -79,7 +82,7 @@ func Of(objects []unstructured.Unstructured, of Release) Table {
 	t.sortScalers()
 	t.sortServices()
 	suffix := Suffix(of)
-	t.copyConfiguration(suffix)
+	t.copyConfiguration(suffix, of.InUse)
 	t.rename(suffix)
 	t.warn()
 	t.refuseDuplicates()

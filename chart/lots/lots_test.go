@@ -280,11 +280,6 @@ func TestWarnings(t *testing.T) {
 		"Pods that users delete": {ofKind("apps/v1", "DaemonSet", "{updateStrategy: {type: OnDelete}}"), []string{
 			"DaemonSet web has the update strategy OnDelete: its Pods change when you delete them",
 		}},
-		"configuration in place": {
-			web("{type: Recreate}", "{containers: [{envFrom: [{configMapRef: {name: web}}]}]}") +
-				"\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {a: b}}",
-			[]string{"Deployment web uses ConfigMap web, which the installation of a Release changes, before its steps"},
-		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

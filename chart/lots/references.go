@@ -3,8 +3,10 @@
 package lots
 
 import (
+	"maps"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -55,24 +57,62 @@ func visit(value any, path []string, replace func(string) string) {
 // eachReference replaces the names of the ConfigMaps and Secrets that the Pods of a workload use by what replace returns for them.
 func eachReference(o *unstructured.Unstructured, replace func(of schema.GroupKind, name string) string) {
 	pod := section(podTemplate(o), "spec")
-	for of, fields := range referring {
-		for _, field := range fields {
+	for _, of := range []schema.GroupKind{configMap, secret} {
+		for _, field := range referring[of] {
 			visit(pod, strings.Split(field, "/"), func(name string) string { return replace(of, name) })
 		}
 	}
 }
 
-// copyConfiguration gives the Release a copy of each ConfigMap and Secret of the chart that Pods side by side use, and has them use it. It
-// notes what the Pods of all workloads use.
-func (t *Table) copyConfiguration(suffix string) {
-	type key struct {
-		of   schema.GroupKind
-		name string
+// configuration names a ConfigMap or Secret as the chart does.
+type configuration struct {
+	of   schema.GroupKind
+	name string
+}
+
+// InUse has what Pods in place use of the ConfigMaps and Secrets of a chart, as a Release before has written them. Nil: nothing.
+type InUse map[configuration]*unstructured.Unstructured
+
+// InUseOf is what Pods in place use of a Release. given are the objects as the chart rendered them, and written those of the Release.
+// Workloads in place keep their names, so that one of given has become the one of its name in written.
+func InUseOf(given, written []*unstructured.Unstructured) InUse {
+	is := map[string]*unstructured.Unstructured{}
+	for _, o := range written {
+		is[groupKind(o).String()+" "+o.GetName()] = o
 	}
-	known := map[key]*Entry{}
+	out := InUse{}
+	for _, o := range given {
+		now := is[groupKind(o).String()+" "+o.GetName()]
+		if now == nil || !isWorkload(o) {
+			continue
+		}
+		before, after := references(o), references(now)
+		for n := range min(len(before), len(after)) {
+			if used := is[after[n].of.String()+" "+after[n].name]; used != nil {
+				out[before[n]] = used
+			}
+		}
+	}
+	return out
+}
+
+// references are those of the Pods of a workload, in a fixed order.
+func references(o *unstructured.Unstructured) (out []configuration) {
+	eachReference(o.DeepCopy(), func(of schema.GroupKind, name string) string {
+		out = append(out, configuration{of, name})
+		return name
+	})
+	return out
+}
+
+// copyConfiguration gives the Release a copy of each ConfigMap and Secret of the chart that Pods use, and has them use it. Where Pods in
+// place use the same content already, the copy is the one that they use: equal configuration replaces no Pods. It notes what the Pods of
+// all workloads use.
+func (t *Table) copyConfiguration(suffix string, inUse InUse) {
+	known := map[configuration]*Entry{}
 	for i := range t.Entries {
 		if e := &t.Entries[i]; groupKind(e.Object) == configMap || groupKind(e.Object) == secret {
-			known[key{groupKind(e.Object), e.Given}] = e
+			known[configuration{groupKind(e.Object), e.Given}] = e
 		}
 	}
 	for i := range t.Entries {
@@ -81,15 +121,23 @@ func (t *Table) copyConfiguration(suffix string) {
 			continue
 		}
 		eachReference(by.Object, func(of schema.GroupKind, name string) string {
-			e := known[key{of, name}]
+			e := known[configuration{of, name}]
 			if e == nil {
 				return name
 			}
 			e.UsedBy = sortedUnique(append(e.UsedBy, by.String()))
-			if by.Lot != SideBySide || !isConfiguration(e.Object) {
+			if !isConfiguration(e.Object) {
 				return name
 			}
-			if e.Copy == nil {
+			used := inUse[configuration{of, name}]
+			same := used != nil && sameContent(used, e.Object)
+			copied := same && used.GetName() != name
+			if same && !copied && by.Lot == InPlace { // of a version of Shipper that made no copies for Pods in place
+				return name
+			}
+			if e.Copy == nil && copied {
+				e.Copy = copyOf(e.Object, used.GetName())
+			} else if e.Copy == nil {
 				e.Copy = copyOf(e.Object, Name(name, suffix, maxName))
 			}
 			return e.Copy.GetName()
@@ -104,6 +152,14 @@ func isConfiguration(o *unstructured.Unstructured) bool {
 		return false
 	}
 	return len(section(o.Object, "data"))+len(section(o.Object, "binaryData"))+len(section(o.Object, "stringData")) > 0
+}
+
+// sameContent reports whether two ConfigMaps or Secrets differ in nothing but their metadata.
+func sameContent(a, b *unstructured.Unstructured) bool {
+	one, other := maps.Clone(a.Object), maps.Clone(b.Object)
+	delete(one, "metadata")
+	delete(other, "metadata")
+	return equality.Semantic.DeepEqual(one, other)
 }
 
 // copyOf is a ConfigMap or Secret under another name. It has the content alone, so that nothing that looks for labels or annotations finds

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -188,15 +189,50 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestPodsInPlaceKeepTheirReferences: a template that names the Release would restart them with each Release.
-func TestPodsInPlaceKeepTheirReferences(t *testing.T) {
-	all := objects(t, web("{type: Recreate}", "{containers: [{envFrom: [{configMapRef: {name: conf}}]}]}")+
-		"\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: conf}, data: {a: b}}")
-	table := lots.Of(all, release)
-	if diff := cmp.Diff(&all[0], table.Entries[0].Object); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
+// TestPodsInPlaceKeepCopiesOfEqualContent: with other names, each Release would replace their Pods.
+func TestPodsInPlaceKeepCopiesOfEqualContent(t *testing.T) {
+	const pod = "{containers: [{envFrom: [{configMapRef: {name: conf}}, {secretRef: {name: conf}}, {secretRef: {name: conf}}]}]}"
+	chart := func(conf, password string) []unstructured.Unstructured {
+		return objects(t, web("{type: Recreate}", pod)+
+			"\n---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: conf, labels: {version: "+conf+"}}, data: {a: "+conf+"}}"+
+			"\n---\n{apiVersion: v1, kind: Secret, metadata: {name: conf}, stringData: {a: "+password+"}}")
 	}
-	if e := table.Entries[1]; e.Copy != nil || len(e.UsedBy) != 1 || e.UsedBy[0] != "Deployment web" {
-		t.Errorf("%+v", e)
+	given := chart("one", "one")
+	first := lots.Of(given, release)
+	written := first.Objects()
+	earlier := pointers(given) // as versions of Shipper wrote them that made no copies for Pods in place
+	tests := map[string]struct {
+		of            []unstructured.Unstructured
+		inUse         lots.InUse
+		conf, secret  string
+		copies        int
+		sameTemplates bool
+	}{
+		"nothing is known":    {given, nil, "conf-6f19aa85-1", "conf-6f19aa85-1", 2, false},
+		"all is the same":     {given, lots.InUseOf(pointers(given), written), "conf-6f19aa85-0", "conf-6f19aa85-0", 2, true},
+		"one is another":      {chart("one", "two"), lots.InUseOf(pointers(given), written), "conf-6f19aa85-0", "conf-6f19aa85-1", 2, false},
+		"there is no copy":    {given, lots.InUseOf(earlier, earlier), "conf", "conf", 0, false},
+		"all is another":      {chart("two", "two"), lots.InUseOf(earlier, earlier), "conf-6f19aa85-1", "conf-6f19aa85-1", 2, false},
+		"what is used is not": {given, lots.InUseOf(pointers(given), written[:1]), "conf-6f19aa85-1", "conf-6f19aa85-1", 2, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			next := lots.Of(tc.of, lots.Release{App: "shop", Name: "shop-6f19aa85-1", InUse: tc.inUse})
+			used := strings.Join(strings.Fields(pods(t, next.Entries[0].Object.Object)), "")
+			for kind, name := range map[string]string{"configMapRef": tc.conf, "secretRef": tc.secret} {
+				if !strings.Contains(used, fmt.Sprintf(`%q:{"name":%q}`, kind, name)) {
+					t.Errorf("%s is not %q: %s", kind, name, used)
+				}
+			}
+			if n := len(next.Objects()) - len(next.Entries); n != tc.copies {
+				t.Errorf("%d copies, want %d", n, tc.copies)
+			}
+			if same := cmp.Equal(first.Entries[0].Object, next.Entries[0].Object); same != tc.sameTemplates {
+				t.Errorf("the workload is the same: %t", same)
+			}
+			if e := next.Entries[1]; e.Lot != lots.Shared || e.Object.GetName() != "conf" || !slices.Equal(e.UsedBy, []string{"Deployment web"}) {
+				t.Errorf("%+v", e)
+			}
+		})
 	}
 }

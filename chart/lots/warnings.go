@@ -21,7 +21,6 @@ func (t *Table) warn() {
 		}
 		if e.Lot == InPlace {
 			t.warnOfReplacement(e)
-			t.warnOfEarlyConfiguration(e)
 		}
 	}
 	for i := range t.Entries {
@@ -74,20 +73,6 @@ func (t *Table) warnOfReplacement(e *Entry) {
 		t.Warnings = append(t.Warnings, fmt.Sprintf("%s has the update strategy OnDelete: its Pods change when you delete them", e))
 	case kind == statefulSet && e.Replicas == 1:
 		t.Warnings = append(t.Warnings, fmt.Sprintf("%s has one Pod, and none while that is replaced", e))
-	}
-}
-
-// warnOfEarlyConfiguration names what the Pods of a workload in place use that changes before they do.
-func (t *Table) warnOfEarlyConfiguration(by *Entry) {
-	var used []string
-	for i := range t.Entries {
-		if slices.Contains(t.Entries[i].UsedBy, by.String()) {
-			used = append(used, t.Entries[i].String())
-		}
-	}
-	if len(used) > 0 {
-		t.Warnings = append(t.Warnings, fmt.Sprintf("%s uses %s, which the installation of a Release changes, before its steps",
-			by, strings.Join(used, ", ")))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/lots"
 )
 
 // Target is the release and the cluster that a chart is rendered for.
@@ -36,6 +37,8 @@ type Target struct {
 	Labels map[string]string
 	// Lookups are what the function lookup finds in the cluster. Nil: nothing.
 	Lookups *Lookups `json:"-"`
+	// InUse is what Pods in place use in the cluster. Nil: nothing.
+	InUse lots.InUse `json:"-"`
 }
 
 // Chart is one version of a chart, loaded. It is safe for concurrent use.

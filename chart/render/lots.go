@@ -21,7 +21,7 @@ import (
 // Lots are the objects of a Manifest that was rendered by Application as they are to be written for t, each with what becomes of it. The
 // error, a *chart.Error, names everything that cannot be rolled out.
 func (m Manifest) Lots(t Target) (lots.Table, error) {
-	table := lots.Of(m.Objects, lots.Release{App: t.App, Name: t.ReleaseName})
+	table := lots.Of(m.Objects, lots.Release{App: t.App, Name: t.ReleaseName, InUse: t.InUse})
 	for i := range table.Entries {
 		if err := prepareEntry(&table.Entries[i], previewsOf(table, &table.Entries[i]), m.source(i), t); err != nil {
 			table.Refused = append(table.Refused, err.Error())

@@ -107,7 +107,7 @@ next       the contender of a preview
 database   stays as it is: headless, for StatefulSet database
 
 COPIED FOR EACH RELEASE   FOR THE PODS OF
-Secret token              Deployment shop-web
+Secret token              Deployment shop-web, StatefulSet database
 ConfigMap settings        Deployment shop-web
 
 HOOK      RUNS
@@ -124,7 +124,6 @@ Shared by all Releases: 8 objects: 1 Secret, 1 ConfigMap, 1 PersistentVolumeClai
 	`the whole cluster
 ! HorizontalPodAutoscaler web scales Deployment shop-web, which Shipper does too, step by step: ` +
 	`leave it out of the chart, or disable it by a value
-! StatefulSet database uses Secret token, which the installation of a Release changes, before its steps
 It rolls out unedited. First give Shipper the rights that it lacks, in each application cluster: ` +
 	"--grant prints them for `kubectl apply -f -`." + `
 `

@@ -62,7 +62,7 @@ type Service struct {
 	Why   string   `json:"why,omitempty"`
 }
 
-// Copy is a ConfigMap or Secret that is copied for each Release.
+// Copy is a ConfigMap or Secret that is copied for each Release; for Pods in place, for each that has another content.
 type Copy struct {
 	Object string `json:"object"`
 	// UsedBy are the workloads whose Pods use the copy.
@@ -134,10 +134,6 @@ func (r *Report) add(manifest render.Manifest, target render.Target) error {
 // addTable says what becomes of objects that are named by Application.
 func (r *Report) addTable(table lots.Table) {
 	var shared []unstructured.Unstructured
-	sideBySide := map[string]bool{}
-	for i := range table.Entries {
-		sideBySide[table.Entries[i].String()] = table.Entries[i].Lot == lots.SideBySide
-	}
 	for i := range table.Entries {
 		e := &table.Entries[i]
 		switch kind := e.Object.GetKind(); {
@@ -149,8 +145,7 @@ func (r *Report) addTable(table lots.Table) {
 			shared = append(shared, *e.Object)
 		}
 		if e.Copy != nil {
-			by := slices.DeleteFunc(slices.Clone(e.UsedBy), func(name string) bool { return !sideBySide[name] })
-			r.Copies = append(r.Copies, Copy{e.String(), by})
+			r.Copies = append(r.Copies, Copy{e.String(), e.UsedBy})
 		}
 	}
 	r.Shared = summary(shared)

@@ -16,6 +16,7 @@
 // What decides is in caches: at rest nothing is requested. The content is what the Release has stored in the cluster. Pods are listed only
 // while one may have to be evicted: they have no label of Shipper.
 //
-// ConfigMaps and Secrets that these Pods use are shared: they change at the installation, before the step. A copy for each content would
-// change with the template, but the hash of a Secret's content may stand in no name: passwords could be tried against it.
+// ConfigMaps and Secrets that these Pods use are copies (package lots), which change with the template. Their names have the suffix of the
+// Release that made them, for the hash of a Secret's content may stand in no name: passwords could be tried against it. Which copies a
+// Release uses is decided when it is rendered (package installation), and stored with what it writes.
 package inplace
