@@ -29,7 +29,7 @@ const maxObjects = 5000
 type Manifest struct {
 	// Objects are in Helm's install order, the CustomResourceDefinitions of the chart's crds folder first.
 	Objects []unstructured.Unstructured
-	// sources names the template of each object; empty when the Manifest was not made by Render.
+	// sources names the template of each object; empty where the Manifest was not made by Render.
 	sources []string
 	// hooks are the objects that Helm runs instead of installing them, and hookSources their templates.
 	hooks       []unstructured.Unstructured
@@ -42,7 +42,7 @@ type Manifest struct {
 func (m Manifest) source(i int) string {
 	o := &m.Objects[i]
 	what := fmt.Sprintf("%s %q", o.GetKind(), o.GetName())
-	if i < len(m.sources) {
+	if i < len(m.sources) && m.sources[i] != "" {
 		return fmt.Sprintf("template %s: %s", m.sources[i], what)
 	}
 	return what

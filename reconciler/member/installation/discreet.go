@@ -29,11 +29,11 @@ func (s sources) secret() bool { return !s.open && s.pinned.Secret() }
 func (s sources) private() bool { return s.secret() || !s.open && s.found }
 
 // keyed makes digests of what is to be written such that a password in it cannot be tried against them: they stand in annotations and
-// in anchors, which more may read than may read Secrets. From holds the values by now, for they have been rendered. Where a chart has
-// looked up what may be secret, nobody needs the key again: the digests are stored.
+// in anchors, which more may read than may read Secrets. From holds the values by now, if they have been rendered. Otherwise, and where a
+// chart has looked up what may be secret, nobody needs the key again: the digests are stored.
 func (s sources) keyed(all []wanted, from *Later) error {
 	key := []byte(rand.Text())
-	if s.secret() {
+	if s.secret() && from != nil {
 		var err error
 		if key, err = from.Pinned.Key(from.Layers.Base); err != nil {
 			return err

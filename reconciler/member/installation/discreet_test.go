@@ -78,9 +78,11 @@ func TestErrorsDoNotQuoteWhatIsSecret(t *testing.T) {
 // rendered is what a chart renders to, with values that were held.
 type rendered map[string]any
 
-func (r rendered) Render(_ context.Context, s Source, _ render.Target, _ Find) ([]unstructured.Unstructured, error) {
+func (r rendered) Render(_ context.Context, s Source, _ render.Target, _ Find) (render.Manifest, error) {
 	s.Later.Layers.Base = r
-	return []unstructured.Unstructured{{Object: map[string]any{"kind": "Secret", "stringData": map[string]any{"password": "hunter2"}}}}, nil
+	return render.Again([]unstructured.Unstructured{{Object: map[string]any{
+		"kind": "Secret", "metadata": map[string]any{"name": "it"}, "stringData": map[string]any{"password": "hunter2"},
+	}}}, nil), nil
 }
 
 // TestDigestsOfWhatIsSecretCannotBeTried renders one Secret, of values that are held in a Secret or in a ConfigMap.
@@ -88,7 +90,8 @@ func TestDigestsOfWhatIsSecretCannotBeTried(t *testing.T) {
 	digestOf := func(from shipper.ValuesSource, held rendered) string {
 		t.Helper()
 		s := sources{pinned: values.Pinned{From: []shipper.ValuesSource{from}}}
-		got, err := (&rendering{renderer: held, sources: s}).render(t.Context(), Source{Later: &Later{Pinned: s.pinned}}, render.Target{}, nil)
+		source, of := Source{Later: &Later{Pinned: s.pinned}}, render.Target{Naming: shipper.NamingByApplication}
+		got, err := (&rendering{renderer: held, sources: s}).render(t.Context(), source, of, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

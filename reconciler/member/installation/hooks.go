@@ -54,8 +54,8 @@ type hookRecord struct {
 type hookOrders struct {
 	// unknown is set when there is no Release, or it is not known yet.
 	unknown bool
-	// rollback is set when the Release was made by going back.
-	rollback bool
+	// goal is the Release that this one goes back to; empty if it does not.
+	goal string
 	// retry and test are the values of its annotations.
 	retry, test string
 	// checks are the tests that Checks ask for.
@@ -108,11 +108,19 @@ func (w *Worker) hookOrdersOf(ctx context.Context, it *shipper.InstallationTarge
 		return hookOrders{}, err
 	}
 	return hookOrders{
-		checks:   checks,
-		rollback: rel.Annotations[shipper.ReleaseRollbackOfAnnotation] != "",
-		retry:    rel.Annotations[shipper.ReleaseHooksRetryAnnotation],
-		test:     rel.Annotations[shipper.ReleaseTestAnnotation],
+		checks: checks,
+		goal:   rel.Annotations[shipper.ReleaseRollbackOfAnnotation],
+		retry:  rel.Annotations[shipper.ReleaseHooksRetryAnnotation],
+		test:   rel.Annotations[shipper.ReleaseTestAnnotation],
 	}, nil
+}
+
+// orders is an error while the Release of the target, which says whether it goes back, is not known yet.
+func (i *installer) orders() error {
+	if i.hookOrders.unknown && len(i.it.OwnerReferences) > 0 {
+		return &problem{shipper.InProgress, retry.Retry, "waiting for the Release, which says whether it goes back"}
+	}
+	return nil
 }
 
 // hookRecordOf reads the runs from the anchor or, where a user deleted it, from the status: a hook that ran once in a
@@ -206,8 +214,8 @@ func (i *installer) mode(ctx context.Context) (string, error) {
 	if i.hookRecord != nil && i.hookRecord.Mode != "" {
 		return i.hookRecord.Mode, nil
 	}
-	if i.hookOrders.unknown && len(i.it.OwnerReferences) > 0 {
-		return "", &problem{shipper.InProgress, retry.Retry, "waiting for the Release, which says whether it goes back"}
+	if err := i.orders(); err != nil {
+		return "", err
 	}
 	anchors, err := anchorsBut(ctx, i.member.Live(), i.it, client.InNamespace(i.it.Namespace),
 		client.MatchingLabels{shipper.AppLabel: i.it.Labels[shipper.AppLabel]})
@@ -217,7 +225,7 @@ func (i *installer) mode(ctx context.Context) (string, error) {
 	mode := firstInstall
 	for n := range anchors {
 		if other := anchorOf(i.member, &anchors[n]); other.claim == nil && !other.deleting && other.once() {
-			if mode = upgrade; i.hookOrders.rollback {
+			if mode = upgrade; i.hookOrders.goal != "" {
 				mode = rollback
 			}
 		}

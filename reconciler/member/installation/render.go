@@ -52,10 +52,9 @@ const LoadTimeout = time.Second
 // errLoading is why a pass ends that cannot wait longer for its chart.
 var errLoading error = &problem{shipper.InProgress, retry.Retry, "the chart is being fetched"}
 
-// Renderer renders a chart for one target in one cluster: the objects to write, in order, and after
-// that the hooks, in the order they are run. Find finds what the chart looks up; nil finds nothing.
+// Renderer renders a chart for one target in one cluster. Find finds what the chart looks up; nil finds nothing.
 type Renderer interface {
-	Render(ctx context.Context, s Source, t render.Target, find Find) ([]unstructured.Unstructured, error)
+	Render(ctx context.Context, s Source, t render.Target, find Find) (render.Manifest, error)
 }
 
 // Find finds an object of the target's namespace in a cluster; nil if there is none.
@@ -72,30 +71,21 @@ type chartRenderer struct {
 	within time.Duration
 }
 
-// Render loads, renders and prepares.
-func (r chartRenderer) Render(ctx context.Context, s Source, t render.Target, find Find) ([]unstructured.Unstructured, error) {
+// Render loads and renders.
+func (r chartRenderer) Render(ctx context.Context, s Source, t render.Target, find Find) (render.Manifest, error) {
 	loaded, err := r.load(ctx, t.Namespace, s)
 	if err != nil {
-		return nil, err
+		return render.Manifest{}, err
 	}
 	if s.Later != nil {
 		if s.Later.Layers.Base, err = r.values.Of(ctx, s.Later.Pinned); err != nil {
-			return nil, err
+			return render.Manifest{}, err
 		}
 		if s.Values, err = s.Later.Layers.At(s.Later.Place); err != nil {
-			return nil, err
+			return render.Manifest{}, err
 		}
 	}
-	manifest, err := loaded.RenderIn(ctx, s.Values, t, find)
-	if err != nil {
-		return nil, err
-	}
-	objects, err := manifest.Prepare(t)
-	if err != nil {
-		return nil, err
-	}
-	hooks, err := manifest.Hooks(t)
-	return append(objects, hooks...), err
+	return loaded.RenderIn(ctx, s.Values, t, find)
 }
 
 // load gives up when a chart is neither in memory nor on disk nor soon there: a slow repository must not keep a worker. The download goes
@@ -151,6 +141,8 @@ func target(it *shipper.InstallationTarget, naming shipper.ChartNaming, kubeVers
 type wanted struct {
 	content *unstructured.Unstructured
 	digest  string
+	// given is the object as the chart rendered it by Application; nil where that is not known, and for copies. It is shared.
+	given map[string]any
 	// hook is set when it is run at a moment of the installation, and is no part of what is installed.
 	hook *render.Hook
 }
@@ -168,17 +160,29 @@ type rendering struct {
 	away bool
 }
 
-// render renders what the chart is in a cluster, with digests.
-func (r *rendering) render(ctx context.Context, source Source, t render.Target, find Find) (out []wanted, err error) {
+// render renders what the chart is in a cluster, with digests: first the objects to write, in order, then the hooks, in the order in which
+// they are run.
+func (r *rendering) render(ctx context.Context, source Source, t render.Target, find Find) ([]wanted, error) {
+	if find != nil {
+		find = r.watched(find)
+	}
+	return r.prepare(ctx, t, source.Later, func() (render.Manifest, error) { return r.renderer.Render(ctx, source, t, find) })
+}
+
+// prepare is what becomes of a manifest that was rendered. from are the values that were read for it; nil if none were.
+func (r *rendering) prepare(
+	ctx context.Context, t render.Target, from *Later, rendered func() (render.Manifest, error),
+) (out []wanted, err error) {
 	defer func() {
 		if caught := recover(); caught != nil {
 			out, err = nil, panicked(ctx, r.sources, caught)
 		}
 	}()
-	if find != nil {
-		find = r.watched(find)
+	var objects []render.Prepared
+	manifest, err := rendered()
+	if err == nil {
+		objects, err = manifest.All(t)
 	}
-	objects, err := r.renderer.Render(ctx, source, t, find)
 	if err != nil {
 		err = ofChart(r.sources.discreet(err))
 		var known *problem
@@ -192,7 +196,7 @@ func (r *rendering) render(ctx context.Context, source Source, t render.Target, 
 		return nil, broken("what the chart renders to cannot be used%s", chart.Unsaid)
 	}
 	if err == nil && r.sources.private() {
-		err = r.sources.keyed(wanted, source.Later)
+		err = r.sources.keyed(wanted, from)
 	}
 	return wanted, err
 }
@@ -222,18 +226,23 @@ func (s Source) fingerprint(t render.Target) (string, error) {
 }
 
 // want digests what is to be written.
-func want(objects []unstructured.Unstructured) ([]wanted, error) {
+func want(objects []render.Prepared) ([]wanted, error) {
 	out := make([]wanted, 0, len(objects))
 	for i := range objects {
-		sum, err := digest(objects[i].Object)
+		o := &objects[i].Object
+		sum, err := digest(o.Object)
 		if err != nil {
-			return nil, broken("%s %q cannot be written as JSON: %v", objects[i].GetKind(), objects[i].GetName(), err)
+			return nil, broken("%s %q cannot be written as JSON: %v", o.GetKind(), o.GetName(), err)
 		}
-		hook, err := render.HookOf(&objects[i])
+		hook, err := render.HookOf(o)
 		if err != nil {
-			return nil, broken("%s %q %v", objects[i].GetKind(), objects[i].GetName(), err)
+			return nil, broken("%s %q %v", o.GetKind(), o.GetName(), err)
 		}
-		out = append(out, wanted{content: &objects[i], digest: sum, hook: hook})
+		w := wanted{content: o, digest: sum, hook: hook}
+		if given := objects[i].Given; given != nil {
+			w.given = given.Object
+		}
+		out = append(out, w)
 	}
 	return out, nil
 }

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/render"
@@ -19,7 +18,7 @@ import (
 // panics is a Renderer that panics.
 type panics struct{}
 
-func (panics) Render(context.Context, Source, render.Target, Find) ([]unstructured.Unstructured, error) {
+func (panics) Render(context.Context, Source, render.Target, Find) (render.Manifest, error) {
 	panic("a mistake")
 }
 

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
@@ -60,9 +59,9 @@ func TestASlowClusterIsWaitedFor(t *testing.T) {
 // asks is a Renderer of a chart that looks up an object.
 type asks struct{}
 
-func (asks) Render(ctx context.Context, _ Source, _ render.Target, find Find) ([]unstructured.Unstructured, error) {
+func (asks) Render(ctx context.Context, _ Source, _ render.Target, find Find) (render.Manifest, error) {
 	_, err := find(ctx, render.Query{APIVersion: "v1", Kind: "Secret", Name: "password"})
-	return nil, &chart.Error{Reason: shipper.ChartError, Retry: true, Cause: err, Message: "it looks up Secret: " + err.Error()}
+	return render.Manifest{}, &chart.Error{Reason: shipper.ChartError, Retry: true, Cause: err, Message: "it looks up Secret: " + err.Error()}
 }
 
 // TestAClusterThatDoesNotAnswerIsNoFaultOfTheChart looks up an object in a cluster that is away, and one that may not be read.

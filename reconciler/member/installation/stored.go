@@ -4,13 +4,11 @@ package installation
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 
@@ -21,11 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/member/applyset"
@@ -61,6 +57,9 @@ const (
 type storedObject struct {
 	Digest string         `json:"digest"`
 	Object map[string]any `json:"object"`
+	// Given has the fields of the object that are others as the chart rendered it by Application, null for those that it does not have
+	// there. Null for copies, and where that was too large.
+	Given map[string]any `json:"given"`
 }
 
 // storedRendering is what a target was rendered to in a cluster. It is in shipper-system of the cluster, where no tenant writes: what it
@@ -95,15 +94,33 @@ func (i *installer) storedOrRendered(ctx context.Context, source Source, t rende
 		i.rendering.sources.found = i.stored.found
 		return i.stored.objects, nil
 	}
-	t.KubeVersion, t.APIVersions = i.member.KubeVersion(), i.member.APIVersions()
-	if t.Revision, err = i.revision(ctx); err != nil {
-		return nil, err
-	}
-	objects, err := i.rendering.render(ctx, source, t, i.find)
+	objects, err := i.restoredOrRendered(ctx, source, t)
 	if err == nil {
 		i.storeAs = from
 	}
 	return objects, err
+}
+
+// restoredOrRendered are what the target consists of in the cluster when nothing is stored of it: a Release that goes back to another
+// takes what that one was rendered to. t lacks the version of the cluster.
+func (i *installer) restoredOrRendered(ctx context.Context, source Source, t render.Target) ([]wanted, error) {
+	goal, err := i.goal(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	if goal != nil {
+		t.InUse = goal.inUse(t.App)
+		i.rendering.sources.found = goal.found
+		return i.rendering.prepare(ctx, t, nil, func() (render.Manifest, error) { return goal.manifest(), nil })
+	}
+	if t.InUse, err = i.inUse(ctx, t.App); err != nil {
+		return nil, err
+	}
+	t.KubeVersion, t.APIVersions = i.member.KubeVersion(), i.member.APIVersions()
+	if t.Revision, err = i.revision(ctx); err != nil {
+		return nil, err
+	}
+	return i.rendering.render(ctx, source, t, i.find)
 }
 
 // revision is 1 for the first Release of the Application in the cluster, and 2 for every later one.
@@ -155,7 +172,7 @@ func (i *installer) store(ctx context.Context) error {
 	if i.storeAs == "" {
 		return nil
 	}
-	raw, err := pack(i.all)
+	raw, err := packAll(i.all)
 	if err != nil {
 		return err
 	}
@@ -268,54 +285,4 @@ func forgetStored(ctx context.Context, m *fleet.Member, it *shipper.Installation
 		return fmt.Errorf("deleting Secret %s: %w", key, err)
 	}
 	return nil
-}
-
-// pack is the content of these Secrets.
-func pack(all []wanted) ([]byte, error) {
-	list := make([]storedObject, 0, len(all))
-	for _, w := range all {
-		list = append(list, storedObject{w.digest, w.content.Object})
-	}
-	raw, err := utiljson.Marshal(list)
-	if err != nil {
-		return nil, fmt.Errorf("storing what was rendered: %w", err)
-	}
-	if len(raw) > mostStoredBytes {
-		return nil, broken("what the chart renders to takes more than the %s of JSON that can be stored", chart.Mebibytes(mostStoredBytes))
-	}
-	var out bytes.Buffer
-	packer := gzip.NewWriter(&out)
-	if _, err := packer.Write(raw); err != nil {
-		return nil, fmt.Errorf("storing what was rendered: %w", err)
-	}
-	if err := packer.Close(); err != nil {
-		return nil, fmt.Errorf("storing what was rendered: %w", err)
-	}
-	return out.Bytes(), nil
-}
-
-// unpack is the reverse of pack.
-func unpack(packed []byte) ([]wanted, error) {
-	unpacker, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, err
-	}
-	raw, err := io.ReadAll(io.LimitReader(unpacker, mostStoredBytes))
-	if err != nil {
-		return nil, err
-	}
-	var list []storedObject
-	if err := utiljson.Unmarshal(raw, &list); err != nil {
-		return nil, err
-	}
-	out := make([]wanted, 0, len(list))
-	for _, o := range list {
-		content := &unstructured.Unstructured{Object: o.Object}
-		hook, err := render.HookOf(content)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, wanted{content: content, digest: o.Digest, hook: hook})
-	}
-	return out, nil
 }

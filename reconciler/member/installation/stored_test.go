@@ -31,24 +31,26 @@ func TestTheFingerprintOfATargetIsThatOfEarlierVersions(t *testing.T) {
 // looks is a Renderer of a chart that looks up a Secret, and quotes it.
 type looks struct{ fails bool }
 
-func (l looks) Render(ctx context.Context, _ Source, _ render.Target, find Find) ([]unstructured.Unstructured, error) {
+func (l looks) Render(ctx context.Context, _ Source, _ render.Target, find Find) (render.Manifest, error) {
 	found, err := find(ctx, render.Query{APIVersion: "v1", Kind: "Secret", Name: "password"})
 	if l.fails {
-		return nil, &chart.Error{Reason: shipper.ChartError, Message: found["data"].(string), Public: "it does not render"}
+		return render.Manifest{}, &chart.Error{Reason: shipper.ChartError, Message: found["data"].(string), Public: "it does not render"}
 	}
-	return []unstructured.Unstructured{{Object: map[string]any{"kind": "ConfigMap", "data": found["data"]}}}, err
+	return render.Again([]unstructured.Unstructured{{Object: map[string]any{
+		"kind": "ConfigMap", "metadata": map[string]any{"name": "taken"}, "data": found["data"],
+	}}}, nil), err
 }
 
 func TestWhatAChartHasLookedUpIsNotQuoted(t *testing.T) {
 	finds := func(context.Context, render.Query) (map[string]any, error) {
 		return map[string]any{"data": "hunter2"}, nil
 	}
-	r := &rendering{renderer: looks{}}
-	one, err := r.render(t.Context(), Source{}, render.Target{}, finds)
+	r, of := &rendering{renderer: looks{}}, render.Target{Naming: shipper.NamingByApplication}
+	one, err := r.render(t.Context(), Source{}, of, finds)
 	if err != nil || !r.sources.private() || r.sources.secret() {
 		t.Errorf("private %t, secret %t, %v", r.sources.private(), r.sources.secret(), err)
 	}
-	other, err := r.render(t.Context(), Source{}, render.Target{}, finds)
+	other, err := r.render(t.Context(), Source{}, of, finds)
 	if err != nil || one[0].digest == other[0].digest {
 		t.Errorf("a password can be tried against the digest %s: %v", one[0].digest, err)
 	}
@@ -62,13 +64,18 @@ func TestWhatAChartHasLookedUpIsNotQuoted(t *testing.T) {
 }
 
 func TestWhatIsStoredIsReadAsItWas(t *testing.T) {
-	objects := []unstructured.Unstructured{{Object: map[string]any{
-		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web"},
-		"spec": map[string]any{"replicas": int64(3), "weight": 0.5, "paused": false, "nothing": nil, "list": []any{"a", int64(1) << 60}},
-	}}, {Object: map[string]any{
+	spec := map[string]any{"replicas": int64(3), "weight": 0.5, "paused": false, "nothing": nil, "list": []any{"a", int64(1) << 60}}
+	deployment := unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "web"}, "spec": spec, "added": "by Shipper",
+	}}
+	hook := unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "batch/v1", "kind": "Job",
 		"metadata": map[string]any{"name": "migrate", "annotations": map[string]any{"helm.sh/hook": "pre-install"}},
-	}}}
+	}}
+	given := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "given"}, "spec": spec,
+	}}
+	objects := []render.Prepared{{Object: deployment, Given: given}, {Object: deployment}, {Object: hook, Given: &hook}}
 	all, err := want(objects)
 	if err != nil {
 		t.Fatal(err)
@@ -95,9 +102,9 @@ func TestWhatIsStoredIsReadAsItWas(t *testing.T) {
 // TestWhatCannotBeReadIsNotStored: JSON has some characters as six bytes, so it can be larger than what templates may print.
 func TestWhatCannotBeReadIsNotStored(t *testing.T) {
 	for megabytes, stores := range map[int]bool{10: true, 11: false} {
-		all, err := want([]unstructured.Unstructured{{Object: map[string]any{
+		all, err := want([]render.Prepared{{Object: unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"a": strings.Repeat("<", megabytes<<20)},
-		}}})
+		}}}})
 		if err != nil {
 			t.Fatal(err)
 		}
