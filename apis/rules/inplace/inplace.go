@@ -102,16 +102,3 @@ func (g Goal) Evict(pods []Pod) (index int32, found bool) {
 		return 0, false
 	}
 }
-
-// Achieved reports whether a StatefulSet is as the goal says: all Pods are there, ready, and of the right template. Pods below a partition
-// of the contender's own chart may have either.
-func (g Goal) Achieved(pods []Pod) bool {
-	for _, p := range pods {
-		late := g.Contender && !p.Contender && p.Index >= g.Partition
-		early := p.Contender && p.Index < g.Incumbents
-		if !p.Ready || late || early || p.Index >= g.Replicas {
-			return false
-		}
-	}
-	return len(pods) == int(g.Replicas)
-}
