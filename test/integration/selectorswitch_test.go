@@ -253,7 +253,7 @@ func TestTrafficThatMovesAtOnceGoesFromPodsToPods(t *testing.T) {
 	s.unlabelled("web-2")
 }
 
-// TestAnEditedSelectorIsMended edits it to one that selects nothing.
+// TestAnEditedSelectorIsMended edits it to one that selects nothing, and adds a key to it while two Releases share the traffic.
 func TestAnEditedSelectorIsMended(t *testing.T) {
 	s := begin(t, west)
 	s.up("web-1", 2, 1)
@@ -268,6 +268,11 @@ func TestAnEditedSelectorIsMended(t *testing.T) {
 	})
 	// An effect of the edit may still come: slices are late.
 	served.serves(byRelease("web-1"), map[string]int{"web-1": 2}, func() {})
+	s.up("web-2", 2, 1)
+	shared := map[string]int{"web-1": 2, "web-2": 2}
+	served.serves(byLabel(), shared, func() {})
+	s.meddle(west, service, func() { service.Spec.Selector["key-of-a-user"] = "none" })
+	served.serves(byLabel(), shared, func() {})
 }
 
 // TestInstallingLeavesTheSelectorAlone installs a Release that takes the Service over while another has it, and corrects drift.

@@ -115,7 +115,7 @@ func (a Application) For(name string) Plan {
 func (a Application) Next() SelectorChange {
 	a = a.alone()
 	switch goal := a.goal(); {
-	case goal == a.Selects && goal.ByLabel && a.hasWeights():
+	case goal == a.Selects && goal.Release == "" && a.hasWeights():
 		return a.exclude(SelectorChange{})
 	case goal == a.Selects:
 		return SelectorChange{}

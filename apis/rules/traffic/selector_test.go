@@ -272,6 +272,11 @@ func TestWithoutSelectionByReleaseServicesSelectByLabel(t *testing.T) {
 		if got := app.For("old").Enable; len(got) != 2 {
 			t.Errorf("%v: only %v get the label", is, got)
 		}
+		app.Foreign = []Pod{{Name: "x", Labelled: true}}
+		if diff := cmp.Diff(SelectorChange{Disable: []string{"x"}}, app.Next()); diff != "" {
+			t.Errorf("%v, with a foreign Pod: -want +got:\n%s", is, diff)
+		}
+		app.Foreign = nil
 	}
 }
 

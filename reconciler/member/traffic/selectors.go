@@ -3,6 +3,8 @@
 package traffic
 
 import (
+	"maps"
+
 	corev1 "k8s.io/api/core/v1"
 
 	rules "shipper.dev/shipper/apis/rules/traffic"
@@ -18,23 +20,15 @@ type Selectors struct {
 	Service string
 }
 
-// Selection is what a selector says. One that an earlier Shipper wrote may say more besides the label.
+// Selection is what a selector says: that of Selector and nothing else. The zero value is one that says more or less, for example with a
+// key that another writer added.
 func (s Selectors) Selection(selector map[string]string) rules.Selection {
-	if selector[shipper.AppLabel] != s.App {
-		return rules.Selection{}
+	for _, by := range []rules.Selection{{ByLabel: true}, {Release: selector[shipper.ReleaseLabel]}} {
+		if maps.Equal(selector, s.Selector(by)) {
+			return by
+		}
 	}
-	key, value := s.label()
-	if selector[key] == value && selector[shipper.ReleaseLabel] == "" {
-		return rules.Selection{ByLabel: true}
-	}
-	release := selector[shipper.ReleaseLabel]
-	switch {
-	case s.Service == "" && len(selector) == 2:
-	case s.Service != "" && len(selector) == 3 && selector[shipper.BackendLabel(s.Service)] == "true":
-	default:
-		return rules.Selection{}
-	}
-	return rules.Selection{Release: release}
+	return rules.Selection{}
 }
 
 // Selector says a selection that is not the zero value.

@@ -16,10 +16,10 @@ func TestSelection(t *testing.T) {
 		want     rules.Selection
 	}{
 		"by label": {map[string]string{"shipper-app": "web", "shipper-traffic-status": "enabled"}, rules.Selection{ByLabel: true}},
-		"as the original": {
-			map[string]string{"name": "x", "shipper-app": "web", "shipper-traffic-status": "enabled"}, rules.Selection{ByLabel: true},
+		"by label, and more": {
+			map[string]string{"name": "x", "shipper-app": "web", "shipper-traffic-status": "enabled"}, rules.Selection{},
 		},
-		"corked":               {map[string]string{"shipper-app": "web", "shipper-release": "web-1"}, rules.Selection{Release: "web-1"}},
+		"by Release":           {map[string]string{"shipper-app": "web", "shipper-release": "web-1"}, rules.Selection{Release: "web-1"}},
 		"by Release, and more": {map[string]string{"shipper-app": "web", "shipper-release": "web-1", "x": "y"}, rules.Selection{}},
 		"both": {
 			map[string]string{"shipper-app": "web", "shipper-release": "web-1", "shipper-traffic-status": "enabled"}, rules.Selection{},
@@ -51,7 +51,8 @@ func TestSelectionOfOneOfSeveralServices(t *testing.T) {
 		selector map[string]string
 		want     rules.Selection
 	}{
-		"by its label": {map[string]string{"shipper-app": "web", serves: "true"}, rules.Selection{ByLabel: true}},
+		"by its label":           {map[string]string{"shipper-app": "web", serves: "true"}, rules.Selection{ByLabel: true}},
+		"by its label, and more": {map[string]string{"shipper-app": "web", serves: "true", "x": "y"}, rules.Selection{}},
 		"by Release": {
 			map[string]string{"shipper-app": "web", "shipper-release": "web-1", backs: "true"}, rules.Selection{Release: "web-1"},
 		},
