@@ -9,6 +9,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -73,6 +77,49 @@ func TestADeploymentThatWasGoneIsToldToBeThere(t *testing.T) {
 	tells(missing)
 	tells("found 0] -> [Ready ")
 	s.scaled("web-1")
+}
+
+// TestADeploymentDeletedWithoutItsPodsKeepsThem has a user do so. Later writes of the Deployment leave the number of Pods, too.
+func TestADeploymentDeletedWithoutItsPodsKeepsThem(t *testing.T) {
+	t.Parallel()
+	s := begin(t, west)
+	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{"replicaCount": 3}, west)
+	s.scale("web-1", 100, 3, west)
+	s.scaled("web-1")
+	before := s.podUIDs(west, "web-1")
+	deleted := s.deployment(west, "web-1")
+	s.must(world.clusters[west].Delete(s.ctx, deleted, client.PropagationPolicy(metav1.DeletePropagationOrphan)))
+	s.soon("there is no other Deployment", func() string {
+		now := &appsv1.Deployment{}
+		if !s.find(west, deleted.Name, now) || now.UID == deleted.UID || now.Status.AvailableReplicas != 3 {
+			return fmt.Sprint(now.UID, now.Status)
+		}
+		return ""
+	})
+	now := s.deployment(west, "web-1")
+	s.meddle(west, now, func() { now.Annotations[shipper.InstalledDigestAnnotation] = "another" })
+	s.soon("it is not written again", func() string {
+		if now = s.deployment(west, "web-1"); now.Annotations[shipper.InstalledDigestAnnotation] == "another" {
+			return "another"
+		}
+		return ""
+	})
+	if *now.Spec.Replicas != 3 {
+		t.Errorf("written again, it has %d replicas", *now.Spec.Replicas)
+	}
+	if diff := cmp.Diff(before, s.podUIDs(west, "web-1")); diff != "" {
+		t.Errorf("its Pods are (-want +got):\n%s", diff)
+	}
+}
+
+// podUIDs are those of the Pods of a Release, by name.
+func (s *fixture) podUIDs(cluster, release string) map[string]types.UID {
+	s.Helper()
+	out := map[string]types.UID{}
+	for _, pod := range s.pods(cluster, release) {
+		out[pod.Name] = pod.UID
+	}
+	return out
 }
 
 func TestSaysWhyPodsAreNotReady(t *testing.T) {

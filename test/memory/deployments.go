@@ -76,6 +76,7 @@ func (s *Server) replicaSets(d *appsv1.Deployment) (now replicas, old []replicas
 	if t.get(d.Namespace, name) == nil {
 		s.add(t, s.newReplicaSet(d, name))
 	}
+	s.adopt(d)
 	for _, o := range s.owned(string(d.UID), replicaSets) {
 		set := replicas{of: o}
 		for _, p := range s.owned(o.uid, pods) {
@@ -92,6 +93,23 @@ func (s *Server) replicaSets(d *appsv1.Deployment) (now replicas, old []replicas
 	}
 	slices.SortFunc(old, func(a, b replicas) int { return cmp.Compare(a.of.name, b.of.name) })
 	return now, old
+}
+
+// adopt makes a Deployment the owner of the ReplicaSets that it selects and that have none.
+func (s *Server) adopt(d *appsv1.Deployment) {
+	wanted, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return
+	}
+	for _, o := range s.tables[replicaSets].list(d.Namespace, selector{}) {
+		set := o.live.(*appsv1.ReplicaSet)
+		if metav1.GetControllerOf(set) != nil || deletionOf(set) != nil || !wanted.Matches(labels.Set(set.Labels)) {
+			continue
+		}
+		set = set.DeepCopy()
+		set.OwnerReferences = append(set.OwnerReferences, *metav1.NewControllerRef(d, appsv1.SchemeGroupVersion.WithKind("Deployment")))
+		s.put(s.tables[replicaSets], set)
+	}
 }
 
 func (s *Server) newReplicaSet(d *appsv1.Deployment, name string) *appsv1.ReplicaSet {

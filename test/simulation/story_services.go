@@ -5,8 +5,12 @@ package simulation
 import (
 	"fmt"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -32,6 +36,34 @@ func (f *Fixture) HasPorts(want string) {
 			}
 			return fmt.Sprint(ports)
 		})
+	}
+}
+
+// orphansPods has a user delete all Deployments and leave their Pods, and waits until other Deployments have these.
+func (f *Fixture) orphansPods() {
+	f.T.Helper()
+	for name := range f.Clusters {
+		user := f.userOf(name)
+		for _, o := range f.hosts[name].all(deployments) {
+			if o.GetLabels()[shipper.AppLabel] != appName {
+				continue
+			}
+			f.persist("deleting a Deployment in "+name, func() error {
+				err := user.Delete(f.Ctx, o, client.PropagationPolicy(metav1.DeletePropagationOrphan),
+					client.Preconditions{UID: ptr.To(o.GetUID())})
+				if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+					return nil // the answer was lost
+				}
+				return err
+			})
+			f.Eventually("another Deployment "+o.GetName()+" in "+name, fmt.Sprint("is there with ", replicaCount), func() string {
+				var now appsv1.Deployment
+				if !f.hosts[name].read(deployments, namespace, o.GetName(), &now) || now.UID == o.GetUID() {
+					return "is not there"
+				}
+				return fmt.Sprint("is there with ", now.Status.AvailableReplicas)
+			})
+		}
 	}
 }
 
@@ -61,6 +93,10 @@ func servicesStory() Story {
 				f.HasPorts("[80 8081]")
 				f.Deletes(&shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: contender}})
 				f.IsGone("releases", contender)
+				f.Settles(first)
+			}},
+			{Name: "Deployments deleted without their Pods", Floor: replicaCount, Act: func(f *Fixture) {
+				f.orphansPods()
 				f.Settles(first)
 			}},
 			{Name: "upgraded", Floor: replicaCount, Act: func(f *Fixture) {

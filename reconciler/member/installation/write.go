@@ -12,11 +12,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	rules "shipper.dev/shipper/apis/rules/traffic"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/member/applyset"
 	"shipper.dev/shipper/reconciler/member/traffic"
 )
@@ -134,24 +137,57 @@ func (i *installer) selectRelease(ctx context.Context, of traffic.Selectors, obj
 	return unstructured.SetNestedStringMap(object.Object, of.Selector(rules.Selection{Release: release}), "spec", "selector")
 }
 
-// setReplicas makes a new Deployment start with no Pods, and leaves the number alone in one that has Pods: that is
-// capacity's. A Deployment that still has none must be written again, because a field that is no longer applied
-// falls back to its default. The version it was read at makes sure that it has not been scaled meanwhile.
+// setReplicas has a Deployment keep its number of Pods, which is capacity's: a field that is no longer applied may fall back to its
+// default. The version it was read at makes sure that it has not been scaled meanwhile. A new Deployment starts with the Pods that wait for
+// it, which are none but where somebody deleted it and left them.
 func (i *installer) setReplicas(ctx context.Context, s step, object *unstructured.Unstructured) error {
-	none := s.live == nil
-	if s.live != nil {
+	var replicas int64
+	if s.live == nil {
+		var err error
+		if replicas, err = i.orphans(ctx, object); err != nil {
+			return err
+		}
+	} else {
 		var live appsv1.Deployment
 		if err := i.member.Live().Get(ctx, s.item.key(), &live); err != nil {
 			return fmt.Errorf("reading its replicas: %w", err)
 		}
 		object.SetResourceVersion(live.ResourceVersion)
-		none = live.Spec.Replicas != nil && *live.Spec.Replicas == 0
+		replicas = int64(ptr.Deref(live.Spec.Replicas, 1))
 	}
-	if !none {
-		unstructured.RemoveNestedField(object.Object, "spec", "replicas")
-		return nil
+	return unstructured.SetNestedField(object.Object, replicas, "spec", "replicas")
+}
+
+// orphans is how many Pods the ReplicaSets run that a new Deployment will adopt, as after "kubectl delete deployment --cascade=orphan": it
+// would scale them to its own number.
+func (i *installer) orphans(ctx context.Context, object *unstructured.Unstructured) (n int64, err error) {
+	var pods corev1.PodList
+	of := client.MatchingFields{fleet.ByRelease: i.it.Name}
+	if err := i.member.Client().List(ctx, &pods, client.InNamespace(i.it.Namespace), of, client.UnsafeDisableDeepCopy); err != nil {
+		return 0, fmt.Errorf("listing Pods: %w", err)
 	}
-	return withoutPods(object)
+	if len(pods.Items) == 0 { // as for each Release that is new
+		return 0, nil
+	}
+	var d appsv1.Deployment
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &d); err != nil {
+		return 0, nil //nolint:nilerr // the API server says what is wrong
+	}
+	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
+	if err != nil {
+		return 0, nil //nolint:nilerr // the same
+	}
+	var sets appsv1.ReplicaSetList
+	matching := client.MatchingLabelsSelector{Selector: selector}
+	if err := i.member.Live().List(ctx, &sets, client.InNamespace(i.it.Namespace), matching); err != nil {
+		return 0, fmt.Errorf("listing ReplicaSets: %w", err)
+	}
+	for _, set := range sets.Items {
+		if metav1.GetControllerOf(&set) == nil && set.DeletionTimestamp == nil {
+			n += int64(ptr.Deref(set.Spec.Replicas, 1))
+		}
+	}
+	return n, nil
 }
 
 // in is the object as it is applied in a namespace, empty where its kind has none: all but its owner and its replicas.
