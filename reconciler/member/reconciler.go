@@ -91,7 +91,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 		}),
 		capacity:  capacity.NewWorker(o.Fleet),
 		inplace:   inplace.NewWorker(mgr.GetClient(), o.Fleet, o.Clock),
-		traffic:   traffic.NewWorker(mgr.GetClient(), o.Fleet, o.SelectByRelease),
+		traffic:   traffic.NewWorker(mgr.GetClient(), o.Fleet, installation.ListedOf, o.SelectByRelease),
 		installed: targetstatus.NewResults[installation.Outcome](),
 		scaled:    targetstatus.NewResults[capacity.Outcome](),
 		shifted:   targetstatus.NewResults[traffic.Outcome](),

@@ -92,6 +92,16 @@ func InstalledOf(ctx context.Context, m *fleet.Member, app types.NamespacedName)
 	return out, nil
 }
 
+// ListedOf names the Deployments that run side by side of the Releases that InstalledOf returns.
+func ListedOf(ctx context.Context, m *fleet.Member, app types.NamespacedName) (map[string][]string, error) {
+	all, err := InstalledOf(ctx, m, app)
+	out := make(map[string][]string, len(all))
+	for _, one := range all {
+		out[one.Release] = append([]string{}, one.Deployments...) // not nil: it is known that there are no others
+	}
+	return out, err
+}
+
 // Stored is a workload in place as a Release has rendered it in a cluster.
 type Stored struct {
 	// Object is the object to write, without owners.

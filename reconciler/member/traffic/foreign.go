@@ -28,7 +28,7 @@ const (
 
 // owners is what reports which Pods are of Releases.
 type owners struct {
-	// deployments are the names of those that the cache has, by Release; see installed.
+	// deployments are the names of those of a Release: those that its anchor lists or else those that the cache has; nil while unknown.
 	deployments map[string][]string
 	// known are the Releases that have TrafficTargets.
 	known sets.Set[string]
@@ -37,8 +37,10 @@ type owners struct {
 }
 
 // ownersOf reads the Deployments of all Releases that Pods carry the label of and, where objects are named by Application, of those that
-// have TrafficTargets.
-func ownersOf(ctx context.Context, m *fleet.Member, pods []corev1.Pod, family application) (owners, error) {
+// have TrafficTargets. listed are those that the Releases' anchors list.
+func ownersOf(
+	ctx context.Context, m *fleet.Member, pods []corev1.Pod, family application, listed map[string][]string,
+) (owners, error) {
 	out := owners{deployments: map[string][]string{}, known: family.going.Clone(), backed: map[string]sets.Set[string]{}}
 	var releases []string
 	for _, r := range family.weights[m.Name] {
@@ -59,37 +61,43 @@ func ownersOf(ctx context.Context, m *fleet.Member, pods []corev1.Pod, family ap
 		if err := m.Client().List(ctx, &list, client.InNamespace(family.namespace), of); err != nil {
 			return out, fmt.Errorf("listing Deployments: %w", err)
 		}
-		found := candidates(list.Items, family.app, release)
+		found := candidates(list.Items, family.app, release, listed[release])
 		if !family.byApplication {
 			out.deployments[release] = oldest(found)
 			continue
 		}
-		out.deployments[release], out.backed[release] = nil, sets.New[string]()
+		names := listed[release] // a Pod may reach the cache before its Deployment
+		out.backed[release] = sets.New[string]()
 		for i := range found {
-			out.deployments[release] = append(out.deployments[release], found[i].Name)
+			if listed[release] == nil {
+				names = append(names, found[i].Name)
+			}
 			if found[i].Annotations[shipper.ReplicasAnnotation] != "0" {
 				out.backed[release].Insert(backedBy(found[i].Spec.Template.Labels)...)
 			}
 		}
+		out.deployments[release] = names
 	}
 	return out, nil
 }
 
-// candidates are the Deployments of an Application that Shipper may have installed for a Release: those that the Release's anchor owns, or
-// else all.
-func candidates(deployments []appsv1.Deployment, app, release string) []appsv1.Deployment {
+// candidates are the Deployments of an Application that Shipper may have installed for a Release: those that its anchor lists, where it is
+// known; or else those that name it as their owner, which any Deployment can; or else all.
+func candidates(deployments []appsv1.Deployment, app, release string, listed []string) []appsv1.Deployment {
 	var all, owned []appsv1.Deployment
 	for i := range deployments {
-		if d := &deployments[i]; d.Labels[shipper.AppLabel] == app {
-			all = append(all, *d)
-			if slices.ContainsFunc(d.OwnerReferences, func(ref metav1.OwnerReference) bool {
-				return ref.Kind == "ConfigMap" && ref.Name == shipper.AnchorName(release)
-			}) {
-				owned = append(owned, *d)
-			}
+		d := &deployments[i]
+		switch is := d.Labels[shipper.AppLabel] == app; {
+		case !is || listed != nil && !slices.Contains(listed, d.Name):
+			continue
+		case slices.ContainsFunc(d.OwnerReferences, func(ref metav1.OwnerReference) bool {
+			return ref.Kind == "ConfigMap" && ref.Name == shipper.AnchorName(release)
+		}):
+			owned = append(owned, *d)
 		}
+		all = append(all, *d)
 	}
-	if len(owned) > 0 {
+	if listed == nil && len(owned) > 0 {
 		return owned
 	}
 	return all
@@ -116,7 +124,7 @@ func (o owners) owns(pod *corev1.Pod) bool {
 	}
 	release := pod.Labels[shipper.ReleaseLabel]
 	names := o.deployments[release]
-	return len(names) == 0 && o.known.Has(release) || slices.ContainsFunc(names, func(name string) bool {
+	return names == nil && o.known.Has(release) || slices.ContainsFunc(names, func(name string) bool {
 		return controller.Name == name+"-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
 	})
 }

@@ -34,7 +34,8 @@ func ofReplicaSet(name, release, replicaSet string) corev1.Pod {
 
 func TestOnlyPodsOfTheDeploymentAreTheReleases(t *testing.T) {
 	known := owners{
-		deployments: map[string][]string{"web-1": {"web-1-nginx"}, "web-2": nil, "web-3": nil}, known: sets.New("web-1", "web-2"),
+		deployments: map[string][]string{"web-1": {"web-1-nginx"}, "web-2": nil, "web-3": nil, "web-4": {}},
+		known:       sets.New("web-1", "web-2", "web-4"),
 	}
 	hook := aPod("hook", "", corev1.PodRunning, true, false)
 	hook.Annotations = map[string]string{shipper.HookRunAnnotation: "uid/pre-install/1"}
@@ -58,8 +59,9 @@ func TestOnlyPodsOfTheDeploymentAreTheReleases(t *testing.T) {
 		"of a StatefulSet, and a Release whose Deployment is not known": {
 			controlled(aPod("a", "web-2", "", true, true), "apps/v1", "StatefulSet", "x"), false,
 		},
-		"of no Release":                  {ofReplicaSet("a", "", "web-1-nginx-5d4f"), false},
-		"of a Release that there is not": {ofReplicaSet("a", "web-3", "web-3-nginx-5d4f"), false},
+		"of a Release that has no Deployments": {ofReplicaSet("a", "web-4", "web-4-nginx-5d4f"), false},
+		"of no Release":                        {ofReplicaSet("a", "", "web-1-nginx-5d4f"), false},
+		"of a Release that there is not":       {ofReplicaSet("a", "web-3", "web-3-nginx-5d4f"), false},
 	} {
 		own, foreign := known.split([]corev1.Pod{tc.pod})
 		if got := len(own) == 1; got != tc.own || len(own)+len(foreign) != 1 {
@@ -76,23 +78,35 @@ func TestOfSeveralDeploymentsTheInstalledOneIsTheReleases(t *testing.T) {
 		}}
 	}
 	for sentence, tc := range map[string]struct {
-		list []appsv1.Deployment
-		want []string
+		list   []appsv1.Deployment
+		listed []string
+		want   []string
 	}{
-		"none of another Application": {[]appsv1.Deployment{made("other", "other", 0, "web-1-anchor")}, nil},
+		"none of another Application": {list: []appsv1.Deployment{made("other", "other", 0, "web-1-anchor")}},
+		"what the anchor lists, not what names it": {
+			list: []appsv1.Deployment{made("evil", "web", 1, "web-1-anchor"), made("a", "web", 2, "")}, listed: []string{"a"},
+			want: []string{"a"},
+		},
+		"nothing, where the anchor lists nothing": {
+			list: []appsv1.Deployment{made("evil", "web", 1, "web-1-anchor")}, listed: []string{},
+		},
 		"what the anchor owns": {
-			[]appsv1.Deployment{made("evil", "web", 1, ""), made("a", "web", 2, "web-1-anchor")}, []string{"a"},
+			list: []appsv1.Deployment{made("evil", "web", 1, ""), made("a", "web", 2, "web-1-anchor")}, want: []string{"a"},
 		},
 		"not what another anchor owns": {
-			[]appsv1.Deployment{made("a", "web", 1, ""), made("b", "web", 2, "web-2-anchor")}, []string{"a"},
+			list: []appsv1.Deployment{made("a", "web", 1, ""), made("b", "web", 2, "web-2-anchor")}, want: []string{"a"},
 		},
 		"the oldest of what the anchor owns": {
-			[]appsv1.Deployment{made("evil", "web", 2, "web-1-anchor"), made("a", "web", 1, "web-1-anchor")}, []string{"a"},
+			list: []appsv1.Deployment{made("evil", "web", 2, "web-1-anchor"), made("a", "web", 1, "web-1-anchor")}, want: []string{"a"},
 		},
-		"the oldest of what the anchor let go": {[]appsv1.Deployment{made("evil", "web", 2, ""), made("a", "web", 1, "")}, []string{"a"}},
-		"all, rather than none, of one age":    {[]appsv1.Deployment{made("a", "web", 1, ""), made("b", "web", 1, "")}, []string{"a", "b"}},
+		"the oldest of what the anchor let go": {
+			list: []appsv1.Deployment{made("evil", "web", 2, ""), made("a", "web", 1, "")}, want: []string{"a"},
+		},
+		"all, rather than none, of one age": {
+			list: []appsv1.Deployment{made("a", "web", 1, ""), made("b", "web", 1, "")}, want: []string{"a", "b"},
+		},
 	} {
-		if diff := cmp.Diff(tc.want, oldest(candidates(tc.list, "web", "web-1"))); diff != "" {
+		if diff := cmp.Diff(tc.want, oldest(candidates(tc.list, "web", "web-1", tc.listed))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", sentence, diff)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -103,7 +104,13 @@ func (w *Worker) observe(ctx context.Context, m *fleet.Member, family applicatio
 	}
 	c := contents{family: family, pods: pods.Items, services: services.Items, endpoints: endpoints.Items}
 	var err error
-	if c.owners, err = ownersOf(ctx, m, c.pods, family); err != nil {
+	var listed map[string][]string
+	if family.byApplication {
+		if listed, err = w.listed(ctx, m, types.NamespacedName{Namespace: family.namespace, Name: family.app}); err != nil {
+			return out, err
+		}
+	}
+	if c.owners, err = ownersOf(ctx, m, c.pods, family, listed); err != nil {
 		return out, err
 	}
 	c.own, c.foreign = c.owners.split(c.pods)

@@ -3,6 +3,9 @@
 package traffic
 
 import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/reconciler/fleet"
@@ -23,15 +26,19 @@ import (
 // Changed conditions are reported by events.
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
+// Listed names the Deployments that run side by side of each Release of an Application, as its anchor in a cluster lists them.
+type Listed func(ctx context.Context, m *fleet.Member, app types.NamespacedName) (map[string][]string, error)
+
 // Worker shifts traffic in application clusters.
 type Worker struct {
 	client          client.Reader
 	fleet           *fleet.Fleet
+	listed          Listed
 	selectByRelease bool
 }
 
 // NewWorker makes a Worker. With selectByRelease the Service of an Application selects by Release while exactly one weighs anything;
 // otherwise it always selects by label, as other Shippers know it.
-func NewWorker(reader client.Reader, clusters *fleet.Fleet, selectByRelease bool) *Worker {
-	return &Worker{client: reader, fleet: clusters, selectByRelease: selectByRelease}
+func NewWorker(reader client.Reader, clusters *fleet.Fleet, listed Listed, selectByRelease bool) *Worker {
+	return &Worker{client: reader, fleet: clusters, listed: listed, selectByRelease: selectByRelease}
 }
