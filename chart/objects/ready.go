@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -17,12 +16,8 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/outward/boundedcel"
 )
-
-// maxMessage bounds the bytes of an error of an evaluation: it may quote a text of the object.
-const maxMessage = 256
 
 // language is CEL with the variable object. The functions are those of checks.
 var language = &boundedcel.Language{
@@ -54,7 +49,7 @@ func CheckReady(ctx context.Context, rule shipper.ReadyRule, mode environment.Ty
 }
 
 // compile explains the error that most users meet first: fields of an object have no type.
-func compile(ctx context.Context, expression string, mode environment.Type) (cel.Program, error) {
+func compile(ctx context.Context, expression string, mode environment.Type) (*boundedcel.Program, error) {
 	program, err := language.Compile(ctx, expression, mode, environments)
 	if errors.Is(err, boundedcel.ErrNotScalar) {
 		err = fmt.Errorf("%w; of two fields, convert one, as in object.status.replicas == int(object.spec.replicas)", err)
@@ -64,13 +59,13 @@ func compile(ctx context.Context, expression string, mode environment.Type) (cel
 
 // Ready judges objects by ReadyRules. It is safe for concurrent use.
 type Ready struct {
-	programs map[schema.GroupKind][]cel.Program
+	programs map[schema.GroupKind][]*boundedcel.Program
 }
 
 // CompileReady compiles rules that CheckReady has accepted. Its error names the rule by its index; it wraps boundedcel.ErrBusy if ctx ended
 // before all were compiled.
 func CompileReady(ctx context.Context, rules []shipper.ReadyRule) (*Ready, error) {
-	out := &Ready{programs: map[schema.GroupKind][]cel.Program{}}
+	out := &Ready{programs: map[schema.GroupKind][]*boundedcel.Program{}}
 	for i, rule := range rules {
 		program, err := compile(ctx, rule.Expression, environment.StoredExpressions)
 		if err != nil {
@@ -100,15 +95,10 @@ func (r *Ready) Evaluate(ctx context.Context, o *unstructured.Unstructured) (rea
 	return true, cost, nil
 }
 
-func evaluate(ctx context.Context, program cel.Program, o *unstructured.Unstructured) (ready bool, cost uint64, err error) {
-	ctx, cancel := context.WithTimeout(ctx, boundedcel.Timeout)
-	defer cancel()
-	out, details, err := program.ContextEval(ctx, map[string]any{"object": o.Object})
-	if cost = boundedcel.Budget; details != nil && details.ActualCost() != nil {
-		cost = *details.ActualCost()
-	}
+func evaluate(ctx context.Context, program *boundedcel.Program, o *unstructured.Unstructured) (ready bool, cost uint64, err error) {
+	out, cost, err := program.Eval(ctx, map[string]any{"object": o.Object})
 	if err != nil {
-		return false, cost, errors.New("the expression for ready cannot be evaluated: " + shorten(err.Error()))
+		return false, cost, fmt.Errorf("the expression for ready %w", err)
 	}
 	ready, ok := out.Value().(bool)
 	if !ok {
@@ -116,5 +106,3 @@ func evaluate(ctx context.Context, program cel.Program, o *unstructured.Unstruct
 	}
 	return ready, cost, nil
 }
-
-func shorten(message string) string { return strings.ToValidUTF8(chart.Limit(message, maxMessage), "") }

@@ -86,7 +86,7 @@ func Check(ctx context.Context, expression string) error {
 	return err
 }
 
-func compile(ctx context.Context, expression string, mode environment.Type) (cel.Program, error) {
+func compile(ctx context.Context, expression string, mode environment.Type) (*boundedcel.Program, error) {
 	return language.Compile(ctx, expression, mode, environments)
 }
 
@@ -104,7 +104,7 @@ func acceptMapOrText(out *cel.Type) error {
 }
 
 // Bodies evaluates expressions and caches the compiled ones. It is safe for concurrent use.
-type Bodies struct{ compiled *lru.Cache } // of cel.Program, by expression
+type Bodies struct{ compiled *lru.Cache } // of *boundedcel.Program, by expression
 
 // New returns Bodies.
 func New() *Bodies { return &Bodies{lru.New(kept)} }
@@ -115,11 +115,11 @@ func (b *Bodies) Of(ctx context.Context, expression string, e Event) (any, error
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, boundedcel.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, boundedcel.Timeout) // also of the conversion
 	defer cancel()
-	out, _, err := program.ContextEval(ctx, map[string]any{"event": e.fields()})
+	out, _, err := program.Eval(ctx, map[string]any{"event": e.fields()})
 	if err != nil {
-		return nil, fmt.Errorf("cannot be evaluated: %w", err)
+		return nil, err
 	}
 	if text, ok := out.Value().(string); ok {
 		if len(text) > maxBytes {
@@ -134,9 +134,9 @@ func (b *Bodies) Of(ctx context.Context, expression string, e Event) (any, error
 	return (&converter{ctx: ctx}).fields(fields, 1)
 }
 
-func (b *Bodies) program(ctx context.Context, expression string) (cel.Program, error) {
+func (b *Bodies) program(ctx context.Context, expression string) (*boundedcel.Program, error) {
 	if known, ok := b.compiled.Get(expression); ok {
-		if program, ok := known.(cel.Program); ok {
+		if program, ok := known.(*boundedcel.Program); ok {
 			return program, nil
 		}
 	}

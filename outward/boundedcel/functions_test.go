@@ -50,7 +50,7 @@ func TestAggregationsOfLongTextsCost(t *testing.T) {
 	}
 	for n, want := range map[int]bool{1: true, 100: false} {
 		texts := slices.Repeat([]string{strings.Repeat("a", 60<<10)}, n)
-		if _, _, err := program.ContextEval(t.Context(), map[string]any{"texts": texts}); (err == nil) != want {
+		if _, _, err := program.Eval(t.Context(), map[string]any{"texts": texts}); (err == nil) != want {
 			t.Errorf("%d texts give %v", n, err)
 		}
 	}

@@ -63,7 +63,7 @@ func (l *Language) Environment() (*environment.EnvSet, error) {
 // that only this version has. The error is ErrBusy if the expression was not looked at.
 func (l *Language) Compile(
 	ctx context.Context, expression string, mode environment.Type, environments func() (*environment.EnvSet, error),
-) (cel.Program, error) {
+) (*Program, error) {
 	if compiling.Acquire(ctx, 1) != nil {
 		return nil, ErrBusy
 	}
@@ -97,7 +97,11 @@ func (l *Language) Compile(
 	if err := l.Accept(checked.OutputType()); err != nil {
 		return nil, err
 	}
-	return env.Program(checked, cel.CostLimit(Budget), cel.CostTracking(costs{}), cel.InterruptCheckFrequency(1))
+	compiled, err := env.Program(checked, cel.CostLimit(Budget), cel.CostTracking(costs{}), cel.InterruptCheckFrequency(1))
+	if err != nil {
+		return nil, fmt.Errorf("planning the expression: %w", err)
+	}
+	return &Program{compiled: compiled, names: namesOf(parsed)}, nil
 }
 
 // describe gives the first errors of the compiler on one line, each with its line and column.

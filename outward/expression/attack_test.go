@@ -54,7 +54,7 @@ func TestHostileJSONIsBounded(t *testing.T) {
 		"a text that doubles":               {`(response.json.a + response.json.a).size() > 0`, texts, over},
 		"a text that is copied":             {`response.json.a.lowerAscii() == ""`, texts, over},
 		"a text that is compared often":     {`[1,2,3,4,5,6,7,8,9].all(i, response.json.a != "b")`, texts, over},
-		"a key that is a long text":         {`response.json.o[response.json.a] == 1`, texts, "cannot be evaluated: no such key: aaa"},
+		"a key that is a long text":         {`response.json.o[response.json.a] == 1`, texts, "cannot be evaluated: no such key"},
 		"a sum of many numbers":             {`response.json.sum() == 0`, numbers, over},
 		"a maximum of many numbers":         {`response.json.max() == 0`, numbers, over},
 		"a loop over many numbers":          {`response.json.all(i, i == 0)`, numbers, over},

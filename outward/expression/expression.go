@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
@@ -25,12 +24,8 @@ import (
 	"shipper.dev/shipper/outward/boundedcel"
 )
 
-const (
-	// kept is how many compiled expressions are cached.
-	kept = 1024
-	// maxMessage bounds the bytes of an error of an evaluation: it may quote a text of the answer.
-	maxMessage = 256
-)
+// kept is how many compiled expressions are cached.
+const kept = 1024
 
 // ErrBusy means that ctx ended while other expressions were compiled.
 var ErrBusy = boundedcel.ErrBusy
@@ -150,7 +145,7 @@ func Check(ctx context.Context, text string, in Inputs, mode environment.Type) e
 	return err
 }
 
-func compile(ctx context.Context, text string, in Inputs, mode environment.Type) (cel.Program, error) {
+func compile(ctx context.Context, text string, in Inputs, mode environment.Type) (*boundedcel.Program, error) {
 	l := language(in)
 	return l.Compile(ctx, text, mode, l.Environment)
 }
@@ -163,7 +158,7 @@ func NewCache() *Cache { return &Cache{lru.New(kept)} }
 
 // Program is a compiled expression. It is safe for concurrent use.
 type Program struct {
-	compiled cel.Program
+	compiled *boundedcel.Program
 	in       Inputs
 }
 
@@ -185,13 +180,12 @@ func (c *Cache) Compile(ctx context.Context, text string, in Inputs) (*Program, 
 	return program, nil
 }
 
-// Eval evaluates the expression. A value that is missing, a JSON that has other fields, and too high a cost are errors.
+// Eval evaluates the expression. A value that is missing, a JSON that has other fields, and too high a cost are errors, which quote no
+// value.
 func (p *Program) Eval(ctx context.Context, v Values) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, boundedcel.Timeout)
-	defer cancel()
-	out, _, err := p.compiled.ContextEval(ctx, p.variables(v))
+	out, _, err := p.compiled.Eval(ctx, p.variables(v))
 	if err != nil {
-		return false, errors.New("cannot be evaluated: " + shorten(err.Error()))
+		return false, err
 	}
 	result, ok := out.Value().(bool)
 	if !ok {
@@ -221,11 +215,4 @@ func (p *Program) variables(v Values) map[string]any {
 		}
 	}
 	return out
-}
-
-func shorten(message string) string {
-	if len(message) > maxMessage {
-		message = message[:maxMessage] + "…"
-	}
-	return strings.ToValidUTF8(message, "")
 }

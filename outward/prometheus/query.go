@@ -65,7 +65,7 @@ func number(answer model.Value) (float64, bool, error) {
 	}
 }
 
-// show is an error without what may be secret.
+// show is an error without what may be secret: an error of Prometheus ends before the labels or the text that it quotes.
 func show(err error) error {
 	failure, ok := errors.AsType[*prometheusv1.Error](err)
 	switch {
@@ -80,6 +80,9 @@ func show(err error) error {
 		}
 		return r
 	}, failure.Error())
+	if i := strings.IndexAny(message, "{\"'`"); i >= 0 {
+		message = strings.TrimRight(message[:i], " ") + " …"
+	}
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage-len("…")], "") + "…"
 	}

@@ -124,6 +124,10 @@ func TestAnswers(t *testing.T) {
 			422, `{"status": "error", "errorType": "execution", "error": "many-to-many matching"}`,
 			result{Err: "execution: many-to-many matching"},
 		},
+		"a failure that quotes labels": {
+			422, `{"status": "error", "errorType": "execution", "error": "found duplicate series for the match group {card=\"hush\"} on"}`,
+			result{Err: "execution: found duplicate series for the match group …"},
+		},
 		"a broken server":     {500, "hush", result{Err: "server_error: server error: 500"}},
 		"no authorization":    {401, "hush", result{Err: "client_error: client error: 401"}},
 		"an error of no form": {400, "hush", result{Err: "client_error: client error: 400"}},

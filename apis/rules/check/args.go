@@ -4,6 +4,7 @@ package check
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -216,7 +217,7 @@ func Names(text, name string) bool {
 }
 
 // SubstituteURL is Substitute for a URL: values are escaped as its path or its query requires. An argument in the scheme or the host is an
-// error.
+// error, and so is one that makes the path another one than its author wrote.
 func SubstituteURL(text string, values map[string]string) (string, error) {
 	head, rest := text, ""
 	if scheme, after, found := strings.Cut(text, "://"); found {
@@ -227,13 +228,23 @@ func SubstituteURL(text string, values map[string]string) (string, error) {
 	if strings.Contains(head, "$(") {
 		return "", fmt.Errorf("has an argument in its host: only its path and its query may have arguments")
 	}
-	path, query, asks := strings.Cut(rest, "?")
-	path, err := substitute(path, values, url.PathEscape)
+	template, query, asks := strings.Cut(rest, "?")
+	path, err := substitute(template, values, url.PathEscape)
+	if err == nil && path != template && leaves(path) {
+		return "", errors.New("has . or .. between slashes with its arguments: the server would read another path")
+	}
 	if err != nil || !asks {
 		return head + path, err
 	}
 	query, err = substitute(query, values, url.QueryEscape)
 	return head + path + "?" + query, err
+}
+
+// leaves reports whether a path has a segment . or .., also where servers unescape slashes.
+func leaves(path string) bool {
+	plain, err := url.PathUnescape(path)
+	return err != nil || slices.ContainsFunc(strings.FieldsFunc(plain, func(r rune) bool { return r == '/' || r == '\\' }),
+		func(segment string) bool { return segment == "." || segment == ".." })
 }
 
 // SubstituteJSON is Substitute for the strings of a JSON text, names of fields not included.

@@ -87,7 +87,10 @@ func TestArgumentsAreGivenOrHaveDefaults(t *testing.T) {
 
 func TestSubstitute(t *testing.T) {
 	const hosted = "error: has an argument in its host: only its path and its query may have arguments"
-	values := map[string]string{"release": "web-1", "slack": "0", "path": "a b&c/..", "quote": `"}, {"x": "`}
+	const left = "error: has . or .. between slashes with its arguments: the server would read another path"
+	values := map[string]string{
+		"release": "web-1", "slack": "0", "path": "a b&c/d", "quote": `"}, {"x": "`, "up": "..", "out": "x/../../admin", "dot": ".",
+	}
 	said := func(text string, err error) string {
 		if err != nil {
 			return "error: " + err.Error()
@@ -102,10 +105,15 @@ func TestSubstitute(t *testing.T) {
 		said(check.Substitute(`x{r="$(release)"} > $(slack)`, values)): `x{r="web-1"} > 0`,
 		said(check.Substitute("$$(release) $(release)", values)):       "$(release) web-1",
 		said(check.Substitute("no arguments ($) here", values)):        "no arguments ($) here",
-		said(check.Substitute("$(incumbant)", values)): "error: no argument incumbant is declared; there are: path, quote, slack, " +
+		said(check.Substitute("$(incumbant)", values)): "error: no argument incumbant is declared; there are: dot, out, path, quote, slack, up, " +
 			"app, namespace, release, incumbent, cluster, region, step, elapsed",
 		said(check.Substitute("$(release", values)):                                   "error: $(release is not closed by )",
-		said(check.SubstituteURL("https://x/$(path)?q=$(path)&r=$(release)", values)): "https://x/a%20b&c%2F..?q=a+b%26c%2F..&r=web-1",
+		said(check.SubstituteURL("https://x/$(path)?q=$(path)&r=$(release)", values)): "https://x/a%20b&c%2Fd?q=a+b%26c%2Fd&r=web-1",
+		said(check.SubstituteURL("https://x/api/$(up)/state", values)):                left,
+		said(check.SubstituteURL("https://x/api/$(out)", values)):                     left,
+		said(check.SubstituteURL("https://x/api/$(dot)$(dot)/", values)):              left,
+		said(check.SubstituteURL("https://x/a/../v$(up)?q=$(dot)", values)):           left,
+		said(check.SubstituteURL("https://x/v1$(up)?q=$(up)", values)):                "https://x/v1..?q=..",
 		said(check.SubstituteURL("https://$(release).evil.com/", values)):             hosted,
 		said(check.SubstituteURL("$(release)://x/", values)):                          hosted,
 		said(check.SubstituteURL("https://x", values)):                                "https://x",
