@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -37,33 +35,6 @@ func smoke(t *testing.T, namespace string) *shipper.Check {
 // checked has the first of two steps checked.
 func checked(app *shipper.Application) {
 	app.Spec.Template.Strategy.Steps[0].Checks = []shipper.StepCheck{{Check: "smoke"}}
-}
-
-// The Secret is sent to the server: its author must be allowed to get it.
-func TestAuthorsOfChecksMayGetTheSecret(t *testing.T) {
-	t.Parallel()
-	ns := namespace(t)
-	create(t, admin, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "judge"}})
-	c := &shipper.Check{
-		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "judge"},
-		Spec:       shipper.CheckSpec{HTTP: &shipper.HTTPCheck{URL: "https://judge.example.com/", SecretName: "judge"}},
-	}
-	checkRefused(t, as(t, "judge-author").Create(t.Context(), c.DeepCopy()),
-		refused{422, `user "judge-author" may not get secrets/judge in ` + ns})
-	create(t, admin,
-		&rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "judge"}, Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{"judge"}, Verbs: []string{"get"},
-		}}},
-		&rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "judge"}, Subjects: []rbacv1.Subject{person("judge-author")},
-			RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "judge"},
-		})
-	env.Eventually(t, "RBAC to grant the right", func(ctx context.Context) error {
-		return as(t, "judge-author").Create(ctx, c.DeepCopy(), client.DryRunAll)
-	})
-	create(t, as(t, "judge-author"), c)
-	other := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"http":{"url":"https://judge.example.com/other"}}}`))
-	checkRefused(t, as(t, "dev").Patch(t.Context(), c.DeepCopy(), other), refused{422, `user "dev" may not get secrets/judge`})
 }
 
 func TestChecksInUseAreNotDeleted(t *testing.T) {

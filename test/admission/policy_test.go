@@ -152,6 +152,7 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 			}
 		}
 	})
+	t.Run("Secrets of Checks and Notifications", func(t *testing.T) { checkAuthors(t, s.ns) })
 	t.Run("a Release that another Application owns", func(t *testing.T) { collectorIsRefused(t, s) })
 	t.Run("an annotation of the user's own", func(t *testing.T) {
 		at := *s

@@ -72,6 +72,8 @@ Creating a ValidatingAdmissionPolicy called clusters.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called clusters.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called control.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called control.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicy called credentials.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicyBinding called credentials.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called envelopes.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... done
@@ -137,6 +139,8 @@ Creating a ValidatingAdmissionPolicy called clusters.shipper.booking.com... alre
 Creating a ValidatingAdmissionPolicyBinding called clusters.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called control.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called control.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicy called credentials.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called credentials.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called envelopes.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... already exists. Skipping
@@ -236,6 +240,8 @@ Creating a ValidatingAdmissionPolicy called clusters.shipper.booking.com... alre
 Creating a ValidatingAdmissionPolicyBinding called clusters.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called control.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called control.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicy called credentials.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called credentials.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called envelopes.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... already exists. Skipping

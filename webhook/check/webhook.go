@@ -67,7 +67,7 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 		return err
 	}
 	// Compiling an expression takes memory: a user without a right to the Secret does not cause it.
-	if err := w.permitSecret(ctx, req, now, old); err != nil {
+	if err := w.permitSecret(ctx, req, now); err != nil {
 		return err
 	}
 	compile := func(text string) error {
@@ -133,19 +133,11 @@ func secretOf(spec *shipper.CheckSpec) (string, *field.Path) {
 	return "", nil
 }
 
-// sendsTheSame reports whether two Checks send the same Secret in the same request to the same server. The queries of a Check may differ.
-func sendsTheSame(a, b *shipper.CheckSpec) bool {
-	if a.Prometheus != nil && b.Prometheus != nil {
-		return a.Prometheus.SecretName == b.Prometheus.SecretName && a.Prometheus.Address == b.Prometheus.Address
-	}
-	return a.HTTP != nil && equality.Semantic.DeepEqual(a.HTTP, b.HTTP)
-}
-
-// permitSecret refuses a Secret that the user may not get: otherwise the user could have it sent to a server. It checks again when the
-// Secret or the request changes.
-func (w *Webhook) permitSecret(ctx context.Context, req *admission.Request, now, old *shipper.Check) error {
+// permitSecret refuses a Secret that the user may not get, whatever field changes: by another request the user could have it sent to a
+// server, and by another expression find out the answer bit by bit.
+func (w *Webhook) permitSecret(ctx context.Context, req *admission.Request, now *shipper.Check) error {
 	name, path := secretOf(&now.Spec)
-	if name == "" || old != nil && sendsTheSame(&now.Spec, &old.Spec) {
+	if name == "" {
 		return nil
 	}
 	refused, err := authz.SecretRefused(ctx, w.Authz, req.UserInfo, types.NamespacedName{Namespace: now.Namespace, Name: name})

@@ -364,9 +364,20 @@ func TestAuthorsMayGetTheSecret(t *testing.T) {
 		"again for another address":        {req: ask.Update("bob", compared(address(another, "judge")), queried), path: ofQueries},
 		"again where there was none":       {req: ask.Update("bob", queried, compared()), path: ofQueries},
 		"before an expression is compiled": {req: ask.Create("bob", requested(pass("1"))), path: ofRequest},
-		"not again for another expression": {req: ask.Update("bob", requested(pass("true")), requested()), unasked: true},
-		"not again for other queries": {
-			req: ask.Update("bob", compared(address(own, "judge"), query("new", "1")), queried), unasked: true,
+		"again for another expression":     {req: ask.Update("bob", requested(pass("true")), requested()), path: ofRequest},
+		"again for another argument": {
+			req: ask.Update("bob", requested(func(s *shipper.CheckSpec) {
+				s.Args = []shipper.CheckArgument{{Name: "guess", Default: new("A"), Pattern: ".*"}}
+			}), requested()), path: ofRequest,
+		},
+		"again for another limit of failures": {
+			req: ask.Update("bob", requested(func(s *shipper.CheckSpec) { s.FailureLimit = 9 }), requested()), path: ofRequest,
+		},
+		"again for another interval": {
+			req: ask.Update("bob", requested(func(s *shipper.CheckSpec) { s.Interval = "24h" }), requested()), path: ofRequest,
+		},
+		"again for other queries": {
+			req: ask.Update("bob", compared(address(own, "judge"), query("new", "1")), queried), path: ofQueries,
 		},
 		"not again when nothing has changed": {req: ask.Update("bob", requested(body("{")), requested(body("{"))), unasked: true},
 		"not for a deletion":                 {req: ask.Delete("bob", requested()), unasked: true},

@@ -45,7 +45,7 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, _ *respo
 		return err
 	}
 	// Compiling a body takes memory: a user without a right to the Secret does not cause it.
-	if err := w.permitSecret(ctx, req, now, old); err != nil {
+	if err := w.permitSecret(ctx, req, now); err != nil {
 		return err
 	}
 	return validateBody(ctx, now, old)
@@ -82,13 +82,10 @@ func validateBody(ctx context.Context, now, old *shipper.Notification) error {
 	}
 }
 
-// permitSecret refuses a Secret that the user may not get: otherwise the user could have its token sent to a server. It checks again
-// when the Secret changes.
-func (w *Webhook) permitSecret(ctx context.Context, req *admission.Request, now, old *shipper.Notification) error {
+// permitSecret refuses a Secret that the user may not get, whatever field changes: otherwise the user could have its token sent to a
+// server, or a text of their own sent with it.
+func (w *Webhook) permitSecret(ctx context.Context, req *admission.Request, now *shipper.Notification) error {
 	name := now.Spec.To.SecretName
-	if old != nil && old.Spec.To.SecretName == name {
-		return nil
-	}
 	refused, err := authz.SecretRefused(ctx, w.Authz, req.UserInfo, types.NamespacedName{Namespace: now.Namespace, Name: name})
 	switch {
 	case err != nil:

@@ -59,9 +59,25 @@ func TestValidate(t *testing.T) {
 		"a change to another Secret is asked for again": {
 			req: ask.Update("bob", slack(), slack(to("mine"))), message: mayNot, asked: []string{"bob get secrets shop/slack"},
 		},
-		"another change is not":                  {req: ask.Update("bob", slack(body("event.message")), slack())},
-		"no change is not":                       {req: ask.Update("bob", slack(body("1")), slack(body("1")))},
-		"a body that was valid is not compiled":  {req: ask.Update("bob", slack(body("1"), selecting("Exists")), slack(body("1")))},
+		"a change of the body is asked for again": {
+			req: ask.Update("bob", slack(body("event.message")), slack()), message: mayNot, asked: []string{"bob get secrets shop/slack"},
+		},
+		"a change of the Applications is asked for again": {
+			req: ask.Update("bob", slack(selecting("Exists")), slack()), message: mayNot, asked: []string{"bob get secrets shop/slack"},
+		},
+		"a change of the format is asked for again": {
+			req: ask.Update("bob", slack(func(s *shipper.NotificationSpec) { s.Format = shipper.NotificationSlack }), slack()), message: mayNot,
+			asked: []string{"bob get secrets shop/slack"},
+		},
+		"a change of the events is asked for again": {
+			req: ask.Update("bob", slack(func(s *shipper.NotificationSpec) {
+				s.Events = []shipper.NotificationEvent{shipper.NotificationStarted}
+			}), slack()), message: mayNot, asked: []string{"bob get secrets shop/slack"},
+		},
+		"no change is not": {req: ask.Update("bob", slack(body("1")), slack(body("1")))},
+		"a body that was valid is not compiled": {
+			req: ask.Update("ann", slack(body("1"), selecting("Exists")), slack(body("1"))), asked: []string{ann},
+		},
 		"a deletion is not":                      {req: ask.Delete("bob", slack())},
 		"a body that is a map":                   {req: ask.Create("ann", slack(body(`{"text": event.message}`))), asked: []string{ann}},
 		"a selector of Applications with a team": {req: ask.Create("ann", slack(selecting("Exists"))), asked: []string{ann}},

@@ -170,7 +170,7 @@ type PrometheusCheck struct {
 	Address string `json:"address,omitempty"`
 
 	// secretName is the Secret of the Check's namespace with credentials for address: username and password, or token; ca.crt; tls.crt and
-	// tls.key. The user who names it must be allowed to get it. Only with address.
+	// tls.key. A user who changes any field of the Check must be allowed to get it. Only with address.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	SecretName string `json:"secretName,omitempty"`

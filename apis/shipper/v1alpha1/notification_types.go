@@ -60,8 +60,8 @@ type NotificationSpec struct {
 // NotificationReceiver is a server that gets messages.
 type NotificationReceiver struct {
 	// secretName is the Secret of the Notification's namespace with the keys url and, optionally, token (sent as a bearer token) and
-	// ca.crt (authorities to trust besides the system's). The user who names it must be allowed to get it. The flag --outgoing-urls of
-	// the reconciler must list the URL.
+	// ca.crt (authorities to trust besides the system's). A user who changes any field of the Notification must be allowed to get it. The
+	// flag --outgoing-urls of the reconciler must list the URL.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	SecretName string `json:"secretName"`

@@ -96,6 +96,9 @@ const clustersPolicy = "clusters.shipper.booking.com"
 // envelopesPolicy is the name of the policy that judges Envelopes, and of its binding.
 const envelopesPolicy = "envelopes.shipper.booking.com"
 
+// credentialsPolicy is the name of the policy that judges Checks and Notifications with Secrets, and of its binding.
+const credentialsPolicy = "credentials.shipper.booking.com"
+
 // policyFindings reports whether an admission policy, or its binding, exists and refuses. live is nil when there is none.
 func policyFindings(want, live *unstructured.Unstructured) []Finding {
 	unheld := "RolloutBlocks do not hold while no webhook is asked"
@@ -104,6 +107,8 @@ func policyFindings(want, live *unstructured.Unstructured) []Finding {
 		unheld = "who has stolen the credentials of Shipper's account may write whatever he likes into the Secrets of its namespace"
 	case clustersPolicy:
 		unheld = "a thief of the credentials of Shipper's account can change the addresses and taints of Clusters"
+	case credentialsPolicy:
+		unheld = "while no webhook is asked, users can have Secrets sent that they may not read, by Checks and Notifications"
 	case envelopesPolicy:
 		unheld = "while no webhook is asked, users can write Envelopes with objects that they may not place on clusters"
 	}
