@@ -170,6 +170,11 @@ func (r *Reconciler) decideNext(
 	if err != nil || out == nil && d.Do != nil && isStored(run, d.Do) {
 		return d, err
 	}
+	if run.Spec.RetryOf != nil && run.Status.StartTime == nil && d.Status.StartTime != nil {
+		if err := r.useUp(ctx, run); err != nil {
+			return d, err
+		}
+	}
 	return d, r.write(ctx, run, d)
 }
 

@@ -20,6 +20,7 @@ import (
 	"shipper.dev/shipper/chart/index"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/reconciler/access"
+	"shipper.dev/shipper/reconciler/fleet/report"
 )
 
 // maxClockSkew is how far the clock of the webhook, which admitted a run, may be ahead of the one here.
@@ -241,7 +242,29 @@ func (r *Reconciler) repeated(ctx context.Context, run *shipper.SequenceRun) (*s
 		return nil, "run " + of.Run + ", which it repeats, is gone", nil
 	}
 	known, err := r.earlier(ctx, run)
-	return before, shipyard.NotAgain(before, of.From, known), err
+	return before, shipyard.NotAgain(before, of.From, run.UID, known), err
+}
+
+// useUp writes into the run that a retry repeats that the retry has its approvals, before the retry begins: what was approved is done once,
+// also when the retry is deleted.
+func (r *Reconciler) useUp(ctx context.Context, run *shipper.SequenceRun) error {
+	before, err := r.namedNow(ctx, run.Namespace, run.Spec.RetryOf.Run)
+	switch {
+	case err != nil:
+		return err
+	case before == nil || string(before.UID) != run.Status.Resolved.RetryOfUID, !shipyard.CarriesApproval(before, run.Spec.RetryOf.From):
+		return nil
+	}
+	by := shipper.RepeatedBy{Name: run.Name, UID: string(run.UID)}
+	if known := before.Status.RepeatedBy; known != nil && known.UID != by.UID {
+		return fmt.Errorf("run %s has the approvals of run %s already", known.Name, before.Name)
+	}
+	was := before.DeepCopy()
+	before.Status.RepeatedBy = &by
+	if _, err := report.PatchStatus(ctx, r.direct, before, was); err != nil {
+		return fmt.Errorf("writing the status of SequenceRun %s/%s, which is repeated: %w", before.Namespace, before.Name, err)
+	}
+	return nil
 }
 
 // resolveVersion writes the version that a run deploys now. Errors are as of resolved.

@@ -170,3 +170,43 @@ func TestARetryBeginsOnlyIfTheRunThatItRepeatsIsThere(t *testing.T) {
 		})
 	}
 }
+
+// The promoter deletes the retry that used an approval, and repeats the run once more.
+func TestAnApprovalIsUsedOnceWhateverIsDeleted(t *testing.T) {
+	retry := func(name string) *shipper.SequenceRun {
+		return runOf(name, func(run *shipper.SequenceRun) {
+			run.Spec.RetryOf = &shipper.RetryOf{Run: "first", From: "deployment"}
+			run.Status.Resolved.RetryOfUID = "first-uid"
+			run.Status.Conditions = []shipper.Condition{{Type: shipper.RunFinished, Status: "False", Reason: shipper.RunQueued}}
+		})
+	}
+	second, third := retry("second"), retry("third")
+	r := newReconciler(t, interceptor.Funcs{}, theShipyard(), runOf("first", undone, ended(shipper.ResultFail)), second, third)
+	begin := func(run *shipper.SequenceRun) (begins bool, why string) {
+		t.Helper()
+		if err := r.live.Get(t.Context(), client.ObjectKeyFromObject(run), run); err != nil {
+			t.Fatal(err)
+		}
+		d, err := r.decideNext(t.Context(), run, judgement{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Status.StartTime != nil, d.Status.Message
+	}
+	if begins, why := begin(second); !begins {
+		t.Fatalf("the first retry does not begin: %s", why)
+	}
+	if err := r.client.Delete(t.Context(), second); err != nil {
+		t.Fatal(err)
+	}
+	begins, why := begin(third)
+	const want = "run second repeated it, and what was approved is done once, also when that one was deleted: begin with the approval"
+	if begins || why != want {
+		t.Errorf("the second retry begins: %t, %q", begins, why)
+	}
+	newCase{again(from("deployment")), []client.Object{theShipyard(), runOf("first", undone, ended(shipper.ResultFail),
+		func(run *shipper.SequenceRun) {
+			run.Status.RepeatedBy = &shipper.RepeatedBy{Name: "second", UID: "gone"}
+		})},
+		`spec.retryOf.from: Invalid value: "deployment": ` + want}.check(t)
+}

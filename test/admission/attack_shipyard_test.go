@@ -240,11 +240,11 @@ func TestRunsAndApprovalsAreNotForged(t *testing.T) {
 			"dev", patches(d.waiting, `{"spec":{"requestedBy":{"username":"x"}}}`), refused{422, "only hold and abort can be changed"},
 		},
 		"an approval": {"bob", creates(d.approval()), refused{}},
-		"an approval with fields that are ignored": {"bob", func(u *user) error {
+		"an approval of another content": {"bob", func(u *user) error {
 			return u.Create(t.Context(), d.approval(func(a *shipper.Approval) {
 				a.Spec.EventID, a.Spec.Subject, a.Spec.Time = "x", "y", &metav1.Time{Time: time.Unix(1, 0)}
 			}), client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
-		}, refused{}},
+		}, refused{422, "spec.eventID: Forbidden: is not read: leave it out, the status has it"}},
 		"an approval by one who may not": {
 			"dev", creates(d.approval()), refused{403, `user "dev" may not approve runs in stage staging of shipyard shop: the verb approve on ` +
 				"shipyards/staging or shipyards of shipper.booking.com, name shop, in namespace " + d.ns + " is needed"},

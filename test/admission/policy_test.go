@@ -132,6 +132,13 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 			}, client.DryRunAll)
 		}
 		env.Eventually(t, "one by who may", func(context.Context) error { return approves("approver", "approver") })
+		of := &shipper.Approval{
+			ObjectMeta: metav1.ObjectMeta{Namespace: s.ns, Name: "of-another-content"},
+			Spec: shipper.ApprovalSpec{
+				Release: s.r.rel.Name, Step: new(int32), By: shipper.ApprovalUser{Username: "approver"}, Subject: "what ann has seen",
+			},
+		}
+		checkRefused(t, as(t, "approver").Create(t.Context(), of, client.DryRunAll), refused{422, "spec.subject and spec.time are not read"})
 		for user, name := range map[string]string{"dev": "dev", "approver": "ann"} {
 			if err := approves(user, name); !apierrors.IsForbidden(err) {
 				t.Errorf("one by %s in the name of %s: %v", user, name, err)

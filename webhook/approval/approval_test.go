@@ -175,6 +175,9 @@ func TestApprovalsAreNotForged(t *testing.T) {
 		"for another position":     func(a *shipper.Approval) { a.Spec.Move = 3 },
 		"of another Application":   func(a *shipper.Approval) { a.Labels[shipper.AppLabel] = "x" },
 		"owned by none":            func(a *shipper.Approval) { a.OwnerReferences = nil },
+		"with another event":       func(a *shipper.Approval) { a.Spec.EventID = "e" },
+		"with another subject":     func(a *shipper.Approval) { a.Spec.Subject = "s" },
+		"at another time":          func(a *shipper.Approval) { a.Spec.Time = &metav1.Time{Time: ask.Now} },
 		"found by another Release": func(a *shipper.Approval) { a.Labels[shipper.ReleaseLabel] = "x" },
 	} {
 		t.Run(sentence, func(t *testing.T) {

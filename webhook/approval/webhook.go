@@ -111,8 +111,26 @@ func forged(is *shipper.Approval, by authenticationv1.UserInfo, of approvable) f
 	return errs
 }
 
-// approvable reads the Release or the run that is named. One that is not there is refused.
+// unread has an error for each field that earlier versions wrote and no version reads: an author could take it for what is approved.
+func unread(is *shipper.Approval) field.ErrorList {
+	var errs field.ErrorList
+	for name, given := range map[string]bool{
+		"eventID": is.Spec.EventID != "", "subject": is.Spec.Subject != "", "time": is.Spec.Time != nil,
+	} {
+		if given {
+			errs = append(errs, field.Forbidden(specPath.Child(name), "is not read: leave it out, the status has it"))
+		}
+	}
+	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Field, b.Field) })
+	return errs
+}
+
+// approvable reads the Release or the run that is named. One that is not there is refused, and so is an Approval with fields that nothing
+// reads.
 func (w *Webhook) approvable(ctx context.Context, namespace string, a *shipper.Approval) (approvable, error) {
+	if err := response.Invalidate(kind, a.Name, unread(a)); err != nil {
+		return nil, err
+	}
 	name, value := "run", a.Spec.Run
 	if value == "" {
 		name, value = "release", a.Spec.Release

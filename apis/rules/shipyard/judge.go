@@ -113,7 +113,7 @@ func (r *Request) repeat() (*shipper.ResolvedRun, *Refusal) {
 		return nil, invalid(field.Invalid(path.Child("from"), from, fmt.Sprintf(
 			"is no task of sequence %s in stage %s; the second of a name is NAME#2", before.Spec.Sequence, before.Spec.Stage)))
 	}
-	if why := NotAgain(before, from, r.Known); why != "" {
+	if why := NotAgain(before, from, run.UID, r.Known); why != "" {
 		return nil, invalid(field.Invalid(path.Child("from"), from, why))
 	}
 	earlier := earlierRequesters(before, run.Spec.RequestedBy.Username)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -28,9 +30,9 @@ func WasRefused(run *shipper.SequenceRun) bool {
 	return IsFinished(run) && end.Reason == shipper.RunRefused
 }
 
-// NotAgain says why a run cannot be repeated; empty if it can. from is the task to begin with, or empty, and known are the runs of the
-// Shipyard.
-func NotAgain(run *shipper.SequenceRun, from string, known []*shipper.SequenceRun) string {
+// NotAgain says why a run cannot be repeated; empty if it can. from is the task to begin with, or empty, by is the retry, and known are the
+// runs of the Shipyard.
+func NotAgain(run *shipper.SequenceRun, from string, by types.UID, known []*shipper.SequenceRun) string {
 	sequence := OwnSequence(run)
 	switch {
 	case WasRefused(run):
@@ -43,14 +45,28 @@ func NotAgain(run *shipper.SequenceRun, from string, known []*shipper.SequenceRu
 	if why := notFrom(run, sequence, from); why != "" {
 		return why
 	}
-	isApproval := func(t shipper.TaskStatus) bool { return t.Name == TaskApproval }
-	carries := slices.ContainsFunc(run.Status.Tasks[:TaskIndex(sequence, from)], isApproval)
+	if !CarriesApproval(run, from) {
+		return ""
+	}
+	if used := run.Status.RepeatedBy; used != nil && used.UID != string(by) {
+		return "run " + used.Name + " repeated it, and what was approved is done once, also when that one was deleted: begin with the approval"
+	}
 	for _, other := range known {
-		if of := other.Spec.RetryOf; carries && of != nil && of.Run == run.Name && other.Status.StartTime != nil {
+		if of := other.Spec.RetryOf; of != nil && of.Run == run.Name && other.Status.StartTime != nil && other.UID != by {
 			return "run " + other.Name + " repeats it, and what was approved is done once: repeat that one, or begin with the approval"
 		}
 	}
 	return ""
+}
+
+// CarriesApproval reports whether a retry of a run that begins with a task keeps an approval of that run.
+func CarriesApproval(run *shipper.SequenceRun, from string) bool {
+	sequence := OwnSequence(run)
+	if from == "" || sequence == nil {
+		return false
+	}
+	before := run.Status.Tasks[:min(max(TaskIndex(sequence, from), 0), len(run.Status.Tasks))]
+	return slices.ContainsFunc(before, func(t shipper.TaskStatus) bool { return t.Name == TaskApproval })
 }
 
 // notFrom says why a retry of a run cannot begin with a task; empty if it can. The tasks before it keep their results.

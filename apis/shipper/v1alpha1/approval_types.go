@@ -78,17 +78,17 @@ type ApprovalSpec struct {
 	// +optional
 	Move int64 `json:"move,omitempty"`
 
-	// eventID is ignored: status has it.
+	// eventID is refused in new Approvals: status has it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	EventID string `json:"eventID,omitempty"`
 
-	// subject is ignored: status has it.
+	// subject is refused in new Approvals: status has it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Subject string `json:"subject,omitempty"`
 
-	// time is ignored: metadata.creationTimestamp has it.
+	// time is refused in new Approvals: metadata.creationTimestamp has it.
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
 }
@@ -133,6 +133,14 @@ const (
 	DecisionApprove ApprovalDecision = "Approve"
 	DecisionReject  ApprovalDecision = "Reject"
 )
+
+// RepeatedBy is a retry that has used the approvals of the run that it repeats.
+type RepeatedBy struct {
+	// name of the retry.
+	Name string `json:"name"`
+	// uid of the retry.
+	UID string `json:"uid"`
+}
 
 // ApprovalList is a list of Approvals.
 //

@@ -274,6 +274,10 @@ type SequenceRunStatus struct {
 	// +optional
 	// +listType=atomic
 	Triggered []TriggeredRun `json:"triggered,omitempty"`
+	// repeatedBy is the retry that began with a task after an approval of this run. Another such retry is refused, also when that one was
+	// deleted. Absent: none.
+	// +optional
+	RepeatedBy *RepeatedBy `json:"repeatedBy,omitempty"`
 	// conditions: Finished, Failed, Blocked.
 	// +optional
 	// +listType=map
