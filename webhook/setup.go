@@ -105,7 +105,7 @@ func Setup(server Server, o Options) error {
 	serve("/mutate-application", response.Mutate, "Application", app.Default)
 	serve("/validate-application", response.Validate, "Application", app.Validate)
 
-	rel := &release.Webhook{BlockCheck: blocks, Guard: guard, State: o.State, Checks: uses}
+	rel := &release.Webhook{BlockCheck: blocks, Guard: guard, State: o.State, Checks: uses, Resources: placed}
 	serve("/mutate-release", response.Mutate, "Release", rel.Default)
 	serve("/validate-release", response.Validate, "Release", rel.Validate)
 

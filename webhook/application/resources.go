@@ -12,6 +12,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/rights"
 	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/resources"
@@ -38,9 +39,15 @@ func selects(app, old *shipper.Application) bool {
 		(old == nil || !stamp.SameSelectors(now, old.Spec.Template.Resources) || resourcesRefreshWanted(app, old))
 }
 
-// placesOtherwise reports whether a write changes where or how the same objects are placed, or what becomes of them.
-func placesOtherwise(app, old *shipper.Application) bool {
-	return old != nil && app.Spec.Template.Resources != nil && !samePlacing(&app.Spec.Template, &old.Spec.Template)
+// acts reports whether a write changes what Shipper does with the right to place: anything in spec but how many Releases are kept. It is
+// judged as if its author had selected. It is a rule over the whole spec, so that no field can be forgotten.
+func acts(app, old *shipper.Application) bool {
+	if old == nil || app.Spec.Template.Resources == nil && old.Spec.Template.Resources == nil {
+		return app.Spec.Template.Resources != nil
+	}
+	is, was := app.Spec, old.Spec
+	is.RevisionHistoryLimit, was.RevisionHistoryLimit = nil, nil
+	return !sameSpec(&is, &was) || resourcesRefreshWanted(app, old) || rollsBack(app, old)
 }
 
 // samePlacing reports whether two templates place the same objects in the same way on the same clusters.
@@ -49,7 +56,7 @@ func samePlacing(a, b *shipper.ReleaseEnvironment) bool {
 		equality.Semantic.DeepEqual(a.ClusterRequirements, b.ClusterRequirements)
 }
 
-// stampSelector records the user who chooses what is placed. A Release that is restored by the reconciler keeps the record.
+// stampSelector records the user whose rights the Application is placed with from now on. A Release that is restored by the reconciler keeps the record.
 func (w *Webhook) stampSelector(req *admission.Request, app, old *shipper.Application) error {
 	key := shipper.AppSelectedByAnnotation
 	if app.Spec.Template.Resources == nil {
@@ -57,7 +64,7 @@ func (w *Webhook) stampSelector(req *admission.Request, app, old *shipper.Applic
 		return nil
 	}
 	_, restored := app.Annotations[key]
-	if !selects(app, old) || req.UserInfo.Username == w.Guard.Reconciler || old == nil && restored {
+	if !acts(app, old) || req.UserInfo.Username == w.Guard.Reconciler || old == nil && restored {
 		return nil // guard admits the annotation on creation only from users who may stamp
 	}
 	text, err := rights.FormatSelector(req.UserInfo)
@@ -87,7 +94,8 @@ func rollsBack(app, old *shipper.Application) bool {
 	return old != nil && app.Spec.Template.Resources != nil && to != "" && to != old.Annotations[shipper.AppRolledBackToAnnotation]
 }
 
-// placedBefore reports whether a Release of app has placed its content in the same way. To return to it needs no right to place.
+// placedBefore reports whether a Release of app has placed its content in the same way: it was valid then. Who returns to it needs the
+// right to place all the same.
 func (w *Webhook) placedBefore(app *shipper.Application) (bool, error) {
 	now, err := w.withContent(app)
 	if err != nil || now.Spec.Template.ResourcesDigest == "" {
@@ -103,13 +111,12 @@ func (w *Webhook) placedBefore(app *shipper.Application) (bool, error) {
 // judgeResources refuses resources that may not be placed, that the user may not place, or that Shipper may not read. It judges only what a
 // write changes. The template must be valid.
 func (w *Webhook) judgeResources(ctx context.Context, req *admission.Request, app, old *shipper.Application) error {
-	now := app.Spec.Template.Resources
-	if now == nil {
-		return nil
-	}
-	var was *shipper.Resources
+	now, was := app.Spec.Template.Resources, (*shipper.Resources)(nil)
 	if old != nil {
 		was = old.Spec.Template.Resources
+	}
+	if now == nil {
+		return w.permitPlacing(ctx, req, app, old, nil)
 	}
 	errs, err := resources.ValidateReady(ctx, now, was)
 	if err != nil {
@@ -125,25 +132,86 @@ func (w *Webhook) judgeResources(ctx context.Context, req *admission.Request, ap
 	if err != nil {
 		return err
 	}
-	chooses := selects(app, old)
-	if !chooses && !placesOtherwise(app, old) || before && !resourcesRefreshWanted(app, old) {
-		return nil
+	if !selects(app, old) || before && !resourcesRefreshWanted(app, old) {
+		return w.permitPlacing(ctx, req, app, old, nil)
 	}
 	selection, err := w.resolveSelection(ctx, app)
 	if err != nil {
 		return err
 	}
-	if err := w.Resources.Permit(ctx, req.UserInfo, selection); err != nil {
+	if err := w.permitPlacing(ctx, req, app, old, selection); err != nil {
 		return err
-	}
-	if !chooses {
-		return nil
 	}
 	errs, err = w.Resources.Readable(ctx, selection)
 	if err != nil {
 		return err
 	}
 	return response.Invalidate(kind, app.Name, errs)
+}
+
+// permitPlacing refuses a write that acts with the right to place, unless the user has it: for what is selected, and for what was selected,
+// because objects that are no longer selected are removed. selection is what app selects, nil if that is not new. The reconciler asks for
+// the rights of the recorded user.
+func (w *Webhook) permitPlacing(
+	ctx context.Context, req *admission.Request, app, old *shipper.Application, selection *resources.Selection,
+) error {
+	if !acts(app, old) || req.UserInfo.Username == w.Guard.Reconciler {
+		return nil
+	}
+	var all []*resources.Selection
+	if selection != nil {
+		all = append(all, selection)
+	} else if now := app.Spec.Template.Resources; now != nil {
+		placed, err := w.Resources.Placed(ctx, app.Namespace, now)
+		if err != nil {
+			return err
+		}
+		all = append(all, placed)
+	}
+	use := resources.Use{Who: req.UserInfo, Resource: resource, Name: app.Name}
+	if old != nil && old.Spec.Template.Resources != nil {
+		placed, err := w.Resources.Placed(ctx, old.Namespace, old.Spec.Template.Resources)
+		if err != nil {
+			return err
+		}
+		all = append(all, placed)
+		use.SelectedBy = old.Annotations[shipper.AppSelectedByAnnotation]
+	}
+	return w.Resources.Permit(ctx, use, all...)
+}
+
+// permitRemoval refuses a deletion that removes objects from clusters, unless the user may place them. The garbage collector deletes what
+// the author of an Application has given an owner.
+func (w *Webhook) permitRemoval(ctx context.Context, req *admission.Request, old *shipper.Application) error {
+	if protected.IsController(req.UserInfo.Username) {
+		return nil
+	}
+	rels, err := w.releases(old)
+	if err != nil {
+		return err
+	}
+	placed := []*shipper.Resources{old.Spec.Template.Resources}
+	for _, rel := range strategy.Placing(rels) {
+		placed = append(placed, rel.Spec.Environment.Resources)
+	}
+	var all []*resources.Selection
+	for _, is := range placed {
+		if is == nil || is.Removal == shipper.RemovalNone {
+			continue
+		}
+		selection, err := w.Resources.Placed(ctx, old.Namespace, is)
+		if err != nil {
+			return err
+		}
+		all = append(all, selection)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return w.Resources.Permit(ctx, resources.Use{
+		Who: req.UserInfo, Resource: resource, Name: old.Name, SelectedBy: old.Annotations[shipper.AppSelectedByAnnotation],
+		What: "deleting it removes what it has placed",
+	}, all...)
 }
 
 // resolveSelection finds what app selects, and refuses what may not be placed.
@@ -163,15 +231,15 @@ func (w *Webhook) checkSelector(ctx context.Context, req *admission.Request, app
 	}
 	by, was := app.Annotations[shipper.AppSelectedByAnnotation], metaOf(old).Annotations[shipper.AppSelectedByAnnotation]
 	own, err := rights.FormatSelector(req.UserInfo)
-	if err != nil || by == own || by == was && !selects(app, old) {
+	if err != nil || by == own || by == was && !acts(app, old) {
 		return err
 	}
 	may, err := w.Guard.MayStamp(ctx, req, protected.Application)
 	if err != nil || may {
 		return err
 	}
-	return response.Forbid(resource, app.Name, fmt.Sprintf("metadata.annotations[%s] is written by Shipper: it names the user who chooses "+
-		"spec.template.resources, user %q here", shipper.AppSelectedByAnnotation, req.UserInfo.Username))
+	return response.Forbid(resource, app.Name, fmt.Sprintf("metadata.annotations[%s] is written by Shipper: it names the user who "+
+		"changed spec last, user %q here", shipper.AppSelectedByAnnotation, req.UserInfo.Username))
 }
 
 // describeResources warns of a new selection that cannot be judged now, or that runs Pods in the management cluster as well.

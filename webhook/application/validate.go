@@ -165,7 +165,7 @@ func (w *Webhook) validateDelete(
 	return w.judgeDeletion(ctx, req, a, old, block.Overrides(old.Annotations))
 }
 
-// judgeDeletion refuses, under a block, the deletion of an Application, or a change that leads to it.
+// judgeDeletion refuses the deletion of an Application, or a change that leads to it, under a block and without the right to place.
 func (w *Webhook) judgeDeletion(
 	ctx context.Context, req *admission.Request, a *response.Response, old *shipper.Application, overrides []block.Override,
 ) error {
@@ -173,7 +173,10 @@ func (w *Webhook) judgeDeletion(
 	if err != nil {
 		return err
 	}
-	return w.BlockCheck.Judge(a, resource, old.Name, overrider(old, false), overrides, c)
+	if err := w.BlockCheck.Judge(a, resource, old.Name, overrider(old, false), overrides, c); err != nil {
+		return err
+	}
+	return w.permitRemoval(ctx, req, old)
 }
 
 // announce warns which Release the template creates and what to expect; a dry run gets the full plan.

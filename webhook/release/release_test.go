@@ -30,6 +30,7 @@ func webhookOf(t *testing.T, rights *ask.Rights, known ...client.Object) *releas
 	w := ask.Know(t, rights, known...)
 	return &release.Webhook{
 		BlockCheck: w.BlockCheck, Guard: w.Guard, State: w.State, Checks: check.NewUses(w.State, "shipper-checks"),
+		Resources: w.Resources(),
 	}
 }
 

@@ -95,3 +95,67 @@ func TestAReleaseOfOtherContentIsJudgedAsAnEdit(t *testing.T) {
 		t.Run(sentence, tc.check)
 	}
 }
+
+// To delete a Release changes what is placed: the user needs the right to place what goes and what comes back. The abort of a rollout goes
+// back to what ran, and may be all that helps in an incident: there the rights of the recorded user are enough, while that user has them.
+func TestDeletionsOfReleasesWithResources(t *testing.T) {
+	selecting := func(namespace string) func(*shipper.Application) {
+		return ask.Placing(shipper.ResourceSelector{Kind: "ConfigMap", Name: "web", Namespace: namespace})
+	}
+	app := ask.Application(selecting(""), ask.SelectedBy("ann"))
+	of := func(namespace string, completed bool, existing ...*shipper.Release) *shipper.Release {
+		rel := ask.Release(ask.Application(selecting(namespace), ask.Content("a")), existing)
+		if completed {
+			rel.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: "True"}}
+		}
+		return rel
+	}
+	payments := of("payments", true)
+	own, begun := of("", true, payments), of("", false, payments)
+	last := of("vault", true, payments, own)
+	others := of("payments", false)
+	const mayPlace, annMayPlace, mayGet = "dev place namespaces /payments", "ann place namespaces /payments", "dev get configmaps work/web"
+	lacks := "deleting it changes what is placed: spec.template.resources.select[0]: you may not place namespaces " +
+		`"payments" on clusters: that needs the verb "place" on it; ` +
+		"kubectl create clusterrole place-namespaces-payments --verb=place --resource=namespaces --resource-name=payments; " +
+		"kubectl create clusterrolebinding place-namespaces-payments-dev --clusterrole=place-namespaces-payments --user=dev; " +
+		`user "ann" selected last, and may be asked: kubectl auth can-i place namespaces/payments --as=ann`
+	aborts := "deleting the newest Release aborts its rollout: Application super-server goes back to Release " + payments.Name
+	again := "this is the only Release of Application super-server: Shipper makes it again from the template"
+	for sentence, tc := range map[string]row{
+		"the newest is complete, and what came before is another's": {
+			req: ask.Delete("dev", own), rights: []string{mayGet, annMayPlace}, known: []client.Object{app, payments, own},
+			decision: response.Forbidden, message: lacks,
+		},
+		"a user with the right": {
+			req: ask.Delete("dev", own), rights: []string{mayGet, mayPlace}, known: []client.Object{app, payments, own},
+			warned: []string{aborts},
+		},
+		"an abort, while the recorded user has the right": {
+			req: ask.Delete("dev", begun), rights: []string{annMayPlace}, known: []client.Object{app, payments, begun},
+			warned: []string{
+				"you may not place all of it: this is admitted because Release " + begun.Name +
+					" is not complete, and what ran before comes back", aborts,
+			},
+		},
+		"an abort, when the recorded user has lost it": {
+			req: ask.Delete("dev", begun), rights: []string{mayGet}, known: []client.Object{app, payments, begun},
+			decision: response.Forbidden, message: lacks,
+		},
+		"the only one, whose objects go": {
+			req: ask.Delete("dev", others), rights: []string{annMayPlace}, known: []client.Object{app, others},
+			decision: response.Forbidden, message: lacks,
+		},
+		"the only one, by a user with the right": {
+			req: ask.Delete("dev", others), rights: []string{mayPlace}, known: []client.Object{app, others}, warned: []string{again},
+		},
+		"one that runs while the newest is not complete": {
+			req: ask.Delete("dev", payments), rights: []string{mayGet, annMayPlace}, known: []client.Object{app, payments, begun},
+			decision: response.Forbidden, message: lacks,
+		},
+		"one of the history": {req: ask.Delete("dev", payments), known: []client.Object{app, payments, own, last}},
+		"the reconciler":    {req: ask.Delete(ask.Reconciler, own), known: []client.Object{app, payments, own}},
+	} {
+		t.Run(sentence, tc.check)
+	}
+}

@@ -108,6 +108,9 @@ func (w *Webhook) validateUpdate(
 		if err := w.BlockCheck.Judge(a, resource, rel.Name, overrider(rel), block.Overrides(rel.Annotations), c); err != nil {
 			return err
 		}
+		if err := w.permitRemoval(ctx, req, a, app, old); err != nil {
+			return err
+		}
 	}
 	if err := w.validateHold(ctx, req, a, app, rel, old); err != nil || !moved {
 		return err
@@ -165,6 +168,9 @@ func (w *Webhook) validateDelete(
 	}
 	c := w.deletion(ctx, req, app, old)
 	if err := w.BlockCheck.Judge(a, resource, old.Name, overrider(old), block.Overrides(old.Annotations), c); err != nil {
+		return err
+	}
+	if err := w.permitRemoval(ctx, req, a, app, old); err != nil {
 		return err
 	}
 	return w.validateServing(ctx, req, a, app, old)

@@ -17,6 +17,7 @@ import (
 	"shipper.dev/shipper/webhook/blockcheck"
 	"shipper.dev/shipper/webhook/check"
 	"shipper.dev/shipper/webhook/protected"
+	"shipper.dev/shipper/webhook/resources"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -44,6 +45,8 @@ type Webhook struct {
 	State      State
 	// Checks validates the checks that strategies name.
 	Checks *check.Uses
+	// Resources judges deletions of Releases with resources.
+	Resources *resources.Judge
 }
 
 // Default checks and completes a write.

@@ -80,7 +80,7 @@ func (j *Judge) JudgeEnvelope(ctx context.Context, who authenticationv1.UserInfo
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return forbid("envelopes", now.Name, who.Username, missing)
+	return Use{Who: who, Resource: "envelopes", Name: now.Name}.forbid(missing)
 }
 
 // wasThere reports whether an Envelope has a manifest.

@@ -5,6 +5,7 @@
 package resources
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/cel/environment"
@@ -51,8 +53,8 @@ var (
 
 // Selection is what an Application selects, by kinds that are known.
 type Selection struct {
-	namespace, app string
-	items          []item
+	namespace string
+	items     []item
 	// Late has the selectors whose kind could not be looked up in time, with the reason. Their rights cannot be judged.
 	Late []string
 }
@@ -80,15 +82,9 @@ func (j *Judge) Resolve(ctx context.Context, app *shipper.Application) (*Selecti
 	if j == nil || j.Kinds == nil {
 		return nil, nil, response.Unable("kinds are not looked up here: resources cannot be judged")
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	selectors := app.Spec.Template.Resources.Select
-	found, errs := make([]Kind, len(selectors)), make([]error, len(selectors))
-	each(len(selectors), func(i int) {
-		gk := schema.GroupKind{Group: selectors[i].Group, Kind: selectors[i].Kind}
-		found[i], errs[i] = j.Kinds.Find(ctx, gk, selectors[i].Version)
-	})
-	selection, refused := &Selection{namespace: app.Namespace, app: app.Name}, field.ErrorList(nil)
+	found, errs := j.find(ctx, selectors)
+	selection, refused := &Selection{namespace: app.Namespace}, field.ErrorList(nil)
 	for i := range selectors {
 		s := &selectors[i]
 		// The policy knows kinds that are not served, such as those of calls, and says more about them.
@@ -100,8 +96,7 @@ func (j *Judge) Resolve(ctx context.Context, app *shipper.Application) (*Selecti
 		case errors.Is(errs[i], ErrNotServed):
 			refused = append(refused, j.notServed(ctx, s, Path.Index(i)))
 		case errs[i] != nil:
-			selection.Late = append(selection.Late, fmt.Sprintf(
-				"select[%d]: whether you may place it cannot be judged now: %v", i, errs[i]))
+			selection.late(i, errs[i])
 		default:
 			one := item{index: i, ResourceSelector: s, kind: found[i]}
 			if err := j.resolveNamespace(&one, app.Namespace); err != nil {
@@ -112,6 +107,49 @@ func (j *Judge) Resolve(ctx context.Context, app *shipper.Application) (*Selecti
 		}
 	}
 	return selection, refused, nil
+}
+
+// Placed finds the kinds of what was selected in a namespace before. What may not be placed any more is not refused: to remove it needs the
+// same rights. A kind that is not served any more is judged by the usual plural of its name.
+func (j *Judge) Placed(ctx context.Context, namespace string, was *shipper.Resources) (*Selection, error) {
+	if j == nil || j.Kinds == nil {
+		return nil, response.Unable("kinds are not looked up here: resources cannot be judged")
+	}
+	found, errs := j.find(ctx, was.Select)
+	out := &Selection{namespace: namespace}
+	for i := range was.Select {
+		one := item{index: i, ResourceSelector: &was.Select[i], kind: found[i]}
+		switch {
+		case errors.Is(errs[i], ErrNotServed):
+			plural, _ := meta.UnsafeGuessKindToResource(gvkOf(one.ResourceSelector))
+			one.kind = Kind{GroupVersionKind: gvkOf(one.ResourceSelector), Resource: plural.Resource, Namespaced: one.Namespace != ""}
+		case errs[i] != nil:
+			out.late(i, errs[i])
+			continue
+		}
+		if one.kind.Namespaced {
+			one.namespace = cmp.Or(one.Namespace, namespace)
+		}
+		out.items = append(out.items, one)
+	}
+	return out, nil
+}
+
+// find looks up the kind of each selector.
+func (j *Judge) find(ctx context.Context, selectors []shipper.ResourceSelector) ([]Kind, []error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	found, errs := make([]Kind, len(selectors)), make([]error, len(selectors))
+	each(len(selectors), func(i int) {
+		gk := schema.GroupKind{Group: selectors[i].Group, Kind: selectors[i].Kind}
+		found[i], errs[i] = j.Kinds.Find(ctx, gk, selectors[i].Version)
+	})
+	return found, errs
+}
+
+// late notes that the kind of a selector could not be looked up in time.
+func (s *Selection) late(index int, why error) {
+	s.Late = append(s.Late, fmt.Sprintf("select[%d]: whether you may place it cannot be judged now: %v", index, why))
 }
 
 // workloads are the kinds that run Pods where they are.

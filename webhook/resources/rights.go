@@ -5,6 +5,7 @@ package resources
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -50,16 +51,35 @@ func (i *item) selected() rights.Selected {
 	}
 }
 
-// Permit refuses, with 403, a user who may not place what is selected.
-func (j *Judge) Permit(ctx context.Context, who authenticationv1.UserInfo, s *Selection) error {
-	if len(s.Late) > 0 { // an unknown kind may be one that the user may not place
-		return response.Later(strings.Join(s.Late, "; "), authz.RetryAfter)
+// Use is a request to do something with what is selected: to place it, to place it otherwise, or to remove it.
+type Use struct {
+	Who authenticationv1.UserInfo
+	// Resource and Name are those of the object that the request writes, such as applications.
+	Resource, Name string
+	// What the request does, for a refusal: `deleting it removes what it has placed`. Empty: it selects.
+	What string
+	// SelectedBy is the annotation app.selected-by before the request; empty if there is none.
+	SelectedBy string
+}
+
+// Permit refuses, with 403, a user who may not place all that is selected.
+func (j *Judge) Permit(ctx context.Context, use Use, selections ...*Selection) error {
+	var needs []need
+	for _, s := range selections {
+		if len(s.Late) > 0 { // an unknown kind may be one that the user may not place
+			return response.Later(strings.Join(s.Late, "; "), authz.RetryAfter)
+		}
+		for _, n := range s.authorNeeds() {
+			if !slices.ContainsFunc(needs, func(other need) bool { return other.Action == n.Action }) {
+				needs = append(needs, n)
+			}
+		}
 	}
-	missing, err := j.missing(ctx, who, s.authorNeeds())
+	missing, err := j.missing(ctx, use.Who, needs)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return forbid("applications", s.app, who.Username, missing)
+	return use.forbid(missing)
 }
 
 // missing are the needs that a user has no right for.
@@ -105,14 +125,21 @@ func each(n int, f func(i int)) {
 }
 
 // forbid refuses for the rights that a user lacks.
-func forbid(resource, name, username string, missing []need) error {
+func (u Use) forbid(missing []need) error {
 	texts, causes := make([]string, len(missing)), make([]metav1.StatusCause, len(missing))
 	for i, n := range missing {
-		text := rights.Lacks(n.Action, "you", username)
+		text := rights.Lacks(n.Action, "you", u.Who.Username)
 		texts[i] = n.path.String() + ": " + text
 		causes[i] = metav1.StatusCause{Type: metav1.CauseType(shipper.SelectionNotAllowed), Field: n.path.String(), Message: text}
 	}
-	err := response.Forbid(resource, name, rights.List(texts))
+	message := rights.List(texts)
+	if u.What != "" {
+		message = u.What + ": " + message
+	}
+	if by, ok := rights.ParseSelector(u.SelectedBy); ok && by.Username != u.Who.Username {
+		message += "; " + rights.Could(missing[0].Action, by.Username)
+	}
+	err := response.Forbid(u.Resource, u.Name, message)
 	if refusal, ok := err.(*response.Refusal); ok { //nolint:errorlint // it was made here
 		refusal.Status.Details.Causes = causes
 	}

@@ -5,6 +5,8 @@ package rights
 import (
 	"fmt"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // maxListed bounds the rights that a message lists.
@@ -66,6 +68,20 @@ func Lacks(what Action, subject, username string) string {
 	}
 	return fmt.Sprintf("%s may not %s %s in namespace %s, and only what its author may read is placed; %s", subject, what.Verb,
 		what.Object(), what.Namespace, Commands(what, username))
+}
+
+// Could says who had a right when the resources of an Application were selected last, and how to find out whether a user has it now.
+func Could(what Action, username string) string {
+	object := schema.GroupResource{Group: what.Group, Resource: what.Resource}.String()
+	if what.Name != "" {
+		object += "/" + what.Name
+	}
+	scope := ""
+	if what.Namespace != "" {
+		scope = " -n " + shellWord(what.Namespace)
+	}
+	return fmt.Sprintf("user %q selected last, and may be asked: kubectl auth can-i %s %s%s --as=%s", username, what.Verb,
+		shellWord(object), scope, shellWord(username))
 }
 
 // List joins what is lacked, shortened.

@@ -111,6 +111,16 @@ func Previous(rels []*shipper.Release, template *shipper.ReleaseEnvironment) *sh
 	return LastComplete(rels)
 }
 
+// Placing are those of some Releases, oldest first, whose objects clusters may have: the newest known to have completed, and all after it.
+func Placing(rels []*shipper.Release) []*shipper.Release {
+	for i, rel := range slices.Backward(rels) {
+		if wasComplete(rel) {
+			return rels[i:]
+		}
+	}
+	return rels
+}
+
 // LastComplete is the newest of some Releases, oldest first, that is known to have completed; nil when none is.
 func LastComplete(rels []*shipper.Release) *shipper.Release {
 	for _, rel := range slices.Backward(rels) {
