@@ -73,6 +73,16 @@ func abortingStatus(s *scope, p templatePlan, now metav1.Time) shipper.Applicati
 	return out
 }
 
+// heldStatus is the status while what an abort brings back may not be placed: only the reason is new.
+func heldStatus(s *scope, now metav1.Time) shipper.ApplicationStatus {
+	out := *s.app.Status.DeepCopy()
+	if c := resourcesSelected(s, templatePlan{}, applied{}); c != nil {
+		c.Message = report.Shorten("the abort is held: "+c.Message, maxMessage)
+		out.Conditions = shipper.SetCondition(out.Conditions, *c, now)
+	}
+	return out
+}
+
 // applicationBlocked is the condition Blocked. The gate may know of a block before this reconciler does.
 func applicationBlocked(p templatePlan, a applied) shipper.Condition {
 	c := shipper.Condition{Type: shipper.ApplicationBlocked, Status: corev1.ConditionFalse, Message: p.blocked}

@@ -8,12 +8,15 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"shipper.dev/shipper/apis/rules/rights"
 	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/reconciler/artifact"
 	"shipper.dev/shipper/reconciler/selection"
@@ -166,21 +169,84 @@ func takenNow(app *shipper.Application, live *selection.Content, now metav1.Time
 }
 
 // keepContent stores the content of the Release that is created. Content that was read just now is stored in any case: what is stored may
-// have been deleted. What cannot be stored is a problem of the content.
+// have been deleted. What cannot be stored, or not be placed any more, is a problem of the content.
 func (r *pass) keepContent(ctx context.Context, s *scope, p templatePlan) error {
-	if !s.content.isTaken() || p.pending != "" || p.create == nil && !s.content.live.IsNew() {
-		return nil
-	}
-	parts, err := r.content.Parts(ctx, s.app, s.content.live)
-	if err == nil {
-		err = r.snapshots.Keep(ctx, s.app, s.history.Releases(), parts)
-	}
-	if err == nil || artifact.Transient(err) {
+	return s.refuseContent(r.takeContent(ctx, s, p))
+}
+
+// refuseContent makes an error of content its problem, unless the next pass may succeed.
+func (s *scope) refuseContent(err error) error {
+	problem := selection.ProblemOf(s.app, err)
+	if problem == nil || artifact.Transient(err) {
 		return err
 	}
-	problem := selection.ProblemOf(s.app, err)
 	s.content.live, s.content.err, s.content.again = nil, problem, problem.Recheck()
 	return problem
+}
+
+// takeContent stores content, and asks for the rights of the Application's user before a Release is created of it: also if it was stored
+// long ago, as that of a rollback, and for what is placed now and will be removed.
+func (r *pass) takeContent(ctx context.Context, s *scope, p templatePlan) error {
+	if p.pending != "" {
+		return nil
+	}
+	stores := s.content.isTaken() && (p.create != nil || s.content.live.IsNew())
+	if stores {
+		parts, err := r.content.Parts(ctx, s.app, s.content.live)
+		if err != nil {
+			return err
+		}
+		content, err := objects.Join(parts)
+		if err != nil {
+			return err
+		}
+		if err := r.permitContent(ctx, s, p, content); err != nil {
+			return err
+		}
+		return r.snapshots.Keep(ctx, s.app, s.history.Releases(), parts)
+	}
+	if p.create == nil || s.content.digest == "" {
+		return nil
+	}
+	content, err := r.storedContent(ctx, s, s.content.digest)
+	if err != nil {
+		return err
+	}
+	return r.permitContent(ctx, s, p, content)
+}
+
+// permitContent returns a problem unless the Application's user may place content, and remove what is placed instead.
+func (r *pass) permitContent(ctx context.Context, s *scope, p templatePlan, content []unstructured.Unstructured) error {
+	if p.create == nil {
+		return nil
+	}
+	selected := []*shipper.Resources{s.app.Spec.Template.Resources}
+	for _, rel := range strategy.Placing(s.history.Releases()) {
+		selected = append(selected, rel.Spec.Environment.Resources)
+	}
+	return r.content.Permit(ctx, s.app, selected, content)
+}
+
+// permitReturn returns a problem unless the Application's user may still place what an abort brings back.
+func (r *pass) permitReturn(ctx context.Context, s *scope, to *shipper.Release) error {
+	env := &to.Spec.Environment
+	if env.Resources == nil || r.content == nil {
+		return nil
+	}
+	content, err := r.storedContent(ctx, s, env.ResourcesDigest)
+	if err == nil {
+		err = r.content.Permit(ctx, s.app, []*shipper.Resources{env.Resources}, content)
+	}
+	return s.refuseContent(err)
+}
+
+// storedContent is the content with a digest; none if it was lost, for then nothing of it can be placed.
+func (r *pass) storedContent(ctx context.Context, s *scope, digest string) ([]unstructured.Unstructured, error) {
+	content, err := r.snapshots.Content(ctx, s.app.Namespace, digest)
+	if errors.Is(err, chart.ErrNotKept) {
+		return nil, nil
+	}
+	return content, err
 }
 
 // ownContent gives stored content its owners.
@@ -206,8 +272,16 @@ type Contents interface {
 	// Observe is that of selection.Source, as are the others.
 	Observe(ctx context.Context, app *shipper.Application, urgent bool) (*selection.Content, time.Duration, error)
 	Parts(ctx context.Context, app *shipper.Application, c *selection.Content) ([]objects.Part, error)
+	Permit(ctx context.Context, app *shipper.Application, selected []*shipper.Resources, content []unstructured.Unstructured) error
 	Released(c *selection.Content)
 	Changed(app client.ObjectKey)
 	Rest(ctx context.Context, app client.ObjectKey)
 	Forget(ctx context.Context, app client.ObjectKey)
+}
+
+// Snapshots store content: *artifact.Resources does, and its methods are these.
+type Snapshots interface {
+	Keep(ctx context.Context, app *shipper.Application, rels []*shipper.Release, parts []objects.Part) error
+	Content(ctx context.Context, namespace, digest string) ([]unstructured.Unstructured, error)
+	SetOwners(ctx context.Context, app *shipper.Application, rels []*shipper.Release, digest string) error
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -20,7 +21,10 @@ import (
 // calls is a source of content that has what it was called for.
 type calls struct {
 	Contents
+	Snapshots
 	made []string
+	// denied is what Permit returns.
+	denied error
 }
 
 func (c *calls) Observe(_ context.Context, _ *shipper.Application, urgent bool) (*selection.Content, time.Duration, error) {
@@ -31,6 +35,18 @@ func (c *calls) Observe(_ context.Context, _ *shipper.Application, urgent bool) 
 func (c *calls) Parts(context.Context, *shipper.Application, *selection.Content) ([]objects.Part, error) {
 	c.made = append(c.made, "parts")
 	return nil, context.Canceled
+}
+
+func (c *calls) Permit(
+	_ context.Context, _ *shipper.Application, selected []*shipper.Resources, content []unstructured.Unstructured,
+) error {
+	c.made = append(c.made, fmt.Sprintf("permit %d selections and %d objects", len(selected), len(content)))
+	return c.denied
+}
+
+func (c *calls) Content(_ context.Context, _, digest string) ([]unstructured.Unstructured, error) {
+	c.made = append(c.made, "content "+digest[:1])
+	return make([]unstructured.Unstructured, 2), nil
 }
 
 func (c *calls) Rest(context.Context, client.ObjectKey)   { c.made = append(c.made, "rest") }
@@ -70,17 +86,51 @@ func TestContentIsStoredForTheReleaseThatIsCreated(t *testing.T) {
 		"a Release is created":     {templatePlan{create: &shipper.Release{}}, "a", "parts"},
 		"none is":                  {templatePlan{}, "a", ""},
 		"a block is in effect":     {templatePlan{create: &shipper.Release{}, pending: "blocked"}, "a", ""},
-		"other content is placed":  {templatePlan{create: &shipper.Release{}}, "b", ""},
-		"the content was not read": {templatePlan{create: &shipper.Release{}}, "", ""},
+		"other content is placed":  {templatePlan{create: &shipper.Release{}}, "b", "content a; permit 1 selections and 2 objects"},
+		"the content was not read": {templatePlan{create: &shipper.Release{}}, "", "content a; permit 1 selections and 2 objects"},
 	} {
 		c := &calls{}
-		s := &scope{app: app, content: content{digest: digestOf("a")}}
+		s := &scope{app: app, history: contents(app, ""), content: content{digest: digestOf("a")}}
 		if tc.live != "" {
 			s.content.live = &selection.Content{Digest: digestOf(tc.live)}
 		}
-		_ = (&pass{Reconciler: &Reconciler{content: c}, now: at}).keepContent(t.Context(), s, tc.plan)
+		_ = (&pass{Reconciler: &Reconciler{content: c, snapshots: c}, now: at}).keepContent(t.Context(), s, tc.plan)
 		if diff := cmp.Diff(tc.want, strings.Join(c.made, "; ")); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", sentence, diff)
+		}
+	}
+}
+
+// TestAReleaseIsCreatedOfWhatMayStillBePlaced is about the content of a rollback, which is not read again, and about an abort.
+func TestAReleaseIsCreatedOfWhatMayStillBePlaced(t *testing.T) {
+	app := placingApp("a")
+	c := &calls{denied: &selection.Problem{Reason: shipper.SelectionNotAllowed, Message: "user ann may not"}}
+	r := &pass{Reconciler: &Reconciler{content: c, snapshots: c}, now: at}
+	scopeOf := func() *scope {
+		return &scope{app: app, history: contents(app, "ab"), content: content{digest: digestOf("a")}}
+	}
+	for sentence, tc := range map[string]struct {
+		do   func(s *scope) error
+		want string
+	}{
+		"a rollback": {func(s *scope) error {
+			return r.keepContent(t.Context(), s, templatePlan{create: &shipper.Release{}})
+		}, "content a; permit 3 selections and 2 objects"},
+		"an abort": {func(s *scope) error {
+			return r.permitReturn(t.Context(), s, s.history.All[0])
+		}, "content a; permit 1 selections and 2 objects"},
+	} {
+		c.made = nil
+		s := scopeOf()
+		if err := tc.do(s); err == nil || err.Error() != "user ann may not" {
+			t.Errorf("%s: %v", sentence, err)
+		}
+		if diff := cmp.Diff(tc.want, strings.Join(c.made, "; ")); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", sentence, diff)
+		}
+		is := shipper.FindCondition(heldStatus(s, at).Conditions, shipper.ApplicationResourcesSelected)
+		if is == nil || is.Reason != shipper.SelectionNotAllowed || is.Message != "the abort is held: user ann may not" {
+			t.Errorf("%s: condition %v", sentence, is)
 		}
 	}
 }

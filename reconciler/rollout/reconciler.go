@@ -14,7 +14,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"shipper.dev/shipper/reconciler/artifact"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/history"
 	"shipper.dev/shipper/reconciler/queue"
@@ -59,7 +58,7 @@ type Options struct {
 	// Content reads what Applications with resources select. Nil: they get no Releases.
 	Content Contents
 	// Snapshots store it.
-	Snapshots *artifact.Resources
+	Snapshots Snapshots
 	// Clock is the time of transitions.
 	Clock clock.PassiveClock
 	// Workers is how many Applications are worked on at the same time; 4 when it is 0.
@@ -77,7 +76,7 @@ type Reconciler struct {
 	histories *history.Reader
 	charts    Charts
 	content   Contents
-	snapshots *artifact.Resources
+	snapshots Snapshots
 	global    string
 	// sharedChecks is the namespace with the Checks that all share.
 	sharedChecks string
@@ -136,6 +135,9 @@ func (r *pass) run(ctx context.Context, req ctrl.Request) (wait time.Duration, e
 		}
 	}
 	if t.abort != nil {
+		if err := r.permitReturn(ctx, s, t.abort); err != nil {
+			return s.content.again, []error{repeated(err), r.persistApplication(ctx, s.app, heldStatus(s, r.now))}
+		}
 		return 0, []error{r.abort(ctx, s, t)}
 	}
 	acted := r.applyTemplate(ctx, s, t)

@@ -25,14 +25,13 @@ type asker struct {
 	reviews client.Writer
 }
 
-// permit returns a *Problem unless the user who chose the resources of an Application may still place them.
-func (a *asker) permit(ctx context.Context, app *shipper.Application, selected []rights.Selected) error {
+// permit returns a *Problem unless the user whose rights an Application has may still do what is needed.
+func (a *asker) permit(ctx context.Context, app *shipper.Application, needs []rights.Need) error {
 	who, ok := rights.ParseSelector(app.Annotations[shipper.AppSelectedByAnnotation])
 	if !ok {
 		return problemf(shipper.SelectionNotAllowed, retry.Wait, "annotation %s names no user whose rights the content could be taken with: "+
 			"set annotation %s to a new value. What is placed stays", shipper.AppSelectedByAnnotation, shipper.AppResourcesRefreshAnnotation)
 	}
-	needs := rights.ToPlace(app.Namespace, selected)
 	allowed, err := a.allowed(ctx, who, needs)
 	if err != nil {
 		return err
@@ -40,8 +39,11 @@ func (a *asker) permit(ctx context.Context, app *shipper.Application, selected [
 	var lacks []string
 	for _, n := range needs {
 		if !allowed[n.Action] {
-			lacks = append(lacks, fmt.Sprintf("spec.template.resources.select[%d]: ", n.Index)+
-				rights.Lacks(n.Action, rights.Chooser(who.Username, app.Namespace, app.Name), who.Username))
+			where := "the content: "
+			if n.Index >= 0 {
+				where = fmt.Sprintf("spec.template.resources.select[%d]: ", n.Index)
+			}
+			lacks = append(lacks, where+rights.Lacks(n.Action, rights.Chooser(who.Username, app.Namespace, app.Name), who.Username))
 		}
 	}
 	if len(lacks) == 0 {

@@ -17,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/rights"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/objects"
 )
@@ -230,7 +231,7 @@ func (s *Source) take(ctx context.Context, app *shipper.Application) (*Content, 
 		return nil, err
 	}
 	// Content is kept where those who may read the Application's namespace see it: nothing of it is read before.
-	if err := s.rights.permit(ctx, app, selected); err != nil {
+	if err := s.rights.permit(ctx, app, rights.ToPlace(app.Namespace, selected)); err != nil {
 		return nil, err
 	}
 	watch(append(s.reader.interests(queries, nil), s.watches.known(key)...))

@@ -154,7 +154,7 @@ func TestDeletionsOfReleasesWithResources(t *testing.T) {
 			decision: response.Forbidden, message: lacks,
 		},
 		"one of the history": {req: ask.Delete("dev", payments), known: []client.Object{app, payments, own, last}},
-		"the reconciler":    {req: ask.Delete(ask.Reconciler, own), known: []client.Object{app, payments, own}},
+		"the reconciler":     {req: ask.Delete(ask.Reconciler, own), known: []client.Object{app, payments, own}},
 	} {
 		t.Run(sentence, tc.check)
 	}

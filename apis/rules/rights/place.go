@@ -50,6 +50,32 @@ func ToPlace(namespace string, all []Selected) []Need {
 	return out
 }
 
+// ToPlaceContent are the rights that objects in content need besides those that its selectors need: an Envelope may hold objects of other
+// namespaces, and of kinds without one. Those of the Application's namespace are the author's of the Envelope alone.
+func ToPlaceContent(namespace string, content []Selected, asked []Need) []Need {
+	known := map[Action]bool{}
+	for _, n := range asked {
+		known[n.Action] = true
+	}
+	var out []Need
+	for _, one := range content {
+		action, every := PlaceNamespace(one.Namespace), PlaceNamespace("")
+		switch {
+		case one.Namespaced && one.Namespace == namespace:
+			continue
+		case !one.Namespaced:
+			action = Action{Verb: Place, Group: one.Group, Resource: one.Resource, Name: one.Name}
+			every = Action{Verb: Place, Group: one.Group, Resource: one.Resource}
+		}
+		if known[action] || known[every] {
+			continue
+		}
+		known[action] = true
+		out = append(out, Need{action, one.Index})
+	}
+	return out
+}
+
 // PlaceNamespace is the right to place the content of a namespace.
 func PlaceNamespace(name string) Action {
 	return Action{Verb: Place, Resource: "namespaces", Name: name}
