@@ -27,6 +27,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/certs"
+	"shipper.dev/shipper/certs/reviewpath"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/cmd/start"
@@ -48,8 +49,10 @@ func run(asked context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	late := &lateCertificate{}
-	d := newDrainingServer(ctx, newServer(net.JoinHostPort(host, strconv.Itoa(port)), late.configure, clients.Configure))
+	late := &late{}
+	reviews := newServer(net.JoinHostPort(host, strconv.Itoa(port)), late.configure, clients.Configure)
+	reviews.gate = late.gate
+	d := newDrainingServer(ctx, reviews)
 	go func() {
 		<-asked.Done()
 		d.drain(clock.RealClock{}, o.shutdownDelay)
@@ -64,7 +67,7 @@ func run(asked context.Context, o *options) error {
 
 // build adds everything to one manager.
 func build(
-	ctx context.Context, o *options, d *drainingServer, late *lateCertificate, clients *certs.Clients,
+	ctx context.Context, o *options, d *drainingServer, late *late, clients *certs.Clients,
 ) (manager.Manager, error) {
 	certOptions := o.certOptions()
 	certOptions.Registry, certOptions.Clock = metrics.Registry, clock.RealClock{}
@@ -86,6 +89,13 @@ func build(
 		return nil, err
 	}
 	late.source = source
+	late.path, err = reviewpath.Setup(ctx, mgr, reviewpath.Options{
+		Secret: certOptions.Secret, Configurations: certOptions.Configurations, Lifetime: certOptions.Lifetimes.Certificate,
+		Clock: clock.RealClock{},
+	})
+	if err != nil {
+		return nil, err
+	}
 	known, err := state.Watch(ctx, mgr.GetCache(), stream, mgr.GetAPIReader(), o.blocksNamespace)
 	if err != nil {
 		return nil, err
@@ -178,10 +188,17 @@ func pings() error {
 	return errors.Join(errs...)
 }
 
-// lateCertificate is the certificate of a server that is created before the source of certificates.
-type lateCertificate struct{ source certs.Source }
+// late has what a server needs that is created before it.
+type late struct {
+	source certs.Source
+	path   *reviewpath.Path
+}
 
-func (l *lateCertificate) configure(c *tls.Config) {
+func (l *late) gate(isHook func(string) bool, next http.Handler) http.Handler {
+	return l.path.Gate(isHook, next)
+}
+
+func (l *late) configure(c *tls.Config) {
 	c.MinVersion = tls.VersionTLS13 // every API server that Shipper supports speaks it
 	c.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) { return l.source.GetCertificate(hello) }
 }

@@ -36,11 +36,22 @@ type server struct {
 
 	address   string
 	configure []func(*tls.Config)
+	// gate, unless nil, decides by its path whether a request is for a webhook.
+	gate      func(isHook func(path string) bool, next http.Handler) http.Handler
+	hooks     map[string]bool
 	listening atomic.Bool
 }
 
 func newServer(address string, configure ...func(*tls.Config)) *server {
-	return &server{Server: ctrlwebhook.NewServer(ctrlwebhook.Options{}), address: address, configure: configure}
+	return &server{
+		Server: ctrlwebhook.NewServer(ctrlwebhook.Options{}), address: address, configure: configure, hooks: map[string]bool{},
+	}
+}
+
+// Register notes which paths have webhooks. It must not be called once the server runs.
+func (s *server) Register(path string, hook http.Handler) {
+	s.hooks[path] = true
+	s.Server.Register(path, hook)
 }
 
 // Start serves until ctx is done and the requests in progress are answered.
@@ -57,9 +68,13 @@ func (s *server) serve(ctx context.Context, listener net.Listener) error {
 	for _, configure := range s.configure {
 		configure(config)
 	}
+	var handler http.Handler = s.WebhookMux()
+	if s.gate != nil {
+		handler = s.gate(func(path string) bool { return s.hooks[path] }, handler)
+	}
 	answering := context.WithoutCancel(ctx) // a review in progress at shutdown is still answered
 	web := &http.Server{
-		Handler: s.WebhookMux(), BaseContext: func(net.Listener) context.Context { return answering },
+		Handler: handler, BaseContext: func(net.Listener) context.Context { return answering },
 		ReadHeaderTimeout: headersWithin, MaxHeaderBytes: maxHeaders, IdleTimeout: idleFor,
 	}
 	bounds.NewConnections(clock.RealClock{}).Bound(web)

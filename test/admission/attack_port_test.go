@@ -7,9 +7,11 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -17,38 +19,36 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/certs/reviewpath"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/test/env"
+	"shipper.dev/shipper/test/pod"
 )
 
-// forge sends a review straight to the webhook's port, without a client certificate, and returns the response.
-func forge(t *testing.T, path string, req *admission.Request) *admissionv1.AdmissionResponse {
+// secretPath is the path at which the webhook answers for hook. An attacker has it only from an error, a log or an administrator.
+func secretPath(t *testing.T, hook string) string {
 	t.Helper()
-	req.Kind = metav1.GroupVersionKind{Group: shipper.GroupName, Version: shipper.GroupVersion.Version, Kind: "Application"}
-	req.UserInfo.Groups = []string{"system:masters", "system:serviceaccounts", "system:authenticated"}
-	body, err := json.Marshal(admissionv1.AdmissionReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &req.AdmissionRequest,
-	})
+	path, err := pod.ReviewPath(t.Context(), admin, hook)
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := fmt.Sprintf("https://127.0.0.1:%d%s?timeout=10s", gate.port, path)
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Content-Type", "application/json")
-	//nolint:gosec // an attacker does not verify the server
-	sender := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	response, err := sender.Do(request)
+	return path
+}
+
+// forge sends a review straight to the webhook's port, without a client certificate, and returns the response. It knows the path.
+func forge(t *testing.T, hook string, req *admission.Request) *admissionv1.AdmissionResponse {
+	t.Helper()
+	response, err := forgeAt(t.Context(), secretPath(t, hook), req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,6 +58,100 @@ func forge(t *testing.T, path string, req *admission.Request) *admissionv1.Admis
 		t.Fatalf("the answer is %s: %v", response.Status, err)
 	}
 	return review.Response
+}
+
+// forgeAt sends a review to a path of the webhook's port.
+func forgeAt(ctx context.Context, path string, req *admission.Request) (*http.Response, error) {
+	req.Kind = metav1.GroupVersionKind{Group: shipper.GroupName, Version: shipper.GroupVersion.Version, Kind: "Application"}
+	req.UserInfo.Groups = []string{"system:masters", "system:serviceaccounts", "system:authenticated"}
+	body, err := json.Marshal(admissionv1.AdmissionReview{
+		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"}, Request: &req.AdmissionRequest,
+	})
+	if err != nil {
+		return nil, err
+	}
+	at := fmt.Sprintf("https://127.0.0.1:%d%s?timeout=10s", gate.port, path)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, at, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	//nolint:gosec // an attacker does not verify the server
+	sender := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+	return sender.Do(request)
+}
+
+// Otherwise a caller that reaches the port reads what Releases, Shipyards and runs contain, from the patches for forged reviews.
+func TestReviewsAreAnsweredAtTheSecretPathOnly(t *testing.T) {
+	t.Parallel()
+	ns := namespace(t)
+	// The path of the manifests is answered for some minutes after the webhook has started: end that.
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: "shipper-webhook-cert"}}
+	ended := client.RawPatch(types.MergePatchType, []byte(`{"data":{"review-paths-before":null}}`))
+	if err := admin.Patch(t.Context(), secret, ended); err != nil {
+		t.Fatal(err)
+	}
+	answer := func(path string) int {
+		req := ask.Create("admin", ask.Application(func(app *shipper.Application) { app.Namespace = ns }))
+		response, err := forgeAt(t.Context(), path, req)
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		_ = response.Body.Close()
+		return response.StatusCode
+	}
+	env.Eventually(t, "the path of the manifests to be unknown", func(context.Context) error {
+		if code := answer("/mutate-application"); code != http.StatusNotFound {
+			return fmt.Errorf("it gives %d", code)
+		}
+		return nil
+	})
+	want := map[string]int{
+		"/": http.StatusNotFound, secretPath(t, "/mutate"): http.StatusNotFound, secretPath(t, ""): http.StatusNotFound,
+		"/" + strings.Repeat("a", 26) + "/mutate-application": http.StatusNotFound,
+	}
+	for _, path := range configuredPaths(t) {
+		_, token, hook := reviewpath.Split(path)
+		if token == "" {
+			t.Errorf("the path %s has no token", path)
+		}
+		want[path], want[hook] = http.StatusOK, http.StatusNotFound
+	}
+	var all sync.WaitGroup
+	for path, code := range want { // at once, because each unknown path may wait for a second
+		all.Go(func() {
+			if got := answer(path); got != code {
+				t.Errorf("%s gives %d, want %d", path, got, code)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// configuredPaths are those that the API server requests.
+func configuredPaths(t *testing.T) []string {
+	t.Helper()
+	mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	key := client.ObjectKey{Name: shipper.GroupName}
+	if err := errors.Join(admin.Get(t.Context(), key, mutating), admin.Get(t.Context(), key, validating)); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	add := func(c admissionregistrationv1.WebhookClientConfig) {
+		at, err := url.Parse(*c.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, at.Path)
+	}
+	for _, w := range mutating.Webhooks {
+		add(w.ClientConfig)
+	}
+	for _, w := range validating.Webhooks {
+		add(w.ClientConfig)
+	}
+	return out
 }
 
 // trap is an attacker's chart repository. It serves an index, so that nothing but the webhook keeps it from being used.

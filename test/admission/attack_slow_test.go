@@ -29,6 +29,7 @@ const pause = 3 * time.Second
 
 // slowClients send the first byte of a large review to the webhook's port, and no other.
 type slowClients struct {
+	path         string
 	hold, opened atomic.Int64
 	ended        sync.WaitGroup
 }
@@ -71,7 +72,7 @@ func (s *slowClients) connect(ctx context.Context, dialer *tls.Dialer) {
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	defer conn.Close()
-	_, err = io.WriteString(conn, "POST /mutate-application?timeout=30s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"+
+	_, err = io.WriteString(conn, "POST "+s.path+" HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"+
 		"Content-Length: 1000000\r\n\r\n{")
 	if err != nil {
 		return
@@ -85,7 +86,7 @@ func (s *slowClients) connect(ctx context.Context, dialer *tls.Dialer) {
 // stream sends one review over a shared connection, and keeps it open until the webhook ends it.
 func (s *slowClients) stream(t *testing.T, transport *http.Transport) func(context.Context) {
 	t.Cleanup(transport.CloseIdleConnections)
-	url := fmt.Sprintf("https://127.0.0.1:%d/mutate-application?timeout=30s", gate.port)
+	url := fmt.Sprintf("https://127.0.0.1:%d%s", gate.port, s.path)
 	return func(ctx context.Context) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
@@ -146,7 +147,7 @@ func TestSlowClientsHoldUpNobody(t *testing.T) {
 	usual, longest := writes(t, u, r.app, 20)
 	for _, protocol := range []string{"HTTP/1.1", "HTTP/2"} {
 		t.Run(protocol, func(t *testing.T) {
-			slow := &slowClients{}
+			slow := &slowClients{path: secretPath(t, "/mutate-application?timeout=30s")}
 			slow.attack(t, protocol, map[string]int{"127.0.0.1": 1000, "127.0.0.2": 300, "127.0.0.3": 300})
 			env.Eventually(t, "1,600 slow reviews", func(context.Context) error {
 				if n := slow.opened.Load(); n < 1600 {

@@ -98,7 +98,7 @@ func asks(t *testing.T, w *webhook, most uint16, certificates ...tls.Certificate
 	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
 	body := `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"x","operation":"DELETE","oldObject":{}}}`
-	where := fmt.Sprintf("https://127.0.0.1:%d/validate-cluster", w.port)
+	where := fmt.Sprintf("https://127.0.0.1:%d%s", w.port, secretPath(t, "/validate-cluster"))
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, where, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

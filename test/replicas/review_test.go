@@ -13,6 +13,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/test/pod"
 )
 
 // asks asks r itself whether an Application may be made in namespace.
@@ -21,10 +22,14 @@ func (r *replica) asks(ctx context.Context, namespace string) (*admissionv1.Admi
 	return r.review(ctx, "/validate-application?timeout=5s", app)
 }
 
-// review asks r itself, at path, whether app may be made.
+// review asks r itself, at the path of a webhook, whether app may be made.
 func (r *replica) review(
-	ctx context.Context, path string, app *shipper.Application,
+	ctx context.Context, hook string, app *shipper.Application,
 ) (*admissionv1.AdmissionResponse, error) {
+	path, err := pod.ReviewPath(ctx, world.Management, hook)
+	if err != nil {
+		return nil, err
+	}
 	return r.Review(ctx, path, &ask.Create("dev", app).AdmissionRequest)
 }
 

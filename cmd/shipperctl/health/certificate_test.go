@@ -171,7 +171,7 @@ func TestWebhooksAreAskedAtTheirHost(t *testing.T) {
 		}},
 		map[string]any{"name": "b", "failurePolicy": "Ignore", "clientConfig": map[string]any{"url": "https://localhost:9443/validate"}},
 	}}}
-	want := []webhook{{"a", "Fail", host, []byte("CA")}, {"b", "Ignore", "localhost", []byte{}}}
+	want := []webhook{{"a", "Fail", host, []byte("CA"), ""}, {"b", "Ignore", "localhost", []byte{}, "/validate"}}
 	if diff := cmp.Diff(want, webhooksOf(configuration), cmp.AllowUnexported(webhook{})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/certs/reviewpath"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/manifests"
 )
@@ -112,6 +113,7 @@ func (f *Fleet) Examine(ctx context.Context) []Check {
 		{"rights", f.rights(ctx)},
 		{"webhooks", f.webhooks(ctx)},
 		{"certificate", f.certificate(ctx)},
+		{"path of reviews", f.reviewPath(ctx)},
 		{"second line", f.compare(ctx, manifests.Policy, policyFindings)},
 		{"fairness", f.fairness(ctx)},
 		{"pods", look(ctx, f, "Deployment", DeploymentName, deploymentFindings)},
@@ -188,21 +190,30 @@ func look[T any, P interface {
 	return judge(o)
 }
 
-// certificate reports whether API servers accept the webhook's.
-func (f *Fleet) certificate(ctx context.Context) []Finding {
+// configured reads the webhooks of both configurations.
+func (f *Fleet) configured(ctx context.Context) ([]webhook, []Finding) {
 	wanted, err := manifests.Objects(manifests.Webhook)
 	if err != nil {
-		return []Finding{unreadable("the manifests", err)}
+		return nil, []Finding{unreadable("the manifests", err)}
 	}
 	var webhooks []webhook
 	for _, want := range wanted {
 		live, err := f.live(ctx, want)
 		if err != nil {
-			return []Finding{unreadable(want.GetKind()+" "+want.GetName(), err)}
+			return nil, []Finding{unreadable(want.GetKind()+" "+want.GetName(), err)}
 		}
 		if live != nil {
 			webhooks = append(webhooks, webhooksOf(live)...)
 		}
+	}
+	return webhooks, nil
+}
+
+// certificate reports whether API servers accept the webhook's.
+func (f *Fleet) certificate(ctx context.Context) []Finding {
+	webhooks, findings := f.configured(ctx)
+	if findings != nil {
+		return findings
 	}
 	found := look(ctx, f, "Secret", certificateSecret, func(secret *corev1.Secret) []Finding {
 		return certificateFindings(secret, webhooks, f.Clock.Now())
@@ -326,7 +337,7 @@ func WebhookURL(configuration *unstructured.Unstructured) *url.URL {
 		webhook, _ := w.(map[string]any)
 		text, _, _ := unstructured.NestedString(webhook, "clientConfig", "url")
 		if u, err := url.Parse(text); err == nil && u.Host != "" {
-			u.Path = u.Path[:max(strings.LastIndex(u.Path, "/"), 0)] // the last element is the webhook's own
+			u.Path, _, _ = reviewpath.Split(u.Path)
 			return u
 		}
 	}

@@ -161,6 +161,8 @@ type webhook struct {
 	// host is the name that API servers call, bundle the CA that must have signed its certificate.
 	host   string
 	bundle []byte
+	// path is the path or the URL that they call.
+	path string
 }
 
 // webhooksOf reads those of a configuration.
@@ -179,8 +181,9 @@ func webhooksOf(configuration *unstructured.Unstructured) []webhook {
 		w := webhook{name: text("name"), failurePolicy: text("failurePolicy")}
 		if service := text("clientConfig", "service", "name"); service != "" {
 			w.host = service + "." + text("clientConfig", "service", "namespace") + ".svc"
+			w.path = text("clientConfig", "service", "path")
 		} else if u, err := url.Parse(text("clientConfig", "url")); err == nil {
-			w.host = u.Hostname()
+			w.host, w.path = u.Hostname(), u.Path
 		}
 		w.bundle, _ = base64.StdEncoding.DecodeString(text("clientConfig", "caBundle"))
 		out = append(out, w)

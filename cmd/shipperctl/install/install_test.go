@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -228,6 +229,48 @@ func TestWebhooksPointToShipper(t *testing.T) {
 	}
 	if !failsClosed(configuration()) {
 		t.Error("a configuration with Fail is not said to fail closed")
+	}
+}
+
+// The webhook writes the token, and its path must not be another one for a moment.
+func TestSettingUpAgainKeepsTheTokenInThePath(t *testing.T) {
+	const token = "abcdefghijklmnopqrstuvwxyz"
+	outside, err := ParseWebhookURL("https://localhost:9443/base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for sentence, c := range map[string]struct {
+		was, is *url.URL
+		want    string
+	}{
+		"behind a Service":        {nil, nil, "/" + token + "/validate-application"},
+		"outside the cluster":     {outside, outside, "https://localhost:9443/base/" + token + "/validate-application"},
+		"from a Service to a URL": {nil, outside, "https://localhost:9443/base/" + token + "/validate-application"},
+		"from a URL to a Service": {outside, nil, "/" + token + "/validate-application"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			live, want := configuration(), configuration()
+			was, is := &Management{WebhookURL: c.was}, &Management{WebhookURL: c.is}
+			if err := errors.Join(was.address(live, policyFail), is.address(want, policyFail)); err != nil {
+				t.Fatal(err)
+			}
+			for _, webhook := range webhooksOf(live) {
+				if err := setToken(webhook, token); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := is.keepLiveSettings(live, want); err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			for _, at := range pathFields {
+				path, _, _ := unstructured.NestedString(webhooksOf(want)["validate-application.shipper.booking.com"], at...)
+				got += path
+			}
+			if got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+		})
 	}
 }
 

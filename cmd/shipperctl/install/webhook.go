@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/certs/reviewpath"
 	"shipper.dev/shipper/cmd/shipperctl/health"
 	"shipper.dev/shipper/manifests"
 )
@@ -96,16 +97,26 @@ func (m *Management) configuration(ctx context.Context, kind string) (want, live
 	return want, live, err
 }
 
-// keepLiveSettings copies settings from live to want that the manifests do not decide: the CA bundle, which the holder of the
-// certificate wrote, the failurePolicy, and the name and the port of the Service.
+// keepLiveSettings copies settings from live to want that the manifests do not decide: the CA bundle and the token in the path,
+// which the webhook or the holder of the certificate wrote, the failurePolicy, and the name and the port of the Service.
 func (m *Management) keepLiveSettings(live, want *unstructured.Unstructured) error {
-	bundle, before := "", webhooksOf(live)
+	bundle, token, before := "", "", webhooksOf(live)
 	for _, webhook := range before {
 		if found, _, _ := unstructured.NestedString(webhook, "clientConfig", "caBundle"); found != "" {
 			bundle = found
 		}
+		for _, at := range pathFields {
+			if path, _, _ := unstructured.NestedString(webhook, at...); path != "" {
+				if _, found, _ := reviewpath.Split(path); found != "" {
+					token = found
+				}
+			}
+		}
 	}
 	for name, webhook := range webhooksOf(want) {
+		if err := setToken(webhook, token); err != nil {
+			return err
+		}
 		if bundle != "" {
 			if err := unstructured.SetNestedField(webhook, bundle, "clientConfig", "caBundle"); err != nil {
 				return err
@@ -129,6 +140,23 @@ func (m *Management) keepLiveSettings(live, want *unstructured.Unstructured) err
 			if err := unstructured.SetNestedField(webhook, service[field], "clientConfig", "service", field); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// pathFields are where the path of a webhook can be.
+var pathFields = [][]string{{"clientConfig", "service", "path"}, {"clientConfig", "url"}}
+
+// setToken puts a token into the path of a webhook, unless it is empty.
+func setToken(webhook map[string]any, token string) error {
+	for _, at := range pathFields {
+		path, found, err := unstructured.NestedString(webhook, at...)
+		if err != nil || !found || token == "" {
+			continue
+		}
+		if err := unstructured.SetNestedField(webhook, reviewpath.With(path, token), at...); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -23,9 +23,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/certs/reviewpath"
 	"shipper.dev/shipper/cmd/shipperctl/install"
 	"shipper.dev/shipper/test/charts"
 	"shipper.dev/shipper/test/fleet"
@@ -178,14 +180,30 @@ func (w *env) installNoop(ctx context.Context) error {
 		err = errors.Join(err, lead(&otherM.Webhooks[i].ClientConfig, base))
 		share(otherM.Webhooks[i].NamespaceSelector, metav1.LabelSelectorOpIn)
 	}
-	for i := range validating.Webhooks {
-		share(validating.Webhooks[i].NamespaceSelector, metav1.LabelSelectorOpNotIn)
-	}
-	for i := range mutating.Webhooks {
-		share(mutating.Webhooks[i].NamespaceSelector, metav1.LabelSelectorOpNotIn)
-	}
-	return errors.Join(err, w.client.Create(ctx, otherV), w.client.Create(ctx, otherM),
-		w.client.Update(ctx, validating), w.client.Update(ctx, mutating), w.withoutPolicy(ctx))
+	return errors.Join(err, w.client.Create(ctx, otherV), w.client.Create(ctx, otherM), w.shareWebhooks(ctx), w.withoutPolicy(ctx))
+}
+
+// shareWebhooks leaves namespaces to the other webhook. Shipper's may write the secret path into its own at the same time.
+func (w *env) shareWebhooks(ctx context.Context) error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		validating, mutating := &admissionregistrationv1.ValidatingWebhookConfiguration{}, &admissionregistrationv1.MutatingWebhookConfiguration{}
+		key := client.ObjectKey{Name: shipper.GroupName}
+		if err := errors.Join(w.client.Get(ctx, key, validating), w.client.Get(ctx, key, mutating)); err != nil {
+			return err
+		}
+		for i := range validating.Webhooks {
+			unshare(validating.Webhooks[i].NamespaceSelector)
+			share(validating.Webhooks[i].NamespaceSelector, metav1.LabelSelectorOpNotIn)
+		}
+		for i := range mutating.Webhooks {
+			unshare(mutating.Webhooks[i].NamespaceSelector)
+			share(mutating.Webhooks[i].NamespaceSelector, metav1.LabelSelectorOpNotIn)
+		}
+		if err := w.client.Update(ctx, validating); err != nil {
+			return err
+		}
+		return w.client.Update(ctx, mutating)
+	})
 }
 
 // withoutPolicy takes the API server's own policy away: it would slow down both sides alike, and flatter ours.
@@ -193,7 +211,7 @@ func (w *env) withoutPolicy(ctx context.Context) error {
 	return w.client.DeleteAllOf(ctx, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{})
 }
 
-// lead leads one webhook to the server at base, with the path it has.
+// lead leads one webhook to the server at base, with the path that it has in the manifests.
 func lead(c *admissionregistrationv1.WebhookClientConfig, base string) error {
 	if c.URL == nil {
 		return errors.New("a webhook has no URL")
@@ -202,9 +220,17 @@ func lead(c *admissionregistrationv1.WebhookClientConfig, base string) error {
 	if err != nil {
 		return err
 	}
-	to := base + u.Path
+	_, _, hook := reviewpath.Split(u.Path)
+	to := base + hook
 	c.URL = &to
 	return nil
+}
+
+// unshare takes what share has added out of a selector.
+func unshare(s *metav1.LabelSelector) {
+	if s != nil {
+		s.MatchExpressions = slices.DeleteFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key == label })
+	}
 }
 
 // share adds to a selector which side of the comparison it is for.

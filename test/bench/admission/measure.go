@@ -170,7 +170,7 @@ func (w *env) freshness(ctx context.Context, n int) ([]table.Line, error) {
 		began := time.Now()
 		var jobs []func() error
 		for _, r := range w.replicas {
-			jobs = append(jobs, func() error { return refuses(ctx, r, b) })
+			jobs = append(jobs, func() error { return w.refuses(ctx, r, b) })
 		}
 		if err := inParallel(jobs); err != nil {
 			return nil, err
@@ -191,10 +191,14 @@ func (w *env) freshness(ctx context.Context, n int) ([]table.Line, error) {
 }
 
 // refuses asks r until it refuses for b.
-func refuses(ctx context.Context, r *pod.Replica, b *shipper.RolloutBlock) error {
+func (w *env) refuses(ctx context.Context, r *pod.Replica, b *shipper.RolloutBlock) error {
 	app := ask.Application(func(app *shipper.Application) { app.Namespace = b.Namespace })
+	path, err := pod.ReviewPath(ctx, w.client, "/validate-application?timeout=5s")
+	if err != nil {
+		return err
+	}
 	for {
-		answer, err := r.Review(ctx, "/validate-application?timeout=5s", &ask.Create("dev", app).AdmissionRequest)
+		answer, err := r.Review(ctx, path, &ask.Create("dev", app).AdmissionRequest)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package reviewpath
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Gate returns a handler that has next answer requests for hooks, without their token. All others get 404, and 503 while nothing
+// can be read that would tell whether the token is right.
+func (p *Path) Gate(hooks func(hook string) bool, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		base, token, hook := Split(r.URL.Path)
+		if base != "" || !hooks(hook) {
+			http.NotFound(w, r)
+			return
+		}
+		answered, err := p.answered(r.Context(), token)
+		switch {
+		case err != nil:
+			http.Error(w, "shipper's webhook cannot read its configuration; try again", http.StatusServiceUnavailable)
+		case !answered:
+			http.NotFound(w, r)
+		default:
+			inner := *r
+			inner.URL = &url.URL{}
+			*inner.URL = *r.URL
+			inner.URL.Path, inner.URL.RawPath = hook, ""
+			next.ServeHTTP(w, &inner)
+		}
+	})
+}
+
+// readWithin bounds how long a request with an unknown token waits for the API server.
+const readWithin = 4 * time.Second
+
+// answered reports whether a token is answered. It reads from the API server before it says no.
+func (p *Path) answered(ctx context.Context, token string) (bool, error) {
+	if v := p.view.Load(); v != nil && v.has(token, p.clock.Now()) {
+		return true, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	again := p.readAgain()
+	select {
+	case <-again.done:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	if again.err != nil {
+		return false, again.err
+	}
+	return again.view.has(token, p.clock.Now()), nil
+}
+
+// reading is one read from the API server, for all requests that wait for it.
+type reading struct {
+	done chan struct{} // closed when the rest is set
+	view *view
+	err  error
+}
+
+// readEvery is the least time between two such reads.
+const readEvery = time.Second
+
+// readAgain returns a read that has not begun yet: one that has may be older than the request.
+func (p *Path) readAgain() *reading {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waiting != nil {
+		return p.waiting
+	}
+	r := &reading{done: make(chan struct{})}
+	p.waiting = r
+	wait := p.lastRead.Add(readEvery).Sub(p.clock.Now())
+	go func() {
+		defer close(r.done)
+		if wait > 0 {
+			<-p.clock.After(wait)
+		}
+		p.mu.Lock()
+		p.waiting, p.lastRead = nil, p.clock.Now()
+		p.mu.Unlock()
+		ctx, cancel := context.WithTimeout(p.ctx, readWithin)
+		defer cancel()
+		var s *seen
+		if s, r.err = p.observe(ctx, p.api); r.err == nil {
+			r.view = p.show(s)
+		}
+	}()
+	return r
+}
