@@ -7,10 +7,10 @@
 // request is read.
 //
 // The token is in the Secret of the certificate, in all modes of certificates, and the webhook writes it into its two webhook
-// configurations. The manifests have the path without a token.
+// configurations. The manifests have no paths at all, so that no tool that applies them again resets the path.
 //
 //   - renew: there is no token, or it is old. A new one goes into the Secret, and the one before is answered for some minutes.
-//   - announce: a configuration names another path, since it was applied again, for example. The Secret says until when that
+//   - announce: a configuration names another path, that of an older version, for example. The Secret says until when that
 //     path is answered, for all replicas, before
 //   - publish: the configurations get the token.
 //

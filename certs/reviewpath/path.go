@@ -3,10 +3,13 @@
 package reviewpath
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -39,6 +43,8 @@ type Path struct {
 	clock  clock.Clock
 	log    logr.Logger
 
+	// ready is set once API servers find the webhooks by the configurations.
+	ready atomic.Bool
 	// view is what is answered, nil before anything was read.
 	view atomic.Pointer[view]
 	// published is when this replica last wrote the configurations.
@@ -80,8 +86,8 @@ type seen struct {
 // configuration is a webhook configuration.
 type configuration struct {
 	object client.Object
-	// paths are the paths or URLs of its webhooks, and fields where they are.
-	paths, fields []string
+	// paths are the paths or URLs of its webhooks, empty if there is none; fields is where they are, hooks what their names call for.
+	paths, fields, hooks []string
 }
 
 func (p *Path) observe(ctx context.Context, reader client.Reader) (*seen, error) {
@@ -99,16 +105,18 @@ func (p *Path) observe(ctx context.Context, reader client.Reader) (*seen, error)
 		switch o {
 		case validating:
 			for i := range validating.Webhooks {
-				c.add(i, &validating.Webhooks[i].ClientConfig)
+				c.add(i, validating.Webhooks[i].Name, &validating.Webhooks[i].ClientConfig)
 			}
 		case mutating:
 			for i := range mutating.Webhooks {
-				c.add(i, &mutating.Webhooks[i].ClientConfig)
+				c.add(i, mutating.Webhooks[i].Name, &mutating.Webhooks[i].ClientConfig)
 			}
 		}
 		s.configurations = append(s.configurations, c)
 		for _, path := range c.paths {
-			if _, token, _ := Split(path); !slices.Contains(s.named, token) {
+			if path == "" {
+				s.lacks = true
+			} else if _, token, _ := Split(path); !slices.Contains(s.named, token) {
 				s.named = append(s.named, token)
 			}
 		}
@@ -122,15 +130,19 @@ func (p *Path) observe(ctx context.Context, reader client.Reader) (*seen, error)
 	return s, nil
 }
 
-// add adds the path of the webhook at an index. One without a path is called nowhere that Shipper knows.
-func (c *configuration) add(i int, to *admissionv1.WebhookClientConfig) {
+// add adds the path of the webhook at an index.
+func (c *configuration) add(i int, name string, to *admissionv1.WebhookClientConfig) {
+	hook := HookOf(name)
 	switch {
 	case to.URL != nil:
 		c.paths, c.fields = append(c.paths, *to.URL), append(c.fields, fmt.Sprintf("/webhooks/%d/clientConfig/url", i))
-	case to.Service != nil && to.Service.Path != nil:
-		c.paths = append(c.paths, *to.Service.Path)
+	case to.Service != nil && (hook != "" || to.Service.Path != nil):
+		c.paths = append(c.paths, ptr.Deref(to.Service.Path, ""))
 		c.fields = append(c.fields, fmt.Sprintf("/webhooks/%d/clientConfig/service/path", i))
+	default:
+		return // it is not Shipper's
 	}
+	c.hooks = append(c.hooks, hook)
 }
 
 // show answers what was seen from now on, and returns it.
@@ -141,6 +153,16 @@ func (p *Path) show(s *seen) *view {
 	}
 	p.view.Store(v)
 	return v
+}
+
+var errNoPath = errors.New("the webhook configurations have no path yet")
+
+// Ready is nil once the webhook configurations have had paths. It is a health check.
+func (p *Path) Ready(*http.Request) error {
+	if !p.ready.Load() {
+		return errNoPath
+	}
+	return nil
 }
 
 // longest bounds the wait for a time: clocks are set, and machines sleep.
@@ -154,6 +176,9 @@ func (p *Path) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Re
 		return reconcile.Result{}, err
 	}
 	p.show(s)
+	if !s.lacks {
+		p.ready.Store(true)
+	}
 	if due := next(s.observed, p.lifetime, p.published, now); due.act == rest {
 		return wait(due.again, now), nil
 	}
@@ -213,8 +238,8 @@ func (p *Path) writeConfigurations(ctx context.Context, s *seen, now time.Time) 
 	for _, c := range s.configurations {
 		operations := []operation{{"replace", "/metadata/resourceVersion", c.object.GetResourceVersion()}}
 		for i, path := range c.paths {
-			if want := With(path, s.token); want != path {
-				operations = append(operations, operation{"replace", c.fields[i], want})
+			if want := With(cmp.Or(path, c.hooks[i]), s.token); want != path {
+				operations = append(operations, operation{"add", c.fields[i], want})
 			}
 		}
 		if len(operations) == 1 {

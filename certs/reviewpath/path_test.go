@@ -32,7 +32,7 @@ var secretName = types.NamespacedName{Namespace: "shipper-system", Name: "shippe
 
 const name = "shipper.booking.com"
 
-// stored is a client of a store with both webhook configurations, as applied from the manifests, and no Secret.
+// stored is a client of a store with both webhook configurations, and no Secret. Some have the paths of an older version.
 func stored(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -44,12 +44,13 @@ func stored(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(funcs).WithObjects(
 		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: []admissionv1.ValidatingWebhook{
-			{ClientConfig: service("/validate-application")},
+			{Name: "application.shipper.booking.com", ClientConfig: service("/validate-application")},
 			{ClientConfig: admissionv1.WebhookClientConfig{URL: ptr.To("https://localhost:9443/base/validate-release")}},
-			{ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{}}},
+			{Name: "collected.cluster.shipper.booking.com", ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{}}},
+			{Name: "application.example.com", ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{}}},
 		}},
 		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: []admissionv1.MutatingWebhook{
-			{ClientConfig: service("/mutate-application")},
+			{Name: "mutate.application.shipper.booking.com", ClientConfig: service("/mutate-application")},
 		}},
 	).Build()
 }
@@ -92,14 +93,20 @@ func paths(t *testing.T, c client.Reader) []string {
 	return out
 }
 
-// reset writes the path without a token into the mutating configuration, as an apply of the manifests does.
+// reset writes the path without a token into the mutating configuration, as an apply of an older version's manifests does.
 func reset(t *testing.T, c client.Client) {
+	t.Helper()
+	write(t, c, ptr.To("/mutate-application"))
+}
+
+// write writes the path of the mutating configuration; nil is none.
+func write(t *testing.T, c client.Client, path *string) {
 	t.Helper()
 	configuration := &admissionv1.MutatingWebhookConfiguration{}
 	if err := c.Get(t.Context(), client.ObjectKey{Name: name}, configuration); err != nil {
 		t.Fatal(err)
 	}
-	configuration.Webhooks[0].ClientConfig.Service.Path = ptr.To("/mutate-application")
+	configuration.Webhooks[0].ClientConfig.Service.Path = path
 	if err := c.Update(t.Context(), configuration); err != nil {
 		t.Fatal(err)
 	}
@@ -161,6 +168,7 @@ func TestConfigurationsGetThePathWhicheverWriteFails(t *testing.T) {
 				secret := token(t, c)
 				want := []string{
 					"/" + secret + "/validate-application", "https://localhost:9443/base/" + secret + "/validate-release",
+					"/" + secret + "/validate-cluster",
 					"/" + secret + "/mutate-application",
 				}
 				if diff := cmp.Diff(want, paths(t, c)); diff != "" || !isToken(secret) {
@@ -211,12 +219,12 @@ func TestAPathThatIsResetIsAnsweredUntilItIsPutBack(t *testing.T) {
 			answers(t, "after the reset, before the cache has it", p, map[string]int{"/mutate-application": 200})
 			p.cached = c
 			settle(t, p)
-			if diff := cmp.Diff("/"+token(t, c)+"/mutate-application", paths(t, c)[2]); diff != "" {
+			if diff := cmp.Diff("/"+token(t, c)+"/mutate-application", paths(t, c)[3]); diff != "" {
 				t.Errorf("it is not put back (-want +got):\n%s", diff)
 			}
 			answers(t, "once it is put back", p, map[string]int{"/mutate-application": 200})
 			reset(t, c)
-			if result := settle(t, p); result.RequeueAfter != pause || paths(t, c)[2] != "/mutate-application" {
+			if result := settle(t, p); result.RequeueAfter != pause || paths(t, c)[3] != "/mutate-application" {
 				t.Errorf("it is put back a second time after %s", result.RequeueAfter)
 			}
 			time.Sleep(pause)
@@ -225,6 +233,38 @@ func TestAPathThatIsResetIsAnsweredUntilItIsPutBack(t *testing.T) {
 			answers(t, "some minutes later", p, map[string]int{"/mutate-application": 404})
 		}
 	})
+}
+
+// A tool that replaces the configuration takes the path away: then API servers find no webhook.
+func TestAPathThatIsMissingIsPutBackAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := stored(t, interceptor.Funcs{})
+		write(t, c, nil)
+		p := process(t, c, c)
+		if err := p.Ready(nil); err == nil {
+			t.Error("it is ready before API servers find it")
+		}
+		for range 3 {
+			settle(t, p)
+			if want, got := "/"+token(t, c)+"/mutate-application", paths(t, c)[3]; got != want || p.Ready(nil) != nil {
+				t.Errorf("the path is %s, want %s; ready: %v", got, want, p.Ready(nil))
+			}
+			time.Sleep(pause)
+			settle(t, p)
+			write(t, c, nil)
+		}
+	})
+}
+
+func TestNamesOfWebhooksSayWhereTheyAre(t *testing.T) {
+	for name, want := range map[string]string{
+		"application.shipper.booking.com": "/validate-application", "collected.release.shipper.booking.com": "/validate-release",
+		"mutate.sequencerun.shipper.booking.com": "/mutate-sequencerun", "application.example.com": "", "a.b.shipper.booking.com": "", "": "",
+	} {
+		if got := HookOf(name); got != want {
+			t.Errorf("%q is at %q, want %q", name, got, want)
+		}
+	}
 }
 
 func TestAnOldPathIsReplacedAndAnsweredForSomeMinutes(t *testing.T) {

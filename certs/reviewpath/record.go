@@ -85,6 +85,8 @@ type observed struct {
 	record
 	// named are the tokens in the webhook configurations.
 	named []string
+	// lacks reports whether a webhook has no path: API servers do not find it.
+	lacks bool
 }
 
 // act is a write, or rest.
@@ -113,14 +115,14 @@ func next(o observed, lifetime time.Duration, published, now time.Time) step {
 		return step{act: renew, why: "there is no path yet"}
 	case !now.Before(old):
 		return step{act: renew, why: "the path is old"}
-	case len(others) == 0:
+	case len(others) == 0 && !o.lacks:
 		return step{act: rest, again: old}
-	case now.Before(published.Add(pause)):
+	case !o.lacks && now.Before(published.Add(pause)):
 		return step{act: rest, again: published.Add(pause)}
 	case slices.ContainsFunc(others, func(token string) bool { return o.before[token].Before(now.Add(overlap / 2)) }):
 		return step{act: announce, why: "a webhook configuration names another path"}
 	}
-	return step{act: publish, why: "a webhook configuration names another path"}
+	return step{act: publish, why: "a webhook configuration names another path, or none"}
 }
 
 // after is the record that an act writes.

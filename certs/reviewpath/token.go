@@ -28,6 +28,21 @@ func Split(path string) (base, token, hook string) {
 	return base[:j], base[j+1:], hook
 }
 
+// HookOf returns the path without a token of a webhook by its name, such as /validate-application for
+// collected.application.shipper.booking.com. The manifests have no paths: what they lack, no tool resets. It is empty for a name that is
+// not Shipper's.
+func HookOf(name string) string {
+	name, ours := strings.CutSuffix(strings.TrimPrefix(name, "collected."), ".shipper.booking.com")
+	kind, mutates := strings.CutPrefix(name, "mutate.")
+	switch {
+	case !ours || strings.Contains(kind, "."):
+		return ""
+	case mutates:
+		return "/mutate-" + kind
+	}
+	return "/validate-" + kind
+}
+
 // With returns the path, or the URL, of a webhook with another token, which may be empty.
 func With(path, token string) string {
 	base, _, hook := Split(path)

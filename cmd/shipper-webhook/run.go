@@ -125,6 +125,7 @@ func build(
 		"leaving":     d.ready,
 		"caches":      func(r *http.Request) error { return known.Ready(r.Context()) },
 		"certificate": source.Ready,
+		"path":        late.path.Ready,
 		"webhook":     d.StartedChecker(),
 	})
 }

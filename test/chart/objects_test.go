@@ -4,6 +4,7 @@ package chart
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -11,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/certs/reviewpath"
 )
 
 // installed are the kinds of which Shipper's installation has objects; those of which shipperctl makes none come last.
@@ -77,6 +80,7 @@ func (i *installation) all() map[string]any {
 		webhooks, _ := o.Object["webhooks"].([]any)
 		for _, w := range webhooks {
 			unstructured.RemoveNestedField(w.(map[string]any), "clientConfig", "caBundle")
+			unstructured.RemoveNestedField(w.(map[string]any), "clientConfig", "service", "path")
 		}
 		content := map[string]any{"labels": labels, "annotations": annotations}
 		for field, value := range o.Object {
@@ -139,13 +143,19 @@ func (i *installation) is(failurePolicy string) {
 // certificate is what the webhook, or cert-manager, has put into its Secret.
 const certificate = "a certificate"
 
-// othersWrite writes the certificate and the CA bundle, as the webhook does.
+// token is the secret segment that the webhook has put into the paths.
+const token = "abcdefghijklmnopqrstuvwxyz"
+
+// othersWrite writes the certificate, the CA bundle and the paths, as the webhook does.
 func (i *installation) othersWrite() {
 	i.Helper()
 	bundle := base64.StdEncoding.EncodeToString(management.Config.CAData)
 	changed := map[string]*unstructured.Unstructured{}
 	i.eachWebhook(func(configuration *unstructured.Unstructured, webhook map[string]any) {
-		if err := unstructured.SetNestedField(webhook, bundle, "clientConfig", "caBundle"); err != nil {
+		path := reviewpath.With(reviewpath.HookOf(webhook["name"].(string)), token)
+		err := errors.Join(unstructured.SetNestedField(webhook, bundle, "clientConfig", "caBundle"),
+			unstructured.SetNestedField(webhook, path, "clientConfig", "service", "path"))
+		if err != nil {
 			i.Fatal(err)
 		}
 		changed[configuration.GetKind()] = configuration
@@ -177,6 +187,10 @@ func (i *installation) keptByOthers() {
 	i.eachWebhook(func(_ *unstructured.Unstructured, webhook map[string]any) {
 		if got, _, _ := unstructured.NestedString(webhook, "clientConfig", "caBundle"); got != bundle {
 			i.Errorf("the CA bundle of %v is %q", webhook["name"], got)
+		}
+		path, _, _ := unstructured.NestedString(webhook, "clientConfig", "service", "path")
+		if want := reviewpath.With(reviewpath.HookOf(webhook["name"].(string)), token); path != want {
+			i.Errorf("the path of %v is %q, want %q", webhook["name"], path, want)
 		}
 	})
 	want := map[string]any{"tls.crt": base64.StdEncoding.EncodeToString([]byte(certificate))}

@@ -37,6 +37,7 @@ func (s *fixture) administers(args ...string) (string, error) {
 func (s *fixture) isWell() {
 	s.Helper()
 	const want = "ok       management cluster\nok       kinds\nok       rights\nok       webhooks\nok       certificate\n" +
+		"ok       path of reviews\n" +
 		"ok       second line\nok       fairness\nok       pods\nok       reconciler\nok       cluster " + west + "\nok       cluster " + east +
 		"\nnothing is broken\n"
 	s.Eventually("what doctor says", want, func() (string, error) {

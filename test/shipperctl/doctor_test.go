@@ -33,6 +33,7 @@ func examine(t *testing.T) {
 	succeeds(t, "setup", "management", "--webhook-ignore")
 	lease, webhook := well(t)
 	const healthy = "ok       management cluster\nok       kinds\nok       rights\nok       webhooks\nok       certificate\n" +
+		"ok       path of reviews\n" +
 		"ok       second line\nok       fairness\nok       pods\nok       reconciler\nok       cluster eu-west-1\n" +
 		"ok       cluster us\nnothing is broken\n"
 	eventually(t, func() string {

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/certs/reviewpath"
 	"shipper.dev/shipper/cmd/shipperctl/health"
 )
 
@@ -49,14 +50,8 @@ func startWebhook(t *testing.T, certificate map[string][]byte) *httptest.Server 
 func address(t *testing.T, base string, bundle []byte) {
 	t.Helper()
 	c := management(t)
-	point := func(to *admissionregistrationv1.WebhookClientConfig) {
-		path := ""
-		switch {
-		case to.Service != nil && to.Service.Path != nil:
-			path = *to.Service.Path
-		case to.URL != nil:
-			path = (*to.URL)[strings.LastIndex(*to.URL, "/"):]
-		}
+	point := func(name string, to *admissionregistrationv1.WebhookClientConfig) {
+		path := reviewpath.HookOf(name)
 		if to.CABundle = bundle; base != "" {
 			url := base + path
 			to.Service, to.URL = nil, &url
@@ -67,11 +62,11 @@ func address(t *testing.T, base string, bundle []byte) {
 	}
 	v := get(t, c, &admissionregistrationv1.ValidatingWebhookConfiguration{}, "", shipper.GroupName)
 	for i := range v.Webhooks {
-		point(&v.Webhooks[i].ClientConfig)
+		point(v.Webhooks[i].Name, &v.Webhooks[i].ClientConfig)
 	}
 	m := get(t, c, &admissionregistrationv1.MutatingWebhookConfiguration{}, "", shipper.GroupName)
 	for i := range m.Webhooks {
-		point(&m.Webhooks[i].ClientConfig)
+		point(m.Webhooks[i].Name, &m.Webhooks[i].ClientConfig)
 	}
 	for _, o := range []client.Object{v, m} {
 		if err := c.Update(t.Context(), o); err != nil {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/cel/environment"
 
+	"shipper.dev/shipper/certs/reviewpath"
 	"shipper.dev/shipper/manifests"
 	"shipper.dev/shipper/test/memory"
 )
@@ -70,7 +71,7 @@ func newRules(w admissionregistrationv1.ValidatingWebhook) (out []rule) {
 		for _, group := range r.APIGroups {
 			for _, resource := range r.Resources {
 				x := rule{
-					name: w.Name, path: *w.ClientConfig.Service.Path, group: group, resource: resource, operations: r.Operations,
+					name: w.Name, path: reviewpath.HookOf(w.Name), group: group, resource: resource, operations: r.Operations,
 					ignore: *w.FailurePolicy == admissionregistrationv1.Ignore, timeout: time.Duration(*w.TimeoutSeconds) * time.Second,
 					conditions: matchconditions.NewMatcher(compiled, w.FailurePolicy, "webhook", "simulation", w.Name),
 				}

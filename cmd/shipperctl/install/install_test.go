@@ -152,22 +152,22 @@ func TestAccountIsWholeAndForItsNames(t *testing.T) {
 // always lets pass, and one always refuses.
 func configuration() *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"webhooks": []any{map[string]any{
-		"name":          "validate-application.shipper.booking.com",
+		"name":          "application.shipper.booking.com",
 		"failurePolicy": "Fail",
 		"clientConfig": map[string]any{"service": map[string]any{
-			"name": "shipper-webhook", "namespace": "shipper-system", "path": "/validate-application"}},
+			"name": "shipper-webhook", "namespace": "shipper-system"}},
 		"namespaceSelector": map[string]any{"matchExpressions": []any{map[string]any{
 			"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": []any{"kube-system", "shipper-system"}}}},
 	}, map[string]any{
 		"name":          "namespace.shipper.booking.com",
 		"failurePolicy": "Ignore",
 		"clientConfig": map[string]any{"service": map[string]any{
-			"name": "shipper-webhook", "namespace": "shipper-system", "path": "/validate-namespace"}},
+			"name": "shipper-webhook", "namespace": "shipper-system"}},
 	}, map[string]any{
 		"name":          "envelope.shipper.booking.com",
 		"failurePolicy": "Fail",
 		"clientConfig": map[string]any{"service": map[string]any{
-			"name": "shipper-webhook", "namespace": "shipper-system", "path": "/validate-envelope"}},
+			"name": "shipper-webhook", "namespace": "shipper-system"}},
 	}}}}
 }
 
@@ -186,11 +186,11 @@ func TestWebhooksPointToShipper(t *testing.T) {
 		"in a namespace of its own": {
 			m: Management{Namespace: "elsewhere"}, policy: policyIgnore,
 			application: map[string]any{"service": map[string]any{
-				"name": "shipper-webhook", "namespace": "elsewhere", "path": "/validate-application"}},
+				"name": "shipper-webhook", "namespace": "elsewhere"}},
 			namespace: map[string]any{"service": map[string]any{
-				"name": "shipper-webhook", "namespace": "elsewhere", "path": "/validate-namespace"}},
+				"name": "shipper-webhook", "namespace": "elsewhere"}},
 			envelope: map[string]any{"service": map[string]any{
-				"name": "shipper-webhook", "namespace": "elsewhere", "path": "/validate-envelope"}},
+				"name": "shipper-webhook", "namespace": "elsewhere"}},
 		},
 		"outside the cluster": {
 			m: Management{Namespace: "elsewhere", WebhookURL: outside}, policy: policyFail,
@@ -205,7 +205,7 @@ func TestWebhooksPointToShipper(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := map[string]any{"webhooks": []any{map[string]any{
-				"name":          "validate-application.shipper.booking.com",
+				"name":          "application.shipper.booking.com",
 				"failurePolicy": c.policy,
 				"clientConfig":  c.application,
 				"namespaceSelector": map[string]any{"matchExpressions": []any{map[string]any{
@@ -254,8 +254,8 @@ func TestSettingUpAgainKeepsTheTokenInThePath(t *testing.T) {
 			if err := errors.Join(was.address(live, policyFail), is.address(want, policyFail)); err != nil {
 				t.Fatal(err)
 			}
-			for _, webhook := range webhooksOf(live) {
-				if err := setToken(webhook, token); err != nil {
+			for name, webhook := range webhooksOf(live) {
+				if err := setToken(webhook, name.(string), token); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -264,7 +264,7 @@ func TestSettingUpAgainKeepsTheTokenInThePath(t *testing.T) {
 			}
 			got := ""
 			for _, at := range pathFields {
-				path, _, _ := unstructured.NestedString(webhooksOf(want)["validate-application.shipper.booking.com"], at...)
+				path, _, _ := unstructured.NestedString(webhooksOf(want)["application.shipper.booking.com"], at...)
 				got += path
 			}
 			if got != c.want {

@@ -106,15 +106,14 @@ func (m *Management) keepLiveSettings(live, want *unstructured.Unstructured) err
 			bundle = found
 		}
 		for _, at := range pathFields {
-			if path, _, _ := unstructured.NestedString(webhook, at...); path != "" {
-				if _, found, _ := reviewpath.Split(path); found != "" {
-					token = found
-				}
+			path, _, _ := unstructured.NestedString(webhook, at...)
+			if _, found, _ := reviewpath.Split(path); found != "" {
+				token = found
 			}
 		}
 	}
 	for name, webhook := range webhooksOf(want) {
-		if err := setToken(webhook, token); err != nil {
+		if err := setToken(webhook, fmt.Sprint(name), token); err != nil {
 			return err
 		}
 		if bundle != "" {
@@ -133,7 +132,11 @@ func (m *Management) keepLiveSettings(live, want *unstructured.Unstructured) err
 		if !byService || m.WebhookURL != nil {
 			continue
 		}
-		for _, field := range []string{"name", "port"} {
+		fields := []string{"name", "port"}
+		if token == "" {
+			fields = append(fields, "path") // of an older version, whose webhook answers at no other
+		}
+		for _, field := range fields {
 			if service[field] == nil {
 				continue
 			}
@@ -148,18 +151,22 @@ func (m *Management) keepLiveSettings(live, want *unstructured.Unstructured) err
 // pathFields are where the path of a webhook can be.
 var pathFields = [][]string{{"clientConfig", "service", "path"}, {"clientConfig", "url"}}
 
-// setToken puts a token into the path of a webhook, unless it is empty.
-func setToken(webhook map[string]any, token string) error {
-	for _, at := range pathFields {
-		path, found, err := unstructured.NestedString(webhook, at...)
-		if err != nil || !found || token == "" {
-			continue
-		}
-		if err := unstructured.SetNestedField(webhook, reviewpath.With(path, token), at...); err != nil {
-			return err
-		}
+// setToken puts a token, unless it is empty, into the path of a webhook.
+func setToken(webhook map[string]any, name, token string) error {
+	if token == "" {
+		return nil // the webhook does it once it runs
 	}
-	return nil
+	at := pathFields[0]
+	path, byURL, err := unstructured.NestedString(webhook, pathFields[1]...)
+	if err != nil {
+		return err
+	}
+	if byURL {
+		at = pathFields[1]
+	} else {
+		path = reviewpath.HookOf(name)
+	}
+	return unstructured.SetNestedField(webhook, reviewpath.With(path, token), at...)
 }
 
 // address points every webhook of a configuration, as it is in the manifests, to where Shipper's is, and sets its
@@ -169,12 +176,8 @@ func (m *Management) address(configuration *unstructured.Unstructured, policy st
 		if webhook["failurePolicy"] == policyFail && !slices.Contains(strict, name) {
 			webhook["failurePolicy"] = policy
 		}
-		path, _, err := unstructured.NestedString(webhook, "clientConfig", "service", "path")
-		if err != nil {
-			return err
-		}
 		if m.WebhookURL != nil {
-			webhook["clientConfig"] = map[string]any{"url": m.WebhookURL.JoinPath(path).String()}
+			webhook["clientConfig"] = map[string]any{"url": m.WebhookURL.JoinPath(reviewpath.HookOf(fmt.Sprint(name))).String()}
 		} else if err := unstructured.SetNestedField(webhook, m.Namespace, "clientConfig", "service", "namespace"); err != nil {
 			return err
 		}
