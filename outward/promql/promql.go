@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"regexp/syntax"
 	"strings"
-	"sync"
 
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
@@ -24,6 +23,8 @@ const (
 	// maxRegexp bounds the regular expressions of a query together, in characters and classes after repetition. The parser compiles
 	// them: some(400 bytes){1000} would take 100 MB.
 	maxRegexp = 20_000
+	// maxOperators bounds the operators and left parentheses of a query: the time of the parser grows with their square.
+	maxOperators = 500
 	// maxMessage bounds the bytes of an error: the parser quotes what it does not expect.
 	maxMessage = 256
 	// kept is how many queries are cached.
@@ -33,9 +34,7 @@ const (
 var (
 	// valid has the SHA-256 of queries that Parse has accepted.
 	valid = lru.New(kept)
-	// parsing bounds the memory of the parser: one query at a time.
-	parsing sync.Mutex
-	// queries excludes experimental syntax, which a server may not have.
+	// queries excludes experimental syntax, which a server may not have. It makes a parser for each query, and has no lock.
 	queries = parser.NewParser(parser.Options{})
 )
 
@@ -56,9 +55,7 @@ func parse(query string) (parser.Expr, error) {
 	if len(query) > maxBytes {
 		return nil, fmt.Errorf("is longer than %d KiB", maxBytes>>10)
 	}
-	parsing.Lock()
-	defer parsing.Unlock()
-	if err := checkRegexps(query); err != nil {
+	if err := measure(query); err != nil {
 		return nil, shorten(err)
 	}
 	expr, err := queries.ParseExpr(query)
@@ -75,13 +72,18 @@ func parse(query string) (parser.Expr, error) {
 	}
 }
 
-// checkRegexps returns an error if the regular expressions of a query are too large to be compiled. It ignores other errors: the parser
-// reports them.
-func checkRegexps(query string) error {
-	total, regexpFollows := 0, false
+// measure returns an error if a query has too many operators to be parsed, or too large regular expressions to be compiled. It ignores
+// other errors: the parser reports them.
+func measure(query string) error {
+	operators, total, regexpFollows := 0, 0, false
 	lexer := parser.Lex(query)
 	for item := (parser.Item{}); item.Typ != parser.EOF && item.Typ != parser.ERROR; {
 		lexer.NextItem(&item)
+		if item.Typ.IsOperator() || item.Typ == parser.LEFT_PAREN {
+			if operators++; operators > maxOperators {
+				return &parser.ParseErr{PositionRange: item.PositionRange(), Query: query, Err: errOperators}
+			}
+		}
 		switch {
 		case item.Typ == parser.COMMENT:
 		case item.Typ == parser.STRING && regexpFollows:
@@ -103,6 +105,8 @@ func checkRegexps(query string) error {
 	}
 	return nil
 }
+
+var errOperators = fmt.Errorf("a query may have %d operators and parentheses", maxOperators)
 
 // size is the number of characters and classes of re after repetition.
 func size(re *syntax.Regexp) int {

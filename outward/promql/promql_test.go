@@ -80,6 +80,33 @@ func TestLargeRegularExpressionsAreRefusedBeforeTheyAreCompiled(t *testing.T) {
 	}
 }
 
+// The parser needs a second for 16,000 minus signs.
+func TestQueriesOfManyOperatorsAreRefusedBeforeTheyAreParsed(t *testing.T) {
+	for sentence, query := range map[string]string{
+		"signs":           strings.Repeat("-", 16_000) + "a",
+		"sums":            strings.Repeat("a+", 8_000) + "a",
+		"powers":          strings.Repeat("a^", 8_000) + "a",
+		"parentheses":     strings.Repeat("(", 8_000) + "a" + strings.Repeat(")", 8_000),
+		"aggregations":    strings.Repeat("sum(", 3_000) + "a" + strings.Repeat(")", 3_000),
+		"set operators":   strings.Repeat("a or ", 3_000) + "a",
+		"regular matches": "a{" + strings.Repeat(`b=~"x",`, 2_000) + "}",
+	} {
+		got := allocated(func() {
+			if err := promql.Parse(query); err == nil || !strings.HasSuffix(err.Error(), "a query may have 500 operators and parentheses") {
+				t.Errorf("%s gives %.100q", sentence, message(err))
+			}
+		})
+		if got > 1<<20 {
+			t.Errorf("%s allocates %d bytes", sentence, got)
+		}
+	}
+	for _, query := range []string{strings.Repeat("-", 500) + "a", strings.Repeat("(", 500) + "a" + strings.Repeat(")", 500)} {
+		if err := promql.Parse(query); err != nil {
+			t.Errorf("%.10s: %v", query, err)
+		}
+	}
+}
+
 // allocated is the number of bytes that f allocates. No other goroutine of this test allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats

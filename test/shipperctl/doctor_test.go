@@ -43,7 +43,7 @@ func examine(t *testing.T) {
 		return ""
 	})
 	var report health.Report
-	if err := json.Unmarshal([]byte(works(t, "doctor", "-o", "json")), &report); err != nil || report.Broken != 0 || len(report.Checks) != 11 {
+	if err := json.Unmarshal([]byte(works(t, "doctor", "-o", "json")), &report); err != nil || report.Broken != 0 || len(report.Checks) != 12 {
 		t.Errorf("a report of %d checks, %d broken: %v", len(report.Checks), report.Broken, err)
 	}
 	holds(t, works(t, "version", "--server"), "shipperctl ", "\nmanagement cluster v1.", " at "+fleetOf(t).Management.Config.Host+"\n")

@@ -3,6 +3,7 @@
 package check
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,14 +26,14 @@ const (
 	maxRunTimeout = 24 * time.Hour // of job
 )
 
-// validate returns the errors of a Check, without those of its expressions.
-func (w *Webhook) validate(spec *shipper.CheckSpec) field.ErrorList {
+// validate returns the errors of a Check in a namespace, without those of its expressions. The other error is temporary.
+func (w *Webhook) validate(ctx context.Context, spec *shipper.CheckSpec, namespace string) (field.ErrorList, error) {
 	if n := ways(spec); n != 1 {
 		why := "give one way to measure: prometheus, http, tests or job"
 		if n > 1 {
 			why = "give one way to measure, not " + map[int]string{2: "two", 3: "three", 4: "four"}[n]
 		}
-		return field.ErrorList{field.Invalid(specPath, "(spec)", why)}
+		return field.ErrorList{field.Invalid(specPath, "(spec)", why)}, nil
 	}
 	values := rules.Samples(spec.Args)
 	errs := append(validateArguments(spec.Args, specPath.Child("args")), validateTimes(spec)...)
@@ -45,7 +46,8 @@ func (w *Webhook) validate(spec *shipper.CheckSpec) field.ErrorList {
 	case spec.Tests != nil:
 		errs = append(errs, validateTests(spec.Tests, specPath.Child("tests"))...)
 	}
-	return append(errs, substituted(spec, specPath, values)...)
+	more, err := substituted(ctx, spec, specPath, values, &parser{namespace: namespace})
+	return append(errs, more...), err
 }
 
 // ways is in how many ways a Check measures.

@@ -3,6 +3,7 @@
 package check
 
 import (
+	"context"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -17,15 +18,16 @@ import (
 const maxTried = 20
 
 // warnOfUse warns of the Applications that name a Check, and of those whose arguments its new definition does not take.
-func (w *Webhook) warnOfUse(a *response.Response, now *shipper.Check) error {
+func (w *Webhook) warnOfUse(ctx context.Context, a *response.Response, now *shipper.Check) error {
 	newest, err := w.State.NamingCheck(keyOf(now))
 	if err != nil || len(newest) == 0 {
 		return err
 	}
 	a.Warn("%s: their next runs use the new definition", nameUsers(newest))
-	e := &edited{key: keyOf(now), spec: &now.Spec, shared: w.Shared, found: map[string]string{}}
+	e := &edited{key: keyOf(now), spec: &now.Spec, shared: w.Shared, found: map[string]string{},
+		parser: &parser{namespace: now.Namespace}}
 	for _, rel := range newest[:min(len(newest), maxTried)] {
-		if why := e.refuses(rel); why != "" {
+		if why := e.refuses(ctx, rel); why != "" {
 			a.Warn("Application %s would hold: %s", applicationOf(rel), why)
 		}
 	}
@@ -38,24 +40,26 @@ type edited struct {
 	spec   *shipper.CheckSpec
 	shared string
 	// found is the error for each use that was validated; empty if there is none.
-	found map[string]string
+	found  map[string]string
+	parser *parser
 }
 
 // refuses is why a check of a Release cannot run with the new definition; empty if all of them can.
-func (e *edited) refuses(rel *shipper.Release) string {
+func (e *edited) refuses(ctx context.Context, rel *shipper.Release) string {
 	for _, c := range rel.Spec.Environment.Strategy.AllChecks() {
 		if key, err := rules.KeyOf(c.Check, rel.Namespace, e.shared); err != nil || key != e.key {
 			continue
 		}
-		if why := e.validate(c); why != "" {
+		if why := e.validate(ctx, c); why != "" {
 			return why
 		}
 	}
 	return ""
 }
 
-// validate is the first error of a use. Uses with the same arguments are validated once, and at most maxUses different ones.
-func (e *edited) validate(c shipper.StepCheck) string {
+// validate is the first error of a use; empty if there is none, or no time to find out. Uses with the same arguments are validated once,
+// and at most maxUses different ones.
+func (e *edited) validate(ctx context.Context, c shipper.StepCheck) string {
 	use := fmt.Sprintf("%t %q", c.DryRun, c.Args)
 	why, known := e.found[use]
 	if known || len(e.found) == maxUses {
@@ -64,7 +68,10 @@ func (e *edited) validate(c shipper.StepCheck) string {
 	values, errs := resolve(e.spec, c.Args, field.NewPath("args"))
 	// A measurement that fails holds nothing if it is a dry run. A run that cannot begin holds the step.
 	if len(errs) == 0 && !c.DryRun {
-		errs = substituted(e.spec, specPath, values)
+		var busy error
+		if errs, busy = substituted(ctx, e.spec, specPath, values, e.parser); busy != nil || e.parser.exhausted() {
+			return ""
+		}
 	}
 	if len(errs) > 0 {
 		why = errs[0].Field + ": " + errs[0].Detail

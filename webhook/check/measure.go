@@ -3,12 +3,15 @@
 package check
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http/httpguts"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -16,7 +19,8 @@ import (
 	rules "shipper.dev/shipper/apis/rules/check"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/outward"
-	"shipper.dev/shipper/outward/promql"
+	"shipper.dev/shipper/webhook/bounds"
+	"shipper.dev/shipper/webhook/response"
 )
 
 // maxHeader bounds the value of a header, in bytes.
@@ -150,20 +154,24 @@ func validateHeaders(headers map[string]string, path *field.Path) field.ErrorLis
 	return errs
 }
 
-// substituted returns the errors of the texts of a Check that arguments are put into, with such values.
-func substituted(spec *shipper.CheckSpec, path *field.Path, values map[string]string) field.ErrorList {
+// substituted returns the errors of the texts of a Check that arguments are put into, with such values. The other error is temporary.
+func substituted(
+	ctx context.Context, spec *shipper.CheckSpec, path *field.Path, values map[string]string, p *parser,
+) (field.ErrorList, error) {
 	switch {
 	case spec.Prometheus != nil:
-		return substitutedQueries(spec.Prometheus.Queries, path.Child("prometheus", "queries"), values)
+		return substitutedQueries(ctx, spec.Prometheus.Queries, path.Child("prometheus", "queries"), values, p)
 	case spec.HTTP != nil:
-		return substitutedRequest(spec.HTTP, path.Child("http"), values)
+		return substitutedRequest(spec.HTTP, path.Child("http"), values), nil
 	case spec.Job != nil:
-		return substitutedJob(spec.Job.Raw, path.Child("job"), values)
+		return substitutedJob(spec.Job.Raw, path.Child("job"), values), nil
 	}
-	return nil
+	return nil, nil
 }
 
-func substitutedQueries(queries map[string]shipper.CheckQuery, path *field.Path, values map[string]string) field.ErrorList {
+func substitutedQueries(
+	ctx context.Context, queries map[string]shipper.CheckQuery, path *field.Path, values map[string]string, p *parser,
+) (field.ErrorList, error) {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(queries)) {
 		query := string(queries[name])
@@ -172,7 +180,11 @@ func substitutedQueries(queries map[string]shipper.CheckQuery, path *field.Path,
 			errs = append(errs, field.Invalid(path.Key(name), shown(query), err.Error()))
 			continue
 		}
-		if err := promql.Parse(text); err != nil {
+		err = p.parse(ctx, text)
+		if errors.Is(err, bounds.ErrCompiling) {
+			return nil, response.Later(err.Error(), time.Second)
+		}
+		if err != nil {
 			why := err.Error()
 			if text != query {
 				why += "; this is of the query with its arguments: " + shown(text)
@@ -180,7 +192,7 @@ func substitutedQueries(queries map[string]shipper.CheckQuery, path *field.Path,
 			errs = append(errs, field.Invalid(path.Key(name), shown(query), why))
 		}
 	}
-	return errs
+	return errs, nil
 }
 
 func substitutedRequest(h *shipper.HTTPCheck, path *field.Path, values map[string]string) field.ErrorList {

@@ -68,7 +68,7 @@ func (u *Uses) Validate(
 		return nil, nil
 	}
 	var errs field.ErrorList
-	seen := map[string]bool{}
+	seen, p := map[string]bool{}, &parser{namespace: namespace}
 	validate := func(checks []shipper.StepCheck, path *field.Path) error {
 		for i, c := range checks {
 			key := fmt.Sprintf("%q %q", c.Check, c.Args)
@@ -79,16 +79,18 @@ func (u *Uses) Validate(
 				errs = append(errs, field.TooMany(path, len(seen), maxUses))
 				return nil
 			}
-			more, err := u.validate(ctx, c, namespace, path.Index(i))
+			more, err := u.validate(ctx, c, namespace, path.Index(i), p)
 			if err != nil {
 				return err
 			}
-			errs = append(errs, more...)
+			if errs = append(errs, more...); p.exhausted() {
+				return nil
+			}
 		}
 		return nil
 	}
 	for i := range s.Steps {
-		if err := validate(s.Steps[i].Checks, path.Child("steps").Index(i).Child("checks")); err != nil || len(seen) > maxUses {
+		if err := validate(s.Steps[i].Checks, path.Child("steps").Index(i).Child("checks")); err != nil || len(seen) > maxUses || p.exhausted() {
 			return errs, err
 		}
 	}
@@ -96,7 +98,9 @@ func (u *Uses) Validate(
 }
 
 // validate returns the errors of one use of a Check.
-func (u *Uses) validate(ctx context.Context, c shipper.StepCheck, namespace string, path *field.Path) (field.ErrorList, error) {
+func (u *Uses) validate(
+	ctx context.Context, c shipper.StepCheck, namespace string, path *field.Path, p *parser,
+) (field.ErrorList, error) {
 	key, err := rules.KeyOf(c.Check, namespace, u.shared)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path.Child("check"), c.Check, err.Error())}, nil
@@ -112,12 +116,15 @@ func (u *Uses) validate(ctx context.Context, c shipper.StepCheck, namespace stri
 	if len(errs) > 0 {
 		return errs, nil
 	}
-	wrong := substituted(&found.Spec, specPath, values)
+	wrong, err := substituted(ctx, &found.Spec, specPath, values, p)
+	if err != nil {
+		return nil, err
+	}
 	compile := func(text string) error {
 		_, err := u.compiled.Compile(ctx, text, inputsOf(&found.Spec))
 		return err
 	}
-	more, err := expressions(&found.Spec, specPath, compile)
+	more, err := expressions(ctx, &found.Spec, namespace, compile)
 	if err != nil {
 		return nil, err
 	}

@@ -161,3 +161,29 @@ func TestACheckThatCannotBeReadIsNotMissing(t *testing.T) {
 	_, err := check.NewUses(w.State, "").Validate(ctx, using(with("errors")), "shop", nil)
 	ask.CheckRefusal(t, err, response.Unavailable, "waited too long for other expressions to be compiled")
 }
+
+// A write with hundreds of long queries would take minutes to parse.
+func TestAllQueriesOfAWriteAreBounded(t *testing.T) {
+	long := query("old", "$(slack) + $(slack) + "+strings.Repeat("a_long_name + ", 250)+"a")
+	w := ask.Know(t, ask.Grant(), compared(long))
+	uses := check.NewUses(w.State, "")
+	of := func(n int) []string {
+		var all []shipper.StepCheck
+		for i := range n {
+			all = append(all, with("errors", "slack", fmt.Sprint(i)))
+		}
+		errs, err := uses.Validate(t.Context(), using(all...), "shop", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return texts(errs)
+	}
+	if got := of(30); len(got) > 0 {
+		t.Errorf("30 of 3 KiB: %q", got)
+	}
+	got := of(60)
+	const want = "the queries of all checks, with their arguments, are longer than 128 KiB together: use fewer or shorter ones"
+	if len(got) != 1 || !strings.Contains(got[0], want) {
+		t.Errorf("60 of 3 KiB: %.300q", got)
+	}
+}

@@ -5,6 +5,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ import (
 	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/outward/expression"
 	"shipper.dev/shipper/webhook/authz"
+	"shipper.dev/shipper/webhook/bounds"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -63,7 +65,11 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	if old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec) {
 		return nil
 	}
-	if err := response.Invalidate(kind, now.Name, w.validate(&now.Spec)); err != nil {
+	errs, err := w.validate(ctx, &now.Spec, now.Namespace)
+	if err != nil {
+		return err
+	}
+	if err := response.Invalidate(kind, now.Name, errs); err != nil {
 		return err
 	}
 	// Compiling an expression takes memory: a user without a right to the Secret does not cause it.
@@ -73,8 +79,7 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	compile := func(text string) error {
 		return expression.Check(ctx, text, inputsOf(&now.Spec), environment.NewExpressions)
 	}
-	errs, err := expressions(&now.Spec, specPath, compile)
-	if err != nil {
+	if errs, err = expressions(ctx, &now.Spec, now.Namespace, compile); err != nil {
 		return err
 	}
 	if err := response.Invalidate(kind, now.Name, errs); err != nil {
@@ -83,7 +88,7 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	if warn(a, &now.Spec); old == nil {
 		return nil
 	}
-	return w.warnOfUse(a, now)
+	return w.warnOfUse(ctx, a, now)
 }
 
 // validateDelete refuses the deletion of a Check that Applications name: their rollouts would not go on.
@@ -150,18 +155,22 @@ func (w *Webhook) permitSecret(ctx context.Context, req *admission.Request, now 
 	return nil
 }
 
-// expressions returns the errors of pass and fail. The other error is temporary.
-func expressions(spec *shipper.CheckSpec, path *field.Path, compile func(text string) error) (field.ErrorList, error) {
+// expressions returns the errors of pass and fail, which compile compiles. The other error is temporary.
+func expressions(
+	ctx context.Context, spec *shipper.CheckSpec, namespace string, compile func(text string) error,
+) (field.ErrorList, error) {
 	var errs field.ErrorList
 	for _, one := range []struct{ name, text string }{{"pass", spec.Pass}, {"fail", spec.Fail}} {
 		if one.text == "" {
 			continue
 		}
-		switch err := compile(one.text); {
-		case errors.Is(err, expression.ErrBusy):
+		var invalid error
+		err := bounds.Compile(ctx, namespace, func() { invalid = compile(one.text) })
+		switch err = cmp.Or(err, invalid); {
+		case errors.Is(err, expression.ErrBusy), errors.Is(err, bounds.ErrCompiling):
 			return nil, response.Later(err.Error(), time.Second)
 		case err != nil:
-			errs = append(errs, field.Invalid(path.Child(one.name), one.text, err.Error()))
+			errs = append(errs, field.Invalid(specPath.Child(one.name), one.text, err.Error()))
 		}
 	}
 	return errs, nil

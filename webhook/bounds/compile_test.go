@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package bounds
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+)
+
+func TestATextOfOneNamespaceWaitsForOneOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		order := make(chan string, 2000)
+		compile := func(ctx context.Context, namespace string) {
+			go func() {
+				_ = Compile(ctx, namespace, func() {
+					<-release
+					order <- namespace
+				})
+			}()
+		}
+		for range 1000 {
+			compile(t.Context(), "many")
+		}
+		synctest.Wait()
+		compile(t.Context(), "other")
+		for range 1000 {
+			compile(t.Context(), "another")
+		}
+		synctest.Wait()
+		before := 0
+		for {
+			release <- struct{}{}
+			synctest.Wait()
+			if <-order == "other" {
+				break
+			}
+			before++
+		}
+		if before > 5 { // two that were begun, and a turn of each namespace
+			t.Errorf("it waited for %d texts of other namespaces", before)
+		}
+		close(release)
+	})
+}
+
+func TestNothingIsCompiledOnceTheRequestIsGone(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 100 {
+		if err := Compile(ctx, "a", func() { t.Error("it was compiled") }); !errors.Is(err, ErrCompiling) {
+			t.Fatalf("got %v", err)
+		}
+	}
+}
