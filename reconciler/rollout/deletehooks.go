@@ -88,7 +88,7 @@ func (r *pass) runDeleteHooks(ctx context.Context, app *shipper.Application, rel
 		p = deleteHooks{}
 	}
 	for _, it := range newestFirst {
-		if err := r.setDeleteHooks(ctx, it, p.in[it.Name]); err != nil {
+		if err := r.setDeleteHooks(ctx, it, strings.Join(p.in[it.Name], ",")); err != nil {
 			return false, err
 		}
 	}
@@ -113,10 +113,14 @@ func (r *pass) awaitDeleteHooks(ctx context.Context, app *shipper.Application) (
 		if it.Annotations[shipper.DeleteHooksAnnotation] == "" {
 			continue
 		}
+		want, _ := strings.CutPrefix(it.Annotations[shipper.DeleteHooksAnnotation], shipper.DeleteHooksHeld)
 		if skip {
-			if err := r.setDeleteHooks(ctx, it, nil); err != nil {
-				return false, err
-			}
+			want = ""
+		}
+		if err := r.setDeleteHooks(ctx, it, want); err != nil {
+			return false, err
+		}
+		if skip {
 			continue
 		}
 		ready := shipper.FindCondition(it.Status.Conditions, shipper.TargetReady)
@@ -133,9 +137,27 @@ func (r *pass) awaitDeleteHooks(ctx context.Context, app *shipper.Application) (
 	return true, r.reportDeleting(ctx, app, failed, strings.Join(waits, "\n"))
 }
 
+// holdDeleteHooks has hooks wait that run, or would be tried again, while a block holds the deletion.
+func (r *pass) holdDeleteHooks(ctx context.Context, app *shipper.Application) error {
+	var list shipper.InstallationTargetList
+	if err := targets.OfApplication(ctx, r.client, &list, app.Namespace, app.Name); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		it := &list.Items[i]
+		is := it.Annotations[shipper.DeleteHooksAnnotation]
+		if is == "" || strings.HasPrefix(is, shipper.DeleteHooksHeld) {
+			continue
+		}
+		if err := r.setDeleteHooks(ctx, it, shipper.DeleteHooksHeld+is); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // setDeleteHooks names in a target the clusters where hooks of the deletion run, unless it was changed since it was read.
-func (r *pass) setDeleteHooks(ctx context.Context, it *shipper.InstallationTarget, clusters []string) error {
-	want := strings.Join(clusters, ",")
+func (r *pass) setDeleteHooks(ctx context.Context, it *shipper.InstallationTarget, want string) error {
 	if it.Annotations[shipper.DeleteHooksAnnotation] == want {
 		return nil
 	}

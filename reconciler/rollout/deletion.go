@@ -3,6 +3,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -95,7 +96,7 @@ func (r *pass) finish(ctx context.Context, app *shipper.Application) error {
 	ordered, broken := stamp.SortByGeneration(stamp.Own(app, h.All))
 	p := planDeletion(app, slices.Concat(broken, ordered), held) // the newest goes last: its hooks are those that count
 	if p.held != "" {
-		return r.reportHeld(ctx, app, p.held)
+		return cmp.Or(r.holdDeleteHooks(ctx, app), r.reportHeld(ctx, app, p.held))
 	}
 	if len(p.remove)+len(p.letGo) > 0 { // a foreground deletion or that of the namespace has deleted them already
 		if waits, err := r.runDeleteHooks(ctx, app, ordered); err != nil || waits {

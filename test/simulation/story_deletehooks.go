@@ -5,6 +5,7 @@ package simulation
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,8 +13,18 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
+// jobsMade is how many Jobs were made in each cluster.
+func (f *Fixture) jobsMade() map[string]int {
+	out := map[string]int{}
+	for name := range f.Clusters {
+		out[name] = len(f.hosts[name].made(jobs))
+	}
+	return out
+}
+
 // deleteHooksStory deletes an Application of two Releases whose chart has hooks for that: those of the newest run, once in each cluster,
-// one before and one after the removal. Then one whose first hook fails: it serves on until a user gives the hooks up.
+// one before and one after the removal. Then one whose first hook fails: it serves on until a user gives the hooks up. While a
+// block holds that deletion, no hook is tried again.
 func deleteHooksStory() Story {
 	installs := func(f *Fixture, broken bool) {
 		app := f.Application(appName, "0.0.1", 1, allIn())
@@ -60,6 +71,29 @@ func deleteHooksStory() Story {
 						return fmt.Sprint(app.Status.Conditions)
 					}
 					return deleting.Reason
+				})
+				f.Blocks("stop")
+				f.Eventually("the deletion", shipper.RolloutsBlocked, func() string {
+					var app shipper.Application
+					f.hosts[management].read(kindOf("applications"), namespace, appName, &app)
+					blocked := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationBlocked)
+					if blocked == nil {
+						return fmt.Sprint(app.Status.Conditions)
+					}
+					return blocked.Reason
+				})
+				time.Sleep(10 * time.Second)
+				held := f.jobsMade()
+				time.Sleep(3 * time.Hour)
+				if diff := cmp.Diff(held, f.jobsMade()); diff != "" {
+					f.laws.broken(16, "Jobs made while a block held the deletion (-before +after):\n%s", diff)
+				}
+				f.Deletes(&shipper.RolloutBlock{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "stop"}})
+				f.Eventually("hooks after the block", "more", func() string {
+					if now := f.jobsMade(); !cmp.Equal(held, now) {
+						return "more"
+					}
+					return "as many"
 				})
 				f.Edits(func(app *shipper.Application) {
 					metav1.SetMetaDataAnnotation(&app.ObjectMeta, shipper.AppDeleteSkipHooksAnnotation, "true")

@@ -272,6 +272,9 @@ const ConfirmDeletionAnnotation = "shipper.booking.com/confirm-deletion"
 // pre-delete hooks of its chart now, and the post-delete hooks after the removal. Written by the reconciler.
 const DeleteHooksAnnotation = "shipper.booking.com/delete-hooks"
 
+// DeleteHooksHeld begins the value of DeleteHooksAnnotation while a RolloutBlock holds the deletion: no hook is run or tried again then.
+const DeleteHooksHeld = "held:"
+
 // InstallationFinalizer keeps an InstallationTarget until its objects are gone from every cluster.
 const InstallationFinalizer = "shipper.booking.com/installation"
 

@@ -37,18 +37,19 @@ func ofInstallation(event release.HookEvent) bool {
 	return event != release.HookTest && !ofDeletion(event)
 }
 
-// runsDeleteHooks reports whether hooks run for the deletion of the Application in a cluster. It is the API server that says whether the
-// Application is being deleted: a backup may bring a target back as it was during a deletion.
-func (w *Worker) runsDeleteHooks(ctx context.Context, it *shipper.InstallationTarget, cluster string) (bool, error) {
-	if !slices.Contains(strings.Split(it.Annotations[shipper.DeleteHooksAnnotation], ","), cluster) {
-		return false, nil
+// runsDeleteHooks reports whether hooks run for the deletion of the Application in a cluster; held is true while a block holds them. It is
+// the API server that says whether the Application is being deleted: a backup may bring a target back as it was during a deletion.
+func (w *Worker) runsDeleteHooks(ctx context.Context, it *shipper.InstallationTarget, cluster string) (runs, held bool, err error) {
+	names, held := strings.CutPrefix(it.Annotations[shipper.DeleteHooksAnnotation], shipper.DeleteHooksHeld)
+	if !slices.Contains(strings.Split(names, ","), cluster) {
+		return false, false, nil
 	}
 	var app shipper.Application
-	err := w.live.Get(ctx, client.ObjectKey{Namespace: it.Namespace, Name: it.Labels[shipper.AppLabel]}, &app)
+	err = w.live.Get(ctx, client.ObjectKey{Namespace: it.Namespace, Name: it.Labels[shipper.AppLabel]}, &app)
 	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("reading Application %s: %w", it.Labels[shipper.AppLabel], err)
+		return false, false, fmt.Errorf("reading Application %s: %w", it.Labels[shipper.AppLabel], err)
 	}
-	return err != nil || app.DeletionTimestamp != nil, nil
+	return err != nil || app.DeletionTimestamp != nil, held && err == nil, nil
 }
 
 // notePending records the hooks that run when the Application is deleted, so that its deletion waits for them.
@@ -103,6 +104,11 @@ func (i *installer) preDelete(ctx context.Context) error {
 	t := target(i.it, source.Chart.Naming, i.member.KubeVersion(), i.member.APIVersions())
 	i.render = sync.OnceValues(func() ([]wanted, error) { return i.storedOrRendered(ctx, source, t) })
 	return i.runDeleteHooks(ctx, release.HookPreDelete)
+}
+
+// awaitBlock keeps what is left of a target until no block holds the deletion, so that its hooks run then.
+func awaitBlock(_ context.Context, a *anchor) (*anchor, error) {
+	return a, &problem{shipper.InProgress, retry.Wait, "post-delete hooks wait while a RolloutBlock holds the deletion"}
 }
 
 // postDelete runs the hooks after the removal, when no other Release of the Application has anything in the cluster either, and returns the

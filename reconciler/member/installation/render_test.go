@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/reconciler/retry"

@@ -104,7 +104,7 @@ func (w *Worker) install(
 		}
 		return out
 	}
-	deletion, err := w.runsDeleteHooks(ctx, it, cluster)
+	deletion, held, err := w.runsDeleteHooks(ctx, it, cluster)
 	if err != nil {
 		return Outcome{cluster: cluster, general: err}
 	}
@@ -113,7 +113,7 @@ func (w *Worker) install(
 	work := &installer{member: member, it: it, rendering: renders, hookOrders: asked, now: w.clock.Now(), home: w.client,
 		initialSelector: w.initialSelector}
 	out := Outcome{cluster: cluster}
-	if deletion {
+	if deletion && !held {
 		out.err = work.discreet(work.preDelete(ctx))
 	} else if out.err = work.discreet(work.install(ctx)); out.err == nil {
 		out.drift, out.later = w.drift(ctx, work)
@@ -156,10 +156,12 @@ func (w *Worker) uninstall(
 	}
 	work := &installer{member: member, it: it, rendering: &rendering{sources: sourcesOf(it)}, now: w.clock.Now()}
 	after := func(_ context.Context, a *anchor) (*anchor, error) { return a, nil }
-	switch deletion, err := w.runsDeleteHooks(ctx, it, cluster); {
+	switch deletion, held, err := w.runsDeleteHooks(ctx, it, cluster); {
 	case err != nil:
 		out.general = err
 		return out
+	case deletion && leaving && held:
+		after = awaitBlock
 	case deletion && leaving:
 		after = work.postDelete
 	}
