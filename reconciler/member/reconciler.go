@@ -82,6 +82,7 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 	if o.SelectByRelease {
 		selector = traffic.NewInitialSelector(mgr.GetClient())
 	}
+	anchors := installation.NewAnchors()
 	r := &Reconciler{
 		client: mgr.GetClient(), cache: mgr.GetCache(), fleet: o.Fleet, clock: o.Clock,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retries: retry.NewRetrier(retry.ClusterLimiter[work]()),
@@ -90,8 +91,8 @@ func SetupWithManager(mgr ctrl.Manager, o Options) error {
 			InitialSelector: selector,
 		}),
 		capacity:  capacity.NewWorker(o.Fleet),
-		inplace:   inplace.NewWorker(mgr.GetClient(), o.Fleet, o.Clock),
-		traffic:   traffic.NewWorker(mgr.GetClient(), o.Fleet, installation.ListedOf, o.SelectByRelease),
+		inplace:   inplace.NewWorker(mgr.GetClient(), o.Fleet, anchors, o.Clock),
+		traffic:   traffic.NewWorker(mgr.GetClient(), o.Fleet, anchors.ListedOf, o.SelectByRelease),
 		installed: targetstatus.NewResults[installation.Outcome](),
 		scaled:    targetstatus.NewResults[capacity.Outcome](),
 		shifted:   targetstatus.NewResults[traffic.Outcome](),

@@ -35,6 +35,8 @@ type Worker struct {
 	facts  *lru.Cache[string, facts] // by the digest of an object, which never changes
 	// refused are writes that the API server has refused, by cluster, workload and digest.
 	refused *lru.Cache[string, refusal]
+	// anchors are those of Releases.
+	anchors *installation.Anchors
 }
 
 // refusedFor is how long a write is not tried again that the API server has refused, unless the object changes.
@@ -48,10 +50,11 @@ type refusal struct {
 	err        error
 }
 
-// NewWorker makes a Worker.
-func NewWorker(reader client.Reader, clusters *fleet.Fleet, c clock.PassiveClock) *Worker {
+// NewWorker makes a Worker. anchors may be shared.
+func NewWorker(reader client.Reader, clusters *fleet.Fleet, anchors *installation.Anchors, c clock.PassiveClock) *Worker {
 	return &Worker{
 		client: reader, fleet: clusters, clock: c, facts: lru.New[string, facts](mostFacts), refused: lru.New[string, refusal](mostFacts),
+		anchors: anchors,
 	}
 }
 
@@ -139,7 +142,7 @@ func (w *Worker) work(
 	if err := member.Claimed(ctx, app.Namespace, app.Name); err != nil {
 		return err
 	}
-	all, err := installation.InstalledOf(ctx, member, app)
+	all, err := w.anchors.Of(ctx, member, app)
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/lots"
+	"shipper.dev/shipper/chart/lru"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/member/applyset"
 	"shipper.dev/shipper/reconciler/retry"
@@ -57,9 +58,40 @@ func (i *Installed) Find(kind schema.GroupKind, key types.NamespacedName) *InPla
 	return &i.InPlace[n]
 }
 
-// InstalledOf are the Releases of an Application whose anchors are in a cluster, by name. Anchors that are being deleted, that are another
-// management cluster's or that list nothing yet are left out.
-func InstalledOf(ctx context.Context, m *fleet.Member, app types.NamespacedName) ([]Installed, error) {
+// mostListedItems bound what Anchors remember, in workloads.
+const mostListedItems = 200000
+
+// Anchors remember what anchors list: each pass over Pods reads it, and parsing is most of what that costs. They are safe for concurrent
+// use.
+type Anchors struct {
+	known *lru.Cache[types.UID, listing]
+}
+
+// listing is what a version of an anchor lists; nil if nothing that counts.
+type listing struct {
+	version string
+	is      *Installed
+}
+
+// NewAnchors makes Anchors that remember nothing yet.
+func NewAnchors() *Anchors { return &Anchors{lru.New[types.UID, listing](mostListedItems)} }
+
+// of is what an anchor lists.
+func (k *Anchors) of(m *fleet.Member, cm *corev1.ConfigMap) *Installed {
+	if known, ok := k.known.Get(cm.UID); ok && known.version == cm.ResourceVersion {
+		return known.is
+	}
+	is, size := installedOf(m, cm), int64(1)
+	if is != nil {
+		size += int64(len(is.InPlace) + len(is.Deployments))
+	}
+	k.known.Put(cm.UID, listing{cm.ResourceVersion, is}, size)
+	return is
+}
+
+// Of are the Releases of an Application whose anchors are in a cluster, by name. Anchors that are being deleted, that are another management
+// cluster's or that list nothing yet are left out. What is returned must not be changed.
+func (k *Anchors) Of(ctx context.Context, m *fleet.Member, app types.NamespacedName) ([]Installed, error) {
 	var list corev1.ConfigMapList
 	err := m.Client().List(ctx, &list, client.InNamespace(app.Namespace), client.MatchingFields{fleet.ByApp: app.Name},
 		client.UnsafeDisableDeepCopy)
@@ -72,34 +104,41 @@ func InstalledOf(ctx context.Context, m *fleet.Member, app types.NamespacedName)
 		if !fleet.IsAnchor(cm) {
 			continue
 		}
-		a := anchorOf(m, cm)
-		if a.deleting || a.claim != nil || len(a.inventory) == 0 && a.rendered == "" {
-			continue
+		if one := k.of(m, cm); one != nil {
+			out = append(out, *one)
 		}
-		one := Installed{Release: cm.Labels[shipper.OwnedByLabel], owner: a.reference(cm.Name)}
-		for _, entry := range a.inventory {
-			switch {
-			case entry.InPlace && len(one.InPlace) == lots.MaxInPlace: // such a chart is refused: a user has edited the anchor
-			case entry.InPlace:
-				one.InPlace = append(one.InPlace, InPlace{entry.gvk(), entry.key(), entry.Digest, entry.Replicas})
-			case entry.gvk().GroupKind() == deploymentKind:
-				one.Deployments = append(one.Deployments, entry.Name)
-			}
-		}
-		out = append(out, one)
 	}
 	slices.SortFunc(out, func(a, b Installed) int { return cmp.Compare(a.Release, b.Release) })
 	return out, nil
 }
 
-// ListedOf names the Deployments that run side by side of the Releases that InstalledOf returns.
-func ListedOf(ctx context.Context, m *fleet.Member, app types.NamespacedName) (map[string][]string, error) {
-	all, err := InstalledOf(ctx, m, app)
+// ListedOf names the Deployments that run side by side of the Releases that Of returns.
+func (k *Anchors) ListedOf(ctx context.Context, m *fleet.Member, app types.NamespacedName) (map[string][]string, error) {
+	all, err := k.Of(ctx, m, app)
 	out := make(map[string][]string, len(all))
 	for _, one := range all {
 		out[one.Release] = append([]string{}, one.Deployments...) // not nil: it is known that there are no others
 	}
 	return out, err
+}
+
+// installedOf is what an anchor lists; nil if it does not count.
+func installedOf(m *fleet.Member, cm *corev1.ConfigMap) *Installed {
+	a := anchorOf(m, cm)
+	if a.deleting || a.claim != nil || len(a.inventory) == 0 && a.rendered == "" {
+		return nil
+	}
+	one := &Installed{Release: cm.Labels[shipper.OwnedByLabel], owner: a.reference(cm.Name)}
+	for _, entry := range a.inventory {
+		switch {
+		case entry.InPlace && len(one.InPlace) == lots.MaxInPlace: // such a chart is refused: a user has edited the anchor
+		case entry.InPlace:
+			one.InPlace = append(one.InPlace, InPlace{entry.gvk(), entry.key(), entry.Digest, entry.Replicas})
+		case entry.gvk().GroupKind() == deploymentKind:
+			one.Deployments = append(one.Deployments, entry.Name)
+		}
+	}
+	return one
 }
 
 // Stored is a workload in place as a Release has rendered it in a cluster.

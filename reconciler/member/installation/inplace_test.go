@@ -3,8 +3,10 @@
 package installation
 
 import (
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -42,6 +44,24 @@ func TestAnchorsThatListOtherWorkloadsInPlaceAreNews(t *testing.T) {
 				t.Errorf("InPlaceChanged() = %t", got)
 			}
 		})
+	}
+}
+
+// TestWhatAnAnchorListsIsReadOncePerVersion changes what an anchor lists, without and with another version.
+func TestWhatAnAnchorListsIsReadOncePerVersion(t *testing.T) {
+	anchors, m := NewAnchors(), &fleet.Member{}
+	cm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: shipper.AnchorName("web-0"), UID: "1", ResourceVersion: "1"},
+		Data:       map[string]string{inventoryKey: `[{"apiVersion":"apps/v1","kind":"Deployment","name":"web"}]`},
+	}
+	got := anchors.of(m, cm).Deployments
+	cm.Data[inventoryKey] = strings.ReplaceAll(cm.Data[inventoryKey], "web", "other")
+	got = append(slices.Clone(got), anchors.of(m, cm).Deployments...)
+	cm.ResourceVersion = "2"
+	got = append(got, anchors.of(m, cm).Deployments...)
+	cm.DeletionTimestamp, cm.ResourceVersion = &metav1.Time{Time: time.Unix(1, 0)}, "3"
+	if diff := cmp.Diff([]string{"web", "web", "other"}, got); diff != "" || anchors.of(m, cm) != nil {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
