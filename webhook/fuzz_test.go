@@ -26,7 +26,6 @@ import (
 	"shipper.dev/shipper/chart/lots"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/repository"
-	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/webhook"
 	"shipper.dev/shipper/webhook/protected"
@@ -60,7 +59,9 @@ func (quick) Naming(context.Context, *shipper.Release, []render.Cluster) (shippe
 	return shipper.NamingByRelease, nil
 }
 
-func (quick) Replicas(context.Context, *shipper.Release, values.Place) (int32, error) { return 3, nil }
+func (quick) Replicas(context.Context, *shipper.Release, render.Cluster) (int32, error) {
+	return 3, nil
+}
 
 // gateOf serves all webhooks with a few cached objects and grants no rights.
 func gateOf(f *testing.F) (s served, forget func()) {

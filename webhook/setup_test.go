@@ -29,7 +29,6 @@ import (
 	"shipper.dev/shipper/chart/lots"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/repository"
-	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/manifests"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/webhook"
@@ -68,7 +67,7 @@ func (slow) Judge(ctx context.Context, _ *shipper.Release, _ render.Cluster) ([]
 	return nil, ctx.Err()
 }
 
-func (slow) Replicas(ctx context.Context, _ *shipper.Release, _ values.Place) (int32, error) {
+func (slow) Replicas(ctx context.Context, _ *shipper.Release, _ render.Cluster) (int32, error) {
 	return 0, ctx.Err()
 }
 

@@ -9,6 +9,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/values"
 )
 
@@ -46,8 +47,23 @@ func TestReplicasDifferFromPlaceToPlace(t *testing.T) {
 	for place, want := range map[values.Place]int32{
 		{}: 3, {Cluster: "mid", Region: "eu"}: 3, {Cluster: "east", Region: "us"}: 5, {Cluster: "west", Region: "us"}: 7,
 	} {
-		if got, err := c.Replicas(t.Context(), rel, values.LayersOf(&rel.Spec.Environment), place); err != nil || got != want {
+		if got, err := c.Replicas(t.Context(), rel, values.LayersOf(&rel.Spec.Environment), render.Cluster{Place: place}); err != nil || got != want {
 			t.Errorf("%v: got %d, %v, want %d", place, got, err, want)
+		}
+	}
+}
+
+func TestReplicasDifferByTheVersionOfTheCluster(t *testing.T) {
+	const capable = `spec: {replicas: {{ if .Capabilities.APIVersions.Has "example.com/v1" }}5{{ else if ` +
+		`semverCompare ">=1.33-0" .Capabilities.KubeVersion.Version }}3{{ else }}1{{ end }}, template`
+	c := sample(t, map[string]string{"templates/deployment.yaml": strings.Replace(deployment, "spec: {template", capable, 1)})
+	rel := &shipper.Release{}
+	rel.Name, rel.Namespace = target.ReleaseName, target.Namespace
+	for want, in := range map[int32]render.Cluster{
+		1: {KubeVersion: "v1.32.0"}, 3: {KubeVersion: "v1.33.1"}, 5: {KubeVersion: "v1.32.0", APIVersions: []string{"example.com/v1"}},
+	} {
+		if got, err := c.Replicas(t.Context(), rel, values.Layers{}, in); err != nil || got != want {
+			t.Errorf("%v: got %d, %v, want %d", in, got, err, want)
 		}
 	}
 }

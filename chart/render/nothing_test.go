@@ -100,7 +100,7 @@ func TestNothingIsNoPods(t *testing.T) {
 	for _, cluster := range []string{"west", "east"} {
 		var err error
 		layers := values.LayersOf(&rel.Spec.Environment)
-		if got[cluster], err = c.Replicas(t.Context(), rel, layers, values.Place{Cluster: cluster}); err != nil {
+		if got[cluster], err = c.Replicas(t.Context(), rel, layers, render.Cluster{Place: values.Place{Cluster: cluster}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,14 +9,13 @@ import (
 	"shipper.dev/shipper/chart/values"
 )
 
-// Replicas is the number of Pods of a Release of this chart in a place at full capacity. It renders as for any cluster: only
-// the values make the number depend on the place.
-func (c *Chart) Replicas(ctx context.Context, rel *shipper.Release, layers values.Layers, in values.Place) (int32, error) {
-	values, err := layers.At(in)
+// Replicas is the number of Pods of a Release of this chart in a cluster at full capacity.
+func (c *Chart) Replicas(ctx context.Context, rel *shipper.Release, layers values.Layers, in Cluster) (int32, error) {
+	values, err := layers.At(in.Place)
 	if err != nil {
 		return 0, err
 	}
-	manifest, err := c.Render(ctx, values, targetOf(rel, Cluster{}))
+	manifest, err := c.Render(ctx, values, targetOf(rel, in))
 	if err != nil {
 		return 0, err
 	}

@@ -12,9 +12,9 @@ import (
 	"shipper.dev/shipper/chart/values"
 )
 
-// Replicas is the number of Pods of a Release in a place at full capacity. It fetches the Release's chart if necessary. Errors
+// Replicas is the number of Pods of a Release in a cluster at full capacity. It fetches the Release's chart if necessary. Errors
 // are *chart.Error, or the context's.
-func (c *Catalog) Replicas(ctx context.Context, rel *shipper.Release, in values.Place) (int32, error) {
+func (c *Catalog) Replicas(ctx context.Context, rel *shipper.Release, in render.Cluster) (int32, error) {
 	loaded, err := c.Load(ctx, rel.Namespace, rel.Spec.Environment.Chart, rel.Annotations[shipper.ReleaseChartDigestAnnotation])
 	if err != nil {
 		return 0, err

@@ -13,6 +13,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/retry"
 )
@@ -184,8 +185,12 @@ func (r *pass) createTargets(ctx context.Context, s *scope, c missingTargets, d 
 		return err
 	}
 	var replicas map[string]int32
+	var clusters []render.Cluster
 	if have.Capacity == nil {
-		if replicas, err = r.count(ctx, rel, c.clusters, regions); err != nil {
+		if clusters, err = r.clusters(ctx, c.clusters, regions); err != nil {
+			return err
+		}
+		if replicas, err = r.count(ctx, rel, clusters); err != nil {
 			return err
 		}
 	}
@@ -197,7 +202,7 @@ func (r *pass) createTargets(ctx context.Context, s *scope, c missingTargets, d 
 	}
 	if have.Capacity == nil {
 		ct := capacityTarget(rel, c.clusters, replicas)
-		if err := r.describeWorkloads(ctx, rel, ct, regions); err != nil {
+		if err := r.describeWorkloads(ctx, rel, ct, clusters); err != nil {
 			return err
 		}
 		objects = append(objects, ct)

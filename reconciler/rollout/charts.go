@@ -21,9 +21,9 @@ const countTimeout = 5 * time.Second
 // Charts verify the signature of a Release's chart, decide how its objects are named, and count the Pods of a Release at full capacity.
 type Charts interface {
 	// Replicas fetches and renders the Release's chart. Errors are *chart.Error, or the context's.
-	Replicas(ctx context.Context, rel *shipper.Release, in values.Place) (int32, error)
+	Replicas(ctx context.Context, rel *shipper.Release, in render.Cluster) (int32, error)
 	// Workloads are those of a Release whose objects are named by Application. Errors are as those of Replicas.
-	Workloads(ctx context.Context, rel *shipper.Release, in values.Place) ([]preview.Workload, error)
+	Workloads(ctx context.Context, rel *shipper.Release, in render.Cluster) ([]preview.Workload, error)
 	// Naming decides how the objects of the first Release of an Application are named, in these clusters. Errors are as those of Replicas.
 	Naming(ctx context.Context, rel *shipper.Release, clusters []render.Cluster) (shipper.ChartNaming, error)
 	// Verify returns an error unless a key that the Release requires signed the archive that it is pinned to. Errors are as those of Replicas.
@@ -61,7 +61,7 @@ func (c counter) Verify(ctx context.Context, rel *shipper.Release) (shipper.Char
 }
 
 // Replicas is Charts.
-func (c counter) Replicas(ctx context.Context, rel *shipper.Release, in values.Place) (replicas int32, err error) {
+func (c counter) Replicas(ctx context.Context, rel *shipper.Release, in render.Cluster) (replicas int32, err error) {
 	err = c.with(ctx, rel, false, func(ctx context.Context, of *render.Chart, layers values.Layers) error {
 		replicas, err = of.Replicas(ctx, rel, layers, in)
 		return err
@@ -70,9 +70,9 @@ func (c counter) Replicas(ctx context.Context, rel *shipper.Release, in values.P
 }
 
 // Workloads is Charts.
-func (c counter) Workloads(ctx context.Context, rel *shipper.Release, in values.Place) (out []preview.Workload, err error) {
+func (c counter) Workloads(ctx context.Context, rel *shipper.Release, in render.Cluster) (out []preview.Workload, err error) {
 	err = c.with(ctx, rel, false, func(ctx context.Context, of *render.Chart, layers values.Layers) error {
-		table, err := of.LotsOf(ctx, rel, layers, render.Cluster{Place: in})
+		table, err := of.LotsOf(ctx, rel, layers, in)
 		out = render.Workloads(&table)
 		return err
 	})

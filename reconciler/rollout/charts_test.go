@@ -9,6 +9,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/reconciler/rollout"
@@ -43,7 +44,7 @@ func TestReplicasAreThoseOfTheChart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rel.Spec.Environment.Chart = shipper.Chart{Name: tc.name, Version: tc.version, RepoURL: repo.URL}
 			rel.Annotations = map[string]string{shipper.ReleaseChartDigestAnnotation: tc.digest}
-			got, err := count.Replicas(t.Context(), rel, values.Place{})
+			got, err := count.Replicas(t.Context(), rel, render.Cluster{})
 			var broken *chart.Error
 			if errors.As(err, &broken); (broken == nil) != (tc.reason == "") || got != tc.want {
 				t.Fatalf("got %d, %v", got, err)

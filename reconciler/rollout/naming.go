@@ -14,7 +14,6 @@ import (
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/render"
-	"shipper.dev/shipper/chart/values"
 )
 
 // decideNaming sets chart.naming of the first Release of an Application if its template does not say it: by its chart in the clusters that
@@ -43,12 +42,11 @@ func (r *pass) decideNaming(ctx context.Context, s *scope, rel *shipper.Release)
 
 // describeWorkloads writes down for users which workloads a Release has whose objects are named by Application: those in the first of its
 // clusters, for the numbers of Pods may differ.
-func (r *pass) describeWorkloads(ctx context.Context, rel *shipper.Release, ct *shipper.CapacityTarget, regions map[string]string) error {
-	if rel.Spec.Environment.Chart.Naming != shipper.NamingByApplication || len(ct.Spec.Clusters) == 0 {
+func (r *pass) describeWorkloads(ctx context.Context, rel *shipper.Release, ct *shipper.CapacityTarget, clusters []render.Cluster) error {
+	if rel.Spec.Environment.Chart.Naming != shipper.NamingByApplication || len(clusters) == 0 {
 		return nil
 	}
-	first := ct.Spec.Clusters[0].Name
-	workloads, err := r.charts.Workloads(ctx, rel, values.Place{Cluster: first, Region: regions[first]})
+	workloads, err := r.charts.Workloads(ctx, rel, clusters[0])
 	if err != nil {
 		return fmt.Errorf("listing the workloads of release %s/%s: %w", rel.Namespace, rel.Name, err)
 	}

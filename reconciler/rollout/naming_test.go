@@ -92,8 +92,8 @@ func TestTheFirstReleaseIsNamedByItsChart(t *testing.T) {
 	}
 }
 
-func (*namer) Workloads(_ context.Context, _ *shipper.Release, in values.Place) ([]preview.Workload, error) {
-	return []preview.Workload{{Kind: "StatefulSet", Name: "db-of-" + in.Cluster, InPlace: true, Replicas: 3}}, nil
+func (*namer) Workloads(_ context.Context, _ *shipper.Release, in render.Cluster) ([]preview.Workload, error) {
+	return []preview.Workload{{Kind: "StatefulSet", Name: "db-of-" + in.Place.Cluster, InPlace: true, Replicas: 3}}, nil
 }
 
 func TestWorkloadsAreWrittenDown(t *testing.T) {
@@ -104,7 +104,7 @@ func TestWorkloadsAreWrittenDown(t *testing.T) {
 		rel.Spec.Environment.Chart.Naming = naming
 		ct := capacityTarget(rel, []string{"a", "b"}, map[string]int32{"a": 3, "b": 3})
 		r := &pass{Reconciler: &Reconciler{charts: &namer{}}}
-		if err := r.describeWorkloads(t.Context(), rel, ct, nil); err != nil || ct.Annotations[shipper.WorkloadsAnnotation] != want {
+		if err := r.describeWorkloads(t.Context(), rel, ct, []render.Cluster{{Place: values.Place{Cluster: "a"}}, {Place: values.Place{Cluster: "b"}}}); err != nil || ct.Annotations[shipper.WorkloadsAnnotation] != want {
 			t.Errorf("%q: %v, %v", naming, ct.Annotations, err)
 		}
 	}

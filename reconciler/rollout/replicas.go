@@ -12,6 +12,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/values"
 )
 
@@ -41,44 +42,60 @@ func (r *pass) regions(ctx context.Context, have strategy.Release, clusters []st
 	return out, nil
 }
 
-// count is how many Pods all of a Release is in each of its clusters. The chart is rendered once for clusters that have the
-// same values.
-func (r *pass) count(
-	ctx context.Context, rel *shipper.Release, clusters []string, regions map[string]string,
-) (map[string]int32, error) {
-	layers, counted := values.LayersOf(&rel.Spec.Environment), map[values.Place]int32{}
-	out := make(map[string]int32, len(clusters))
-	for _, name := range clusters {
-		place := layers.Distinct(values.Place{Cluster: name, Region: regions[name]})
-		replicas, known := counted[place]
-		if !known {
-			var err error
-			if replicas, err = r.charts.Replicas(ctx, rel, place); err != nil {
-				return nil, fmt.Errorf("counting the replicas of release %s/%s: %w", rel.Namespace, rel.Name, err)
-			}
-			counted[place] = replicas
+// clusters are those that a Release is rendered for, with the regions that are written down for it. One that is gone has no version.
+func (r *pass) clusters(ctx context.Context, names []string, regions map[string]string) ([]render.Cluster, error) {
+	out := make([]render.Cluster, len(names))
+	for i, name := range names {
+		cluster := &shipper.Cluster{}
+		if err := client.IgnoreNotFound(r.client.Get(ctx, client.ObjectKey{Name: name}, cluster)); err != nil {
+			return nil, fmt.Errorf("reading the version of cluster %s: %w", name, err)
 		}
-		out[name] = replicas
+		out[i] = render.ClusterOf(cluster)
+		out[i].Place = values.Place{Cluster: name, Region: regions[name]}
 	}
 	return out, nil
 }
 
-// countAdded counts the Pods in clusters that a CapacityTarget is about to get, where they may not be as many as in the others.
-func (r *pass) countAdded(ctx context.Context, have strategy.Release, want *shipper.CapacityTargetSpec) error {
-	if !values.LayersOf(&have.Release.Spec.Environment).Differ() {
-		return nil
+// count is how many Pods all of a Release is in each of its clusters. The chart is rendered once for clusters that are alike.
+func (r *pass) count(ctx context.Context, rel *shipper.Release, clusters []render.Cluster) (map[string]int32, error) {
+	out := make(map[string]int32, len(clusters))
+	if len(clusters) == 0 {
+		return out, nil
 	}
-	var added []string
+	for _, in := range render.Group(values.LayersOf(&rel.Spec.Environment), clusters) {
+		replicas, err := r.charts.Replicas(ctx, rel, in.Cluster)
+		if err != nil {
+			return nil, fmt.Errorf("counting the replicas of release %s/%s: %w", rel.Namespace, rel.Name, err)
+		}
+		for _, name := range in.Names {
+			out[name] = replicas
+		}
+	}
+	return out, nil
+}
+
+// countAdded counts the Pods in clusters that a CapacityTarget is about to get, unless these are like all that it has.
+func (r *pass) countAdded(ctx context.Context, have strategy.Release, want *shipper.CapacityTargetSpec) error {
+	var names, added []string
 	for _, c := range want.Clusters {
+		names = append(names, c.Name)
 		if !slices.ContainsFunc(have.Capacity.Spec.Clusters, func(o shipper.ClusterCapacityTarget) bool { return o.Name == c.Name }) {
 			added = append(added, c.Name)
 		}
 	}
-	regions, err := r.regions(ctx, have, added)
-	if err != nil || len(added) == 0 {
+	if len(added) == 0 {
+		return nil
+	}
+	regions, err := r.regions(ctx, have, names)
+	if err != nil {
 		return err
 	}
-	counts, err := r.count(ctx, have.Release, added, regions)
+	clusters, err := r.clusters(ctx, names, regions)
+	if err != nil || len(render.Group(values.LayersOf(&have.Release.Spec.Environment), clusters)) == 1 {
+		return err
+	}
+	clusters = slices.DeleteFunc(clusters, func(c render.Cluster) bool { return !slices.Contains(added, c.Place.Cluster) })
+	counts, err := r.count(ctx, have.Release, clusters)
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,6 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/render"
-	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/reconciler"
 	"shipper.dev/shipper/reconciler/artifact"
 	"shipper.dev/shipper/reconciler/fleet/report"
@@ -119,7 +118,7 @@ func (fakeCharts) Verify(context.Context, *shipper.Release) (shipper.ChartSignat
 	return shipper.ChartSignature{}, nil
 }
 
-func (fakeCharts) Workloads(context.Context, *shipper.Release, values.Place) ([]preview.Workload, error) {
+func (fakeCharts) Workloads(context.Context, *shipper.Release, render.Cluster) ([]preview.Workload, error) {
 	return nil, nil
 }
 
@@ -127,7 +126,7 @@ func (fakeCharts) Naming(context.Context, *shipper.Release, []render.Cluster) (s
 	return shipper.NamingByRelease, nil
 }
 
-func (fakeCharts) Replicas(_ context.Context, rel *shipper.Release, _ values.Place) (int32, error) {
+func (fakeCharts) Replicas(_ context.Context, rel *shipper.Release, _ render.Cluster) (int32, error) {
 	env := rel.Spec.Environment
 	if env.Chart.Name == "broken" {
 		return 0, &chart.Error{Reason: shipper.WrongChartDeployments, Message: "the chart has no Deployment"}

@@ -69,11 +69,11 @@ func (c *catalog) Judge(ctx context.Context, rel *shipper.Release, in render.Clu
 }
 
 // Replicas is what the values say.
-func (c *catalog) Replicas(_ context.Context, rel *shipper.Release, in values.Place) (int32, error) {
+func (c *catalog) Replicas(_ context.Context, rel *shipper.Release, in render.Cluster) (int32, error) {
 	if c.countErr != nil {
 		return 0, c.countErr
 	}
-	values, err := values.LayersOf(&rel.Spec.Environment).At(in)
+	values, err := values.LayersOf(&rel.Spec.Environment).At(in.Place)
 	if err != nil {
 		return 0, err
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/webhook/response"
 	"shipper.dev/shipper/webhook/templatecheck"
@@ -67,33 +68,19 @@ func (w *Webhook) pods(ctx context.Context, rel *shipper.Release, clusters []str
 	if len(rel.Spec.Environment.ValuesFrom) > 0 {
 		return []int32{0}, true, fmt.Errorf("release %s has values from ConfigMaps or Secrets, which are not merged here", rel.Name)
 	}
-	known := map[values.Place]int32{}
-	for _, place := range w.places(values.LayersOf(&rel.Spec.Environment), clusters) {
-		if _, there := known[place]; !there {
-			if known[place], err = w.Charts.Replicas(ctx, rel, place); err != nil {
-				return []int32{0}, true, err
+	counts = make([]int32, max(len(clusters), 1))
+	for _, in := range render.Group(values.LayersOf(&rel.Spec.Environment), render.ClustersOf(w.State.Clusters(), clusters)) {
+		n, err := w.Charts.Replicas(ctx, rel, in.Cluster)
+		if err != nil {
+			return []int32{0}, true, err
+		}
+		for i := range counts {
+			if len(in.Names) == 0 || slices.Contains(in.Names, clusters[i]) {
+				counts[i] = n
 			}
 		}
-		counts = append(counts, known[place])
 	}
 	return counts, len(slices.Compact(slices.Clone(counts))) == 1, nil
-}
-
-// places are the places of clusters with different values; a single one when values do not differ, or without clusters.
-func (w *Webhook) places(layers values.Layers, names []string) []values.Place {
-	if !layers.Differ() || len(names) == 0 {
-		return []values.Place{{}}
-	}
-	clusters := w.State.Clusters()
-	out := make([]values.Place, 0, len(names))
-	for _, name := range names {
-		place := values.Place{Cluster: name}
-		if at := slices.IndexFunc(clusters, func(c shipper.Cluster) bool { return c.Name == name }); at >= 0 {
-			place.Region = clusters[at].Spec.Region
-		}
-		out = append(out, layers.Distinct(place))
-	}
-	return out
 }
 
 // perCluster describes the number of Pods per cluster where it differs.

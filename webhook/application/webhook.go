@@ -18,7 +18,6 @@ import (
 	"shipper.dev/shipper/chart/lots"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/repository"
-	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/webhook/blockcheck"
 	"shipper.dev/shipper/webhook/check"
 	"shipper.dev/shipper/webhook/protected"
@@ -36,7 +35,7 @@ const (
 type Resolver interface {
 	Resolve(ctx context.Context, namespace string, want shipper.Chart) (repository.Resolution, error)
 	// Replicas is the number of Pods of a Release in a place at full capacity.
-	Replicas(ctx context.Context, rel *shipper.Release, in values.Place) (int32, error)
+	Replicas(ctx context.Context, rel *shipper.Release, in render.Cluster) (int32, error)
 	// Judge returns a permanent error if a Release cannot be rolled out in a cluster, and doubts to warn of.
 	Judge(ctx context.Context, rel *shipper.Release, in render.Cluster) (doubts []string, err error)
 	// Naming decides how the objects of the first Release of an Application are named in these clusters.

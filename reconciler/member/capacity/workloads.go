@@ -147,7 +147,7 @@ func (w *workload) severity() int {
 }
 
 // readyTogether reports whether all workloads are there and ready, and if not, why. They come with the worst first. The anchor lists what
-// has to be there. totalReplicaCount does not say it: it is counted without the cluster's version and APIs.
+// has to be there. totalReplicaCount does not say it: it may be counted before the cluster's version and APIs are known.
 func readyTogether(want shipper.ClusterCapacityTarget, stake *inplace.Stake, all []workload) shipper.Condition {
 	if !stake.Installed && want.TotalReplicaCount > 0 {
 		return no(shipper.MissingDeployment, "nothing of this release is installed yet")
