@@ -74,9 +74,10 @@ func byHelm(t *testing.T, of charts.Archive, values map[string]any) (objects, ho
 // documents are the objects of a YAML text, those of lists alone.
 func documents(t *testing.T, text string) (out []unstructured.Unstructured) {
 	t.Helper()
-	for _, one := range releaseutil.SplitManifests(text) {
+	parts := releaseutil.SplitManifests(text) // a map, by names that say the order
+	for i := range len(parts) {
 		var o unstructured.Unstructured
-		if err := yaml.Unmarshal([]byte(one), &o.Object); err != nil {
+		if err := yaml.Unmarshal([]byte(parts[fmt.Sprintf("manifest-%d", i)]), &o.Object); err != nil {
 			t.Fatal(err)
 		}
 		switch {
