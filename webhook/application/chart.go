@@ -41,6 +41,9 @@ func (w *Webhook) judgeChart(
 	layers, chosen := values.LayersOf(template), render.ClustersOf(w.State.Clusters(), p.choice.Chosen)
 	if p.undecided {
 		naming, err := w.Charts.Naming(ctx, rel, chosen)
+		if failure, ok := errors.AsType[*chart.Error](err); ok && !failure.Retry {
+			return refuseChart(app, failure.Message)
+		}
 		if err != nil {
 			return nil // the reconciler decides, and says why it cannot
 		}
@@ -59,9 +62,7 @@ func (w *Webhook) judgeChart(
 	}
 	certain := len(chosen) > 0 || !layers.Differ()
 	if len(failures.list) > 0 && certain {
-		return response.Invalidate(kind, app.Name, field.ErrorList{
-			field.Invalid(chartPath, template.Chart.Name+" "+template.Chart.Version, failures.refusal()),
-		})
+		return refuseChart(app, failures.refusal())
 	}
 	prefix := shipper.MightNotRollOut
 	for _, text := range failures.texts() { // clusters with other values may be chosen later
@@ -74,6 +75,12 @@ func (w *Webhook) judgeChart(
 		a.Warn("%s%s", prefix, text)
 	}
 	return nil
+}
+
+// refuseChart refuses the chart of an Application, and says why.
+func refuseChart(app *shipper.Application, why string) error {
+	of := app.Spec.Template.Chart
+	return response.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(chartPath, of.Name+" "+of.Version, why)})
 }
 
 // remarks are findings in some of the groups of clusters in which a chart renders to the same, each once.

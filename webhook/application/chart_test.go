@@ -53,6 +53,9 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 		"a doubt about a chart that is named by Application is no reason to stop": {
 			charts: catalog{doubts: []string{"hm"}, naming: "Application"}, user: ask.Developer, asked: 1, said: []string{"hm"},
 		},
+		"a failure of naming that no retry ends": {
+			charts: catalog{namingErr: certain}, user: ask.Developer, refused: true, want: invalid + certain.Message,
+		},
 		"an unknown naming is decided later": {
 			charts: catalog{judgeErr: certain, namingErr: context.DeadlineExceeded}, user: ask.Developer,
 		},
