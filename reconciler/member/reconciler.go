@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -256,9 +257,10 @@ func (r *Reconciler) install(ctx context.Context, it *shipper.InstallationTarget
 // reconcilePods scales and shifts traffic for one Application in one cluster.
 func (r *Reconciler) reconcilePods(ctx context.Context, key Key) (ctrl.Result, error) {
 	w := work{Key: key}
-	met, err := r.scale(ctx, w) // errors of the cluster, which are in a status, and of the management cluster
+	app := types.NamespacedName{Namespace: key.Namespace, Name: key.App}
+	inPlace, met, err := r.scale(ctx, w, app) // errors of the cluster, which are in a status, and of the management cluster
 	broken := []error{err}
-	outcomes, err := r.traffic.Work(ctx, key.Cluster, key.Namespace, key.App)
+	outcomes, err := r.traffic.Work(ctx, key.Cluster, app, inPlace)
 	broken = append(broken, err)
 	for tt, outcome := range outcomes {
 		if !r.retries.Overtaken(w, outcome.Errors()...) {
@@ -272,11 +274,12 @@ func (r *Reconciler) reconcilePods(ctx context.Context, key Key) (ctrl.Result, e
 	return r.retries.ResultInCluster(ctx, w, met...)
 }
 
-// scale scales what one Application has in one cluster. met are errors of the cluster, err those of the management cluster.
-func (r *Reconciler) scale(ctx context.Context, w work) (met []error, err error) {
+// scale scales what one Application has in one cluster. inPlace are the Releases that have Pods of workloads in place there; met are errors
+// of the cluster, err those of the management cluster.
+func (r *Reconciler) scale(ctx context.Context, w work, app types.NamespacedName) (inPlace sets.Set[string], met []error, err error) {
 	var list shipper.CapacityTargetList
 	if err := targets.OfApplication(ctx, r.client, &list, w.Namespace, w.App); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var broken []error
 	var here []*shipper.CapacityTarget
@@ -288,10 +291,15 @@ func (r *Reconciler) scale(ctx context.Context, w work) (met []error, err error)
 			here = append(here, ct)
 		}
 	}
-	app := types.NamespacedName{Namespace: w.Namespace, Name: w.App}
 	stakes, err := r.inplace.Work(ctx, w.Cluster, app, here)
 	if err != nil {
-		return nil, errors.Join(append(broken, err)...)
+		return nil, nil, errors.Join(append(broken, err)...)
+	}
+	inPlace = sets.New[string]()
+	for release, stake := range stakes {
+		if slices.ContainsFunc(stake.Shares, func(s inplace.Share) bool { return s.Have > 0 }) {
+			inPlace.Insert(release)
+		}
 	}
 	for _, ct := range here {
 		outcome := r.capacity.Work(ctx, ct, ct.Spec.Clusters[inCluster(ct, w.Cluster)], stakes[ct.Name])
@@ -300,7 +308,7 @@ func (r *Reconciler) scale(ctx context.Context, w work) (met []error, err error)
 		}
 		met = append(met, outcome.Errors()...)
 	}
-	return met, errors.Join(broken...)
+	return inPlace, met, errors.Join(broken...)
 }
 
 // inCluster is the index of a cluster in a target's spec; -1 if it is not there.

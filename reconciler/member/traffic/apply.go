@@ -7,17 +7,23 @@ import (
 	"errors"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
 // Work reads one cluster, and moves Pods there and turns the Services of an Application, when they are ours. It returns what came of it for
-// each TrafficTarget in effect there.
-func (w *Worker) Work(ctx context.Context, cluster, namespace, app string) (map[*shipper.TrafficTarget]Outcome, error) {
-	family, err := w.application(ctx, namespace, app)
+// each TrafficTarget in effect there. inPlace are the Releases that have Pods of workloads in place there.
+func (w *Worker) Work(
+	ctx context.Context, cluster string, of types.NamespacedName, inPlace sets.Set[string],
+) (map[*shipper.TrafficTarget]Outcome, error) {
+	family, err := w.application(ctx, of.Namespace, of.Name)
 	if err != nil {
 		return nil, err
 	}
+	family.inPlace = inPlace
 	out := map[*shipper.TrafficTarget]Outcome{}
 	var valid []*shipper.TrafficTarget
 	for _, tt := range family.targets {

@@ -31,6 +31,8 @@ type application struct {
 	byApplication bool
 	// podless are the clusters where all of a Release is no Pods, by Release.
 	podless map[string]sets.Set[string]
+	// inPlace are the Releases that have Pods of workloads in place in the cluster of a pass.
+	inPlace sets.Set[string]
 }
 
 // application reads the TrafficTargets of an Application.

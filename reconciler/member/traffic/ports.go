@@ -23,8 +23,8 @@ func PortKey(number int32, protocol corev1.Protocol) string {
 	return fmt.Sprintf("%d/%s", number, cmp.Or(protocol, corev1.ProtocolTCP))
 }
 
-// OthersServe reports whether another Release of a target's Application has traffic or Pods in a cluster: then it needs the ports of its
-// own chart. Home reads from the caches of the management cluster, pods those of the cluster, by fleet.ByApp.
+// OthersServe reports whether another Release of a target's Application has traffic or Pods in a cluster, or is to have Pods, which in place
+// have no label of it: then it needs the ports of its own chart. Home reads from the caches of the management cluster, pods those of the cluster, by fleet.ByApp.
 func OthersServe(ctx context.Context, home, pods client.Reader, it *shipper.InstallationTarget, cluster string) (bool, error) {
 	app := it.Labels[shipper.AppLabel]
 	var all shipper.TrafficTargetList
@@ -36,6 +36,15 @@ func OthersServe(ctx context.Context, home, pods client.Reader, it *shipper.Inst
 		if releaseOf(tt) != it.Name && slices.ContainsFunc(tt.Spec.Clusters, func(c shipper.ClusterTrafficTarget) bool {
 			return c.Name == cluster && (c.Weight > 0 || c.AsFound)
 		}) {
+			return true, nil
+		}
+	}
+	var capacity shipper.CapacityTargetList
+	if err := targets.OfApplication(ctx, home, &capacity, it.Namespace, app); err != nil {
+		return false, err
+	}
+	for i := range capacity.Items {
+		if ct := &capacity.Items[i]; ct.Name != it.Name && awaitedIn(ct).Has(cluster) {
 			return true, nil
 		}
 	}
@@ -54,7 +63,8 @@ func hasOthers(pods []corev1.Pod, release string) bool {
 	})
 }
 
-// outlived are the Services that have ports for other Releases than the one that wrote them last, where no other has traffic or Pods.
+// outlived are the Services that have ports for other Releases than the one that wrote them last, where no other has traffic or Pods, nor
+// is to have any.
 func (c contents) outlived() []*corev1.Service {
 	var out []*corev1.Service
 	for i := range c.services {
@@ -65,7 +75,7 @@ func (c contents) outlived() []*corev1.Service {
 		}
 		weighs := false
 		for _, r := range c.releases {
-			weighs = weighs || r.Name != owner && (r.Weight > 0 || r.AsFound)
+			weighs = weighs || r.Name != owner && (r.Weight > 0 || r.AsFound || r.Awaited || c.family.inPlace.Has(r.Name))
 		}
 		if !weighs {
 			out = append(out, of)

@@ -3,14 +3,20 @@
 package traffic
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	rules "shipper.dev/shipper/apis/rules/traffic"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
 )
 
 // keeping is a Service that Release web-2 wrote, with a port for another.
@@ -30,6 +36,8 @@ func TestKeptPortsGoWithTheLastTrafficAndPodsOfOthers(t *testing.T) {
 	shares.Weight = 1
 	found := none
 	found.AsFound = true
+	awaited := none
+	awaited.Awaited = true
 	own, other := backing("n", "web-2", "all"), backing("o", "web-1", "all")
 	hook := backing("h", "web-1")
 	hook.Annotations = map[string]string{shipper.HookRunAnnotation: "uid/pre-install/1"}
@@ -39,15 +47,19 @@ func TestKeptPortsGoWithTheLastTrafficAndPodsOfOthers(t *testing.T) {
 		releases []rules.Release
 		pods     []corev1.Pod
 		goes     bool
+		inPlace  []string
 	}{
-		"it has all traffic, and alone has Pods":    {[]rules.Release{none, all}, []corev1.Pod{own}, true},
-		"another has traffic":                       {[]rules.Release{shares, all}, []corev1.Pod{own}, false},
-		"another is left as it was found":           {[]rules.Release{found, all}, []corev1.Pod{own}, false},
-		"another has Pods":                          {[]rules.Release{none, all}, []corev1.Pod{own, other}, false},
-		"a hook and a Pod that goes need no port":   {[]rules.Release{none, all}, []corev1.Pod{own, hook, going}, true},
-		"no Release has traffic, and no other Pods": {[]rules.Release{none}, nil, true},
+		"it has all traffic, and alone has Pods":                      {[]rules.Release{none, all}, []corev1.Pod{own}, true, nil},
+		"another has traffic":                                         {[]rules.Release{shares, all}, []corev1.Pod{own}, false, nil},
+		"another is left as it was found":                             {[]rules.Release{found, all}, []corev1.Pod{own}, false, nil},
+		"another is to have Pods, which in place have no label of it": {[]rules.Release{awaited, all}, []corev1.Pod{own}, false, nil},
+		"another has Pods in place still":                             {[]rules.Release{none, all}, []corev1.Pod{own}, false, []string{"web-1", "web-2"}},
+		"it alone has Pods in place":                                  {[]rules.Release{none, all}, []corev1.Pod{own}, true, []string{"web-2"}},
+		"another has Pods":                                            {[]rules.Release{none, all}, []corev1.Pod{own, other}, false, nil},
+		"a hook and a Pod that goes need no port":                     {[]rules.Release{none, all}, []corev1.Pod{own, hook, going}, true, nil},
+		"no Release has traffic, and no other Pods":                   {[]rules.Release{none}, nil, true, nil},
 	} {
-		c := contents{releases: tc.releases, own: tc.pods, services: []corev1.Service{keeping(`{"drop":["81/TCP"]}`)}}
+		c := contents{family: application{inPlace: sets.New(tc.inPlace...)}, releases: tc.releases, own: tc.pods, services: []corev1.Service{keeping(`{"drop":["81/TCP"]}`)}}
 		if got := len(c.outlived()) == 1; got != tc.goes {
 			t.Errorf("%s: they go: %t", sentence, got)
 		}
@@ -55,6 +67,29 @@ func TestKeptPortsGoWithTheLastTrafficAndPodsOfOthers(t *testing.T) {
 	plain := keeping("")
 	if got := (contents{releases: []rules.Release{all}, services: []corev1.Service{plain}}).outlived(); len(got) > 0 {
 		t.Error("a Service without kept ports is written")
+	}
+}
+
+// TestPodsInPlaceNeedThePortsOfTheirRelease installs web-2 again while web-1 has no weight any more, and half of its capacity.
+func TestPodsInPlaceNeedThePortsOfTheirRelease(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := errors.Join(shipper.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	meta := func(name string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "shop", Name: name, Labels: map[string]string{shipper.AppLabel: "web"}}
+	}
+	for percent, want := range map[int32]bool{50: true, 0: false} {
+		tt, ct := &shipper.TrafficTarget{ObjectMeta: meta("web-1")}, &shipper.CapacityTarget{ObjectMeta: meta("web-1")}
+		tt.Spec.Clusters = []shipper.ClusterTrafficTarget{{Name: "west"}}
+		ct.Spec.Clusters = []shipper.ClusterCapacityTarget{{Name: "west", TotalReplicaCount: 2, Percent: percent}}
+		home := fake.NewClientBuilder().WithScheme(scheme).WithObjects(tt, ct).Build()
+		pods := fake.NewClientBuilder().WithScheme(scheme).
+			WithIndex(&corev1.Pod{}, fleet.ByApp, func(client.Object) []string { return nil }).Build()
+		it := &shipper.InstallationTarget{ObjectMeta: meta("web-2")}
+		if got, err := OthersServe(t.Context(), home, pods, it, "west"); got != want || err != nil {
+			t.Errorf("at %d %%: %t, %v", percent, got, err)
+		}
 	}
 }
 
