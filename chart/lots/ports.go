@@ -26,7 +26,7 @@ func MergePorts(incumbent, newest []any, alike func(from, to string) bool) (merg
 			for field, value := range port {
 				copied[field] = value
 			}
-			taken[portKey(port)] = port
+			taken[PortKey(port)] = port
 			names[text(port, "name")] = true
 			if node, ok := port["nodePort"].(int64); ok {
 				nodes[node] = true
@@ -40,10 +40,10 @@ func MergePorts(incumbent, newest []any, alike func(from, to string) bool) (merg
 		if !ok {
 			continue
 		}
-		if same, found := taken[portKey(port)]; found {
+		if same, found := taken[PortKey(port)]; found {
 			if from, to := targetPort(port), targetPort(same); from != to && (alike == nil || !alike(from, to)) {
 				conflicts = append(conflicts, fmt.Sprintf("port %s leads to %s in the incumbent and to %s in the newest Release: "+
-					"give the port of the containers one name in both, and have the Service name it", portKey(port), from, to))
+					"give the port of the containers one name in both, and have the Service name it", PortKey(port), from, to))
 			}
 			continue
 		}
@@ -57,7 +57,7 @@ func MergePorts(incumbent, newest []any, alike func(from, to string) bool) (merg
 		if node, ok := copied["nodePort"].(int64); ok && nodes[node] { // the newest chart gives it to another port
 			delete(copied, "nodePort")
 		}
-		names[text(copied, "name")], taken[portKey(port)] = true, port
+		names[text(copied, "name")], taken[PortKey(port)] = true, port
 		merged = append(merged, copied)
 	}
 	if len(merged) > 1 {
@@ -71,8 +71,8 @@ func MergePorts(incumbent, newest []any, alike func(from, to string) bool) (merg
 	return merged, conflicts
 }
 
-// portKey is number and protocol of a port, as in `53/UDP`.
-func portKey(port map[string]any) string {
+// PortKey is number and protocol of a port, as in `53/UDP` and in the annotation of kept ports.
+func PortKey(port map[string]any) string {
 	return fmt.Sprint(port["port"]) + "/" + cmp.Or(text(port, "protocol"), "TCP")
 }
 

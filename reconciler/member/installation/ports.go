@@ -11,7 +11,6 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -92,7 +91,7 @@ func (i *installer) portsOf(ctx context.Context, s step, object *unstructured.Un
 	given := map[string]map[string]any{}
 	for _, port := range newest {
 		if m, is := port.(map[string]any); is {
-			given[portKey(m)] = m
+			given[lots.PortKey(m)] = m
 		}
 	}
 	for _, port := range out.merged {
@@ -100,10 +99,10 @@ func (i *installer) portsOf(ctx context.Context, s step, object *unstructured.Un
 		if !is {
 			continue
 		}
-		if by := given[portKey(m)]; by == nil {
-			out.kept.Drop = append(out.kept.Drop, portKey(m))
+		if by := given[lots.PortKey(m)]; by == nil {
+			out.kept.Drop = append(out.kept.Drop, lots.PortKey(m))
 		} else if by["name"] == nil && m["name"] != nil {
-			out.kept.Unname = append(out.kept.Unname, portKey(m))
+			out.kept.Unname = append(out.kept.Unname, lots.PortKey(m))
 		}
 	}
 	return out, nil
@@ -132,22 +131,21 @@ func turned(live, object *unstructured.Unstructured) string {
 	return ""
 }
 
-// templatesBehind are those of the Pods behind a Service: of other Releases, and of the target itself.
+// templatesBehind are those of the Pods behind a Service: of other Releases, and of the target itself. Workloads in place exist once for all.
 func (i *installer) templatesBehind(
 	ctx context.Context, app string, object *unstructured.Unstructured,
 ) (others, own []corev1.PodTemplateSpec, err error) {
-	if isTrafficService(object) {
-		others, err = i.templatesOfOthers(ctx, app, object.GetName())
-		return others, i.templates(object.GetName()), err
-	}
-	given, _, _ := unstructured.NestedStringMap(object.Object, "spec", "selector")
-	selector := labels.SelectorFromSet(given)
-	for _, w := range i.all {
-		if t, err := templateOf(w.content); w.inPlace() && err == nil && selector.Matches(labels.Set(t.Labels)) {
-			own = append(own, t)
-		}
+	selector := labels.SelectorFromSet(labels.Set{shipper.BackendLabel(object.GetName()): "true"})
+	if !isTrafficService(object) {
+		given, _, _ := unstructured.NestedStringMap(object.Object, "spec", "selector")
+		selector = labels.SelectorFromSet(given)
 	}
 	for _, kind := range []string{"StatefulSet", "DaemonSet", "Deployment"} {
+		for _, w := range i.all {
+			if t, is := behind(w.content, selector); is && w.hook == nil && w.content.GetKind() == kind {
+				own = append(own, t)
+			}
+		}
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(appsv1.SchemeGroupVersion.WithKind(kind + "List"))
 		of := client.MatchingLabels{shipper.AppLabel: app}
@@ -155,7 +153,10 @@ func (i *installer) templatesBehind(
 			return nil, nil, fmt.Errorf("listing %ss: %w", kind, err)
 		}
 		for n := range list.Items {
-			if t, err := templateOf(&list.Items[n]); err == nil && selector.Matches(labels.Set(t.Labels)) {
+			o := &list.Items[n]
+			replicas, scaled, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
+			stays := o.GetAnnotations()[shipper.LotAnnotation] == shipper.LotInPlace
+			if t, is := behind(o, selector); is && (stays || o.GetLabels()[shipper.ReleaseLabel] != i.it.Name && (!scaled || replicas > 0)) {
 				others = append(others, t)
 			}
 		}
@@ -163,10 +164,10 @@ func (i *installer) templatesBehind(
 	return others, own, nil
 }
 
-// templateOf is the template of a workload's Pods.
-func templateOf(o *unstructured.Unstructured) (out corev1.PodTemplateSpec, err error) {
-	err = runtime.DefaultUnstructuredConverter.FromUnstructured(section(o, "spec", "template"), &out)
-	return out, err
+// behind is the template of a workload's Pods, if a selector matches them.
+func behind(o *unstructured.Unstructured, selector labels.Selector) (out corev1.PodTemplateSpec, is bool) {
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(section(o, "spec", "template"), &out)
+	return out, err == nil && selector.Matches(labels.Set(out.Labels)) // or the API server says what is wrong
 }
 
 // alikeIn reports whether two target ports lead to the same in the Pods of others and in one's own, so that the way back is open. It needs
@@ -195,13 +196,6 @@ func (p sharedPorts) merge(object *unstructured.Unstructured) error {
 	return unstructured.SetNestedSlice(object.Object, p.merged, "spec", "ports")
 }
 
-// portKey is number and protocol of a port.
-func portKey(port map[string]any) string {
-	number, _ := port["port"].(int64)
-	protocol, _ := port["protocol"].(string)
-	return traffic.PortKey(int32(number), corev1.Protocol(protocol))
-}
-
 // applied are the ports of a live Service that Shipper applied. Those that a user added stay by themselves.
 func applied(live *unstructured.Unstructured, ports []any) []any {
 	ours := map[string]bool{}
@@ -218,45 +212,16 @@ func applied(live *unstructured.Unstructured, ports []any) []any {
 			continue
 		}
 		for key := range fields.Spec.Ports {
-			var port corev1.ServicePort
+			var port map[string]any
 			if len(key) > 2 && json.Unmarshal([]byte(key[2:]), &port) == nil { // k:{"port":80,"protocol":"TCP"}
-				ours[traffic.PortKey(port.Port, port.Protocol)] = true
+				ours[lots.PortKey(port)] = true
 			}
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(ports), func(port any) bool {
 		m, is := port.(map[string]any)
-		return !is || !ours[portKey(m)]
+		return !is || !ours[lots.PortKey(m)]
 	})
-}
-
-// templatesOfOthers are those of the Pods of other Releases that are made for a Service.
-func (i *installer) templatesOfOthers(ctx context.Context, app, service string) (out []corev1.PodTemplateSpec, err error) {
-	var list appsv1.DeploymentList
-	err = i.member.Live().List(ctx, &list, client.InNamespace(i.it.Namespace), client.MatchingLabels{shipper.AppLabel: app})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("listing Deployments: %w", err)
-	}
-	for _, d := range list.Items {
-		runs := d.Spec.Replicas == nil || *d.Spec.Replicas > 0
-		if runs && d.Labels[shipper.ReleaseLabel] != i.it.Name && d.Spec.Template.Labels[shipper.BackendLabel(service)] == "true" {
-			out = append(out, d.Spec.Template)
-		}
-	}
-	return out, nil
-}
-
-// templates are those of the target's own Pods that are made for a Service.
-func (i *installer) templates(service string) (out []corev1.PodTemplateSpec) {
-	for _, w := range i.all {
-		var d appsv1.Deployment
-		if w.hook == nil && isDeployment(w.content) &&
-			runtime.DefaultUnstructuredConverter.FromUnstructured(w.content.Object, &d) == nil && // or the API server says what is wrong
-			d.Spec.Template.Labels[shipper.BackendLabel(service)] == "true" {
-			out = append(out, d.Spec.Template)
-		}
-	}
-	return out
 }
 
 // portIn is the number of a port, or of a name, in Pods; 0 if they have no port of the name.

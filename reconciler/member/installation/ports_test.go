@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -70,20 +71,27 @@ func TestPortInPods(t *testing.T) {
 	}
 }
 
-func TestOwnPodsOfAServiceAreThoseMadeForIt(t *testing.T) {
-	made := func(kind, name string, labels map[string]any) wanted {
-		return wanted{content: &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "apps/v1", "kind": kind, "metadata": map[string]any{"name": name},
-			"spec": map[string]any{"template": map[string]any{"metadata": map[string]any{"labels": labels}}},
-		}}}
+func TestPodsBehindAServiceAreThoseItsSelectorMatches(t *testing.T) {
+	made := func(template map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": template}}}
 	}
-	backs := map[string]any{shipper.BackendLabel("web"): "true"}
-	i := &installer{all: []wanted{made("Deployment", "a", backs), made("Deployment", "b", nil), made("StatefulSet", "c", backs)}}
-	if got := i.templates("web"); len(got) != 1 {
-		t.Errorf("got %v", got)
-	}
-	if got := i.templates("other"); got != nil {
-		t.Errorf("of another Service: %v", got)
+	selector := labels.SelectorFromSet(labels.Set{shipper.BackendLabel("web"): "true"})
+	for sentence, tc := range map[string]struct {
+		object *unstructured.Unstructured
+		want   bool
+	}{
+		"of a workload": {
+			made(map[string]any{"metadata": map[string]any{"labels": map[string]any{shipper.BackendLabel("web"): "true", "a": "b"}}}), true,
+		},
+		"made for another Service": {
+			made(map[string]any{"metadata": map[string]any{"labels": map[string]any{shipper.BackendLabel("all"): "true"}}}), false,
+		},
+		"without labels":      {made(map[string]any{}), false},
+		"that cannot be read": {made(map[string]any{"metadata": "x"}), false},
+	} {
+		if _, got := behind(tc.object, selector); got != tc.want {
+			t.Errorf("%s: %t", sentence, got)
+		}
 	}
 }
 

@@ -18,11 +18,6 @@ import (
 	"shipper.dev/shipper/reconciler/targets"
 )
 
-// PortKey is number and protocol of a port, as in KeptPorts.
-func PortKey(number int32, protocol corev1.Protocol) string {
-	return fmt.Sprintf("%d/%s", number, cmp.Or(protocol, corev1.ProtocolTCP))
-}
-
 // OthersServe reports whether another Release of a target's Application has traffic or Pods in a cluster, or is to have Pods, which in place
 // have no label of it: then it needs the ports of its own chart. Home reads from the caches of the management cluster, pods those of the cluster, by fleet.ByApp.
 func OthersServe(ctx context.Context, home, pods client.Reader, it *shipper.InstallationTarget, cluster string) (bool, error) {
@@ -113,7 +108,7 @@ func withoutKept(service *corev1.Service) *corev1.Service {
 	delete(out.Annotations, shipper.KeptPortsAnnotation)
 	var left []corev1.ServicePort
 	for _, port := range out.Spec.Ports {
-		key := PortKey(port.Port, port.Protocol)
+		key := fmt.Sprintf("%d/%s", port.Port, cmp.Or(port.Protocol, corev1.ProtocolTCP)) // as in KeptPorts
 		if slices.Contains(kept.Drop, key) {
 			continue
 		}
