@@ -67,6 +67,28 @@ func webhook(rel *shipper.Release) *approval.Webhook {
 	return &approval.Webhook{State: releases{"web-1-0": rel}, Clock: ask.Clock()}
 }
 
+const (
+	account   = "system:serviceaccount:default:ci"
+	byAccount = ", a ServiceAccount as which users with the role edit may act, one of whom could approve their own change: have a user ask " +
+		"for it, or a ServiceAccount of another namespace, or set gate.allowServiceAccounts: true"
+)
+
+func askedBy(user string) func(*shipper.Release) {
+	return func(rel *shipper.Release) { rel.Annotations[shipper.ReleaseRequestedByAnnotation] = user }
+}
+
+func ofRunOf(user string) func(*shipper.Release) {
+	return func(rel *shipper.Release) {
+		rel.Annotations[shipper.ReleaseRunAnnotation] = `{"namespace":"default","run":"delivery","uid":"r","requesters":["` + user + `"]}`
+	}
+}
+
+func allowing(rel *shipper.Release) {
+	rel.Spec.Environment.Strategy = &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{
+		{Gate: &shipper.StepGate{Approvals: 2, AllowServiceAccounts: true}}, {},
+	}}
+}
+
 func TestApprovals(t *testing.T) {
 	const invalid = `Approval.shipper.booking.com "a" is invalid: `
 	moving := web()
@@ -95,6 +117,30 @@ func TestApprovals(t *testing.T) {
 				rel.Annotations[shipper.ReleaseRunAnnotation] = `{"namespace":"shop","run":"delivery","uid":"r","requesters":["bob"]}`
 			}), of("web-1-0", 0), response.Forbidden, `user "bob" has asked for Release web-1-0: another user has to approve it`,
 		},
+		"of what a ServiceAccount of the namespace asked for": {
+			"bob", web(askedBy(account)), of("web-1-0", 0), response.Forbidden, "Release web-1-0 was asked for by " + account + byAccount,
+		},
+		"of it, by the ServiceAccount": {
+			account, web(askedBy(account), allowing), of("web-1-0", 0), response.Forbidden,
+			`user "` + account + `" has asked for Release web-1-0: another user has to approve it`,
+		},
+		"of it, where the gate allows it": {"bob", web(askedBy(account), allowing), of("web-1-0", 0), "", ""},
+		"a refusal of it":                 {"bob", web(askedBy(account)), of("web-1-0", 0, refusing), "", ""},
+		"of what one of another namespace asked for": {
+			"bob", web(askedBy("system:serviceaccount:argocd:sync")), of("web-1-0", 0), "", "",
+		},
+		"of what the runner wrote for a run of a user": {
+			"bob", web(askedBy("system:serviceaccount:default:shipper-runner"), ofRunOf("eve")), of("web-1-0", 0), "", "",
+		},
+		"of what the runner wrote for a run of a ServiceAccount": {
+			"bob", web(askedBy("system:serviceaccount:default:shipper-runner"), ofRunOf(account)), of("web-1-0", 0), response.Forbidden,
+			"Release web-1-0 was asked for by " + account + byAccount,
+		},
+		"by a ServiceAccount of the namespace": {
+			account, web(), of("web-1-0", 0), response.Forbidden, account + " is a ServiceAccount of this namespace, as which users with the " +
+				"role edit may act, one of whom could approve their own change: have a user approve it, or set gate.allowServiceAccounts: true",
+		},
+		"by one, where the gate allows it": {account, web(allowing), of("web-1-0", 0), "", ""},
 		"twice by one": {
 			"ann", web(), of("web-1-0", 0), response.Invalid,
 			invalid + `spec.step: Invalid value: 0: user "ann" has approved step 0 of Release web-1-0 already`,

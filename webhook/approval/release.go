@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 
+	"shipper.dev/shipper/apis/rules/rights"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/response"
@@ -33,6 +34,9 @@ func (o ofRelease) judge(a *shipper.Approval) error {
 	if !rejects && slices.Contains(stamp.Requesters(rel), user) {
 		return response.Forbid(resource, a.Name, fmt.Sprintf("user %q has asked for Release %s: another user has to approve it", user, rel.Name))
 	}
+	if why := o.byAccount(a); !rejects && why != "" {
+		return response.Forbid(resource, a.Name, why)
+	}
 	why, step := "", ptr.Deref(a.Spec.Step, 0) // the schema asks for one
 	switch p := rel.Status.Progress; {
 	case step != rel.Spec.TargetStep:
@@ -54,4 +58,20 @@ func (o ofRelease) judge(a *shipper.Approval) error {
 		return nil
 	}
 	return response.Invalidate(kind, a.Name, field.ErrorList{field.Invalid(specPath.Child("step"), step, why)})
+}
+
+// byAccount says why an Approval does not count because a ServiceAccount of the namespace asked for the Release, or approves it; empty if
+// neither does, or the gate allows it.
+func (o ofRelease) byAccount(a *shipper.Approval) string {
+	s, at := o.rel.Spec.Environment.Strategy, int(o.rel.Spec.TargetStep)
+	if s != nil && at < len(s.Steps) && s.Steps[at].AllowsServiceAccounts() {
+		return ""
+	}
+	if account := stamp.AccountRequester(o.rel); account != "" {
+		return rights.AccountRequester("Release "+o.rel.Name, account, shipper.GateAllowServiceAccounts)
+	}
+	if rights.IsServiceAccountOf(a.Spec.By.Username, a.Namespace) {
+		return rights.AccountApprover(a.Spec.By.Username, shipper.GateAllowServiceAccounts)
+	}
+	return ""
 }

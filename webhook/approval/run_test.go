@@ -5,6 +5,7 @@ package approval_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -85,6 +86,13 @@ func asks(name string, value any) func(*shipper.SequenceRun) {
 	}
 }
 
+func requestedBy(user string) func(*shipper.SequenceRun) {
+	return func(run *shipper.SequenceRun) {
+		run.Spec.RequestedBy.Username = user
+		run.Status.Tasks[1].Subject = shipyard.Subject(run)
+	}
+}
+
 func TestApprovalsOfRuns(t *testing.T) {
 	const invalid = `Approval.shipper.booking.com "a" is invalid: `
 	deploying := delivery(func(run *shipper.SequenceRun) {
@@ -110,6 +118,25 @@ func TestApprovalsOfRuns(t *testing.T) {
 		},
 		"by who asked before": {
 			"eve", delivery(), ofRun("web-1", ""), response.Forbidden, `user "eve" has asked for run web-1: another user has to approve it`,
+		},
+		"of what a ServiceAccount of the namespace asked for": {
+			"bob", delivery(requestedBy(account)), ofRun("web-1", ""), response.Forbidden, "run web-1 was asked for by " + account +
+				strings.ReplaceAll(byAccount, "gate.", ""),
+		},
+		"of what one asked for before": {
+			"bob", delivery(func(run *shipper.SequenceRun) { run.Status.Resolved.EarlierRequesters = []string{account} }), ofRun("web-1", ""),
+			response.Forbidden, "run web-1 was asked for by " + account + strings.ReplaceAll(byAccount, "gate.", ""),
+		},
+		"by a ServiceAccount of the namespace": {
+			account, delivery(), ofRun("web-1", ""), response.Forbidden, account + " is a ServiceAccount of this namespace, as which users " +
+				"with the role edit may act, one of whom could approve their own change: have a user approve it, or set " +
+				"allowServiceAccounts: true",
+		},
+		"of what one asked for, where that is allowed": {
+			"bob", delivery(requestedBy(account), asks("allowServiceAccounts", true)), ofRun("web-1", ""), "", "",
+		},
+		"of what one of another namespace asked for": {
+			"bob", delivery(requestedBy("system:serviceaccount:ci:bot")), ofRun("web-1", ""), "", "",
 		},
 		"by who asked, where that is allowed": {"cay", delivery(asks("allowRequester", true)), ofRun("web-1", ""), "", ""},
 		"by the account that deploys": {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"shipper.dev/shipper/apis/rules/rights"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -55,6 +56,9 @@ func JudgeApproval(a *shipper.Approval, run *shipper.SequenceRun, now time.Time)
 	case !rejects && !asks.AllowRequester && slices.Contains(Requesters(run), user):
 		return forbidden(fmt.Sprintf("user %q has asked for run %s: another user has to approve it", user, run.Name))
 	}
+	if why := byAccount(run, user, asks); !rejects && why != "" {
+		return forbidden(why)
+	}
 	name := NameOf(task)
 	has := func(c shipper.CountedApproval) bool { return c.By == user }
 	switch {
@@ -72,6 +76,23 @@ func JudgeApproval(a *shipper.Approval, run *shipper.SequenceRun, now time.Time)
 		return nil
 	}
 	return invalid(field.Invalid(specPath.Child("task"), a.Spec.Task, why))
+}
+
+// byAccount says why an Approval does not count because a ServiceAccount of the namespace requested the run, or approves it; empty if neither
+// does, or the task allows it. Users who may edit there may act as it.
+func byAccount(run *shipper.SequenceRun, user string, asks Consent) string {
+	if asks.AllowServiceAccounts {
+		return ""
+	}
+	for _, name := range Requesters(run) {
+		if rights.IsServiceAccountOf(name, run.Namespace) {
+			return rights.AccountRequester("run "+run.Name, name, allowServiceAccounts)
+		}
+	}
+	if rights.IsServiceAccountOf(user, run.Namespace) {
+		return rights.AccountApprover(user, allowServiceAccounts)
+	}
+	return ""
 }
 
 // isOf reports whether an Approval has an author, and the owner and the labels of a run: an earlier run may have had its name.

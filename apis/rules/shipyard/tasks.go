@@ -42,6 +42,9 @@ const (
 	DefaultRunTimeout  = 24 * time.Hour
 )
 
+// allowServiceAccounts is the property of the task approval that Consent.AllowServiceAccounts has.
+const allowServiceAccounts = "allowServiceAccounts"
+
 // Consent is what the task approval asks for.
 type Consent struct {
 	// Pass and Warning are automatic or manual, by the result of the tasks before.
@@ -52,6 +55,8 @@ type Consent struct {
 	Expires time.Duration
 	// AllowRequester lets the user who requested the run approve.
 	AllowRequester bool
+	// AllowServiceAccounts lets ServiceAccounts of the run's namespace request the run, and approve.
+	AllowServiceAccounts bool
 }
 
 // ConsentOf reads the properties of a task approval. Errors name the property.
@@ -86,12 +91,19 @@ func ConsentOf(properties shipper.FreeForm) (Consent, error) {
 		}
 		out.Expires = expires
 	}
-	if value, given := properties["allowRequester"]; given {
+	for _, one := range []struct {
+		name string
+		to   *bool
+	}{{"allowRequester", &out.AllowRequester}, {allowServiceAccounts, &out.AllowServiceAccounts}} {
+		value, given := properties[one.name]
+		if !given {
+			continue
+		}
 		allow, isBool := value.(bool)
 		if !isBool {
-			return out, fmt.Errorf("allowRequester: %v is not true or false", value)
+			return out, fmt.Errorf("%s: %v is not true or false", one.name, value)
 		}
-		out.AllowRequester = allow
+		*one.to = allow
 	}
 	return out, nil
 }

@@ -5,6 +5,7 @@ package stamp
 import (
 	"encoding/json"
 
+	"shipper.dev/shipper/apis/rules/rights"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -41,4 +42,20 @@ func HoldOf(c shipper.RunClaim) string {
 // do not approve its steps.
 func Requesters(rel *shipper.Release) []string {
 	return append(ClaimOf(rel.Annotations[shipper.ReleaseRunAnnotation]).Requesters, rel.Annotations[shipper.ReleaseRequestedByAnnotation])
+}
+
+// AccountRequester is the ServiceAccount that asked for a Release, if it is one of its namespace or of that of its run; empty if none did.
+// Users who may edit there may act as it, so that it does not say who asked. The runner of a run asks for nothing itself.
+func AccountRequester(rel *shipper.Release) string {
+	claim, by := ClaimOf(rel.Annotations[shipper.ReleaseRunAnnotation]), rel.Annotations[shipper.ReleaseRequestedByAnnotation]
+	for _, name := range claim.Requesters {
+		if rights.IsServiceAccountOf(name, claim.Namespace) || rights.IsServiceAccountOf(name, rel.Namespace) {
+			return name
+		}
+	}
+	isRunner := len(claim.Requesters) > 0 && rights.IsServiceAccountOf(by, claim.Namespace)
+	if !isRunner && rights.IsServiceAccountOf(by, rel.Namespace) {
+		return by
+	}
+	return ""
 }

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"shipper.dev/shipper/apis/rules/check"
+	"shipper.dev/shipper/apis/rules/rights"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -81,6 +82,9 @@ func (r *rollout) approvals() []stage {
 	rel := r.contender().Release
 	a, rejection := ApprovalsOf(rel, r.step, r.Approvals)
 	message := fmt.Sprintf("step %d has %d of %d approvals", rel.Spec.TargetStep, len(a.Users), a.Required)
+	if account := stamp.AccountRequester(rel); account != "" && !r.step.AllowsServiceAccounts() {
+		message += "; " + rights.AccountRequester("Release "+rel.Name, account, shipper.GateAllowServiceAccounts)
+	}
 	if len(a.Users) > 0 {
 		message += ": " + strings.Join(a.Users, ", ")
 	}
@@ -110,12 +114,14 @@ func AsksForApprovals(s *shipper.RolloutStrategy) bool {
 const maxApprovers = 10
 
 // ApprovalsOf are the approvals of a Release's requested step, and the rejection if there is one. The users who asked for the Release do
-// not count, nor does what was said of an earlier Release with its name.
+// not count, nor does what was said of an earlier Release with its name, nor, unless the gate allows it, ServiceAccounts of the namespace.
 func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []shipper.Approval) (
 	out shipper.ReleaseApprovals, no *shipper.Approval,
 ) {
 	out.Required = step.RequiredApprovals()
 	move, requesters := stamp.Moved(rel).Count, stamp.Requesters(rel)
+	accounts := step.AllowsServiceAccounts()
+	isBarred := !accounts && stamp.AccountRequester(rel) != ""
 	for i := range all {
 		a := &all[i].Spec
 		if a.Release != rel.Name || a.Step == nil || *a.Step != rel.Spec.TargetStep || a.Move != move || a.By.Username == "" ||
@@ -127,6 +133,7 @@ func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []
 			if no == nil || firstOf(&all[i], no) { // one answer for any order, or status is written for ever
 				no, out.RejectedBy = &all[i], a.By.Username
 			}
+		case isBarred, !accounts && rights.IsServiceAccountOf(a.By.Username, rel.Namespace):
 		case !slices.Contains(requesters, a.By.Username) && !slices.Contains(out.Users, a.By.Username):
 			out.Users = append(out.Users, a.By.Username)
 		}

@@ -85,6 +85,42 @@ func TestApprovalsCountForThePositionOfTheRelease(t *testing.T) {
 	}
 }
 
+// A user with the roles edit and approve changes an Application as a ServiceAccount of its namespace, and approves.
+func TestServiceAccountsOfTheNamespaceAreNoSecondPerson(t *testing.T) {
+	const own, other = "system:serviceaccount:shop:ci", "system:serviceaccount:argocd:sync"
+	const run = `{"namespace":"shop","run":"web-1","requesters":["cay"]}`
+	for sentence, tc := range map[string]struct {
+		requester, run, approver string
+		allow, counts            bool
+	}{
+		"a user asked, a user approves":                                 {"cay", "", "ann", false, true},
+		"a ServiceAccount asked":                                        {own, "", "ann", false, false},
+		"a ServiceAccount asked, which the gate allows":                 {own, "", "ann", true, true},
+		"one of another namespace asked":                                {other, "", "ann", false, true},
+		"a ServiceAccount approves":                                     {"cay", "", own, false, false},
+		"a ServiceAccount approves, which the gate allows":              {"cay", "", own, true, true},
+		"a ServiceAccount asked and approves, which the gate allows":    {own, "", own, true, false},
+		"the runner wrote it for a user":                                {own, run, "ann", false, true},
+		"the runner wrote it for a user, who approves":                  {own, run, "cay", false, false},
+		"the runner of another namespace wrote it for a ServiceAccount": {other, strings.Replace(run, "cay", own, 1), "ann", false, false},
+	} {
+		rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: "web-1-0", UID: "now", Annotations: map[string]string{
+				shipper.ReleaseRequestedByAnnotation: tc.requester, shipper.ReleaseRunAnnotation: tc.run,
+			},
+		}}
+		a := shipper.Approval{
+			ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: "now"}}},
+			Spec:       shipper.ApprovalSpec{Release: "web-1-0", Step: new(int32), By: shipper.ApprovalUser{Username: tc.approver}},
+		}
+		step := &shipper.RolloutStrategyStep{Gate: &shipper.StepGate{Approvals: 1, AllowServiceAccounts: tc.allow}}
+		got, _ := strategy.ApprovalsOf(rel, step, []shipper.Approval{a})
+		if counts := len(got.Users) == 1; counts != tc.counts {
+			t.Errorf("%s: it counts: %t", sentence, counts)
+		}
+	}
+}
+
 // TestAStepThatIsGoneForwardToAgainIsCheckedAgain has a Release that achieved step 1, went back, and was raised at once.
 func TestAStepThatIsGoneForwardToAgainIsCheckedAgain(t *testing.T) {
 	for sentence, tc := range map[string]struct {

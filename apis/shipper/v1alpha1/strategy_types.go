@@ -177,6 +177,19 @@ type StepGate struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
 	Approvals int32 `json:"approvals,omitempty"`
+
+	// allowServiceAccounts lets a step be approved although a ServiceAccount of the Application's namespace asked for the Release, and lets
+	// such a ServiceAccount approve. Users with the role edit may act as it: one who may approve, too, could approve their own change.
+	// +optional
+	AllowServiceAccounts bool `json:"allowServiceAccounts,omitempty"`
+}
+
+// GateAllowServiceAccounts is the field of a step by which messages name StepGate.AllowServiceAccounts.
+const GateAllowServiceAccounts = "gate.allowServiceAccounts"
+
+// AllowsServiceAccounts reports whether ServiceAccounts of the Application's namespace may ask for what they or others approve.
+func (s RolloutStrategyStep) AllowsServiceAccounts() bool {
+	return s.Gate != nil && s.Gate.AllowServiceAccounts
 }
 
 // RequiredApprovals is how many users have to approve the step before it counts as achieved.
