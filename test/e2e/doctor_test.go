@@ -36,10 +36,9 @@ func (s *fixture) administers(args ...string) (string, error) {
 // isWell waits until doctor finds nothing broken.
 func (s *fixture) isWell() {
 	s.Helper()
-	const want = "ok       management cluster\nok       kinds\nok       rights\nok       webhooks\nok       certificate\n" +
-		"ok       path of reviews\n" +
-		"ok       second line\nok       fairness\nok       pods\nok       reconciler\nok       cluster " + west + "\nok       cluster " + east +
-		"\nnothing is broken\n"
+	const want = "ok       management cluster\nok       kinds\nok       rights\nok       approvers\nok       webhooks\n" +
+		"ok       certificate\nok       path of reviews\nok       second line\nok       fairness\nok       pods\nok       reconciler\nok       cluster " + west +
+		"\nok       cluster " + east + "\nnothing is broken\n"
 	s.Eventually("what doctor says", want, func() (string, error) {
 		out, err := s.administers("doctor")
 		if err != nil {

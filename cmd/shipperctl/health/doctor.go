@@ -111,6 +111,7 @@ func (f *Fleet) Examine(ctx context.Context) []Check {
 		{"management cluster", tooOld(info.GitVersion, leastManagement)},
 		{"kinds", f.compare(ctx, manifests.CRD, kindFindings)},
 		{"rights", f.rights(ctx)},
+		{"approvers", f.approvers(ctx)},
 		{"webhooks", f.webhooks(ctx)},
 		{"certificate", f.certificate(ctx)},
 		{"path of reviews", f.reviewPath(ctx)},
