@@ -464,6 +464,8 @@ func TestChecksThatAreProbablyNotIntended(t *testing.T) {
 	}
 	const goesOn = "failureLimit (3) is not less than count (3): the check passes with one good measurement of 3; after 3 bad ones it goes " +
 		"on until one is good, or more than 3 are bad"
+	const sent = "argument id is sent with the credentials of Secret judge and has no pattern: every user who names this Check may choose " +
+		"any value that matches ^[A-Za-z0-9._:/-]{0,253}$; give it a narrow pattern"
 	unused := func(name string) string {
 		return "query " + name + " is not used: neither pass nor fail names it; without data for it, the measurement has no data"
 	}
@@ -482,6 +484,12 @@ func TestChecksThatAreProbablyNotIntended(t *testing.T) {
 		},
 		"a list that has a function":    {check: compared(fleet, pass("new.max() < 1.0 && !(old.sum() > 2.0)"))},
 		"a request, which has no query": {check: requested()},
+		"an argument that is sent with a Secret": {
+			requested(argument(shipper.CheckArgument{Name: "id"}), url("https://judge.example.com/v1/$(id)")), []string{sent},
+		},
+		"one with a pattern":           {check: requested(argument(shipper.CheckArgument{Name: "id", Pattern: "[0-9]+"}), header("Id", "$(id)"))},
+		"one that only pass reads":     {check: requested(argument(shipper.CheckArgument{Name: "id"}), pass(`args.id == "1"`))},
+		"one that is sent in a header": {requested(argument(shipper.CheckArgument{Name: "id"}), header("Id", "$(id)")), []string{sent}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			a := &response.Response{}
