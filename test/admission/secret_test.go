@@ -17,7 +17,7 @@ import (
 	"shipper.dev/shipper/test/env"
 )
 
-// The Secret is sent to the server, which answers what it keeps for those who have it.
+// The server answers to the Secret what it keeps from users without it.
 func TestAuthorsMayGetTheSecret(t *testing.T) {
 	t.Parallel()
 	checkAuthors(t, namespace(t))
@@ -74,7 +74,7 @@ func checkAuthors(t *testing.T, ns string) {
 			patch := client.RawPatch(types.MergePatchType, []byte(text))
 			err := as(t, "dev").Patch(t.Context(), o.DeepCopyObject().(client.Object), patch, client.DryRunAll)
 			want := mayNot("dev")
-			if text[2] == 'm' { // what is sent does not change
+			if text[2] == 'm' { // the request stays the same
 				want = refused{}
 			}
 			checkRefused(t, err, want)

@@ -69,8 +69,10 @@ func webhook(rel *shipper.Release) *approval.Webhook {
 
 const (
 	account   = "system:serviceaccount:default:ci"
-	byAccount = ", a ServiceAccount as which users with the role edit may act, one of whom could approve their own change: have a user ask " +
-		"for it, or a ServiceAccount of another namespace, or set gate.allowServiceAccounts: true"
+	byAccount = ". A user with the role edit may act as this ServiceAccount, and could approve their own change: request it as a user, " +
+		"or as a ServiceAccount of another namespace, or set gate.allowServiceAccounts: true"
+	accountApproves = "a user with the role edit may act as " + account + ", a ServiceAccount of this namespace, and could approve their " +
+		"own change: approve as a user, or set gate.allowServiceAccounts: true"
 )
 
 func askedBy(user string) func(*shipper.Release) {
@@ -118,7 +120,7 @@ func TestApprovals(t *testing.T) {
 			}), of("web-1-0", 0), response.Forbidden, `user "bob" has asked for Release web-1-0: another user has to approve it`,
 		},
 		"of what a ServiceAccount of the namespace asked for": {
-			"bob", web(askedBy(account)), of("web-1-0", 0), response.Forbidden, "Release web-1-0 was asked for by " + account + byAccount,
+			"bob", web(askedBy(account)), of("web-1-0", 0), response.Forbidden, account + " requested Release web-1-0" + byAccount,
 		},
 		"of it, by the ServiceAccount": {
 			account, web(askedBy(account), allowing), of("web-1-0", 0), response.Forbidden,
@@ -134,11 +136,10 @@ func TestApprovals(t *testing.T) {
 		},
 		"of what the runner wrote for a run of a ServiceAccount": {
 			"bob", web(askedBy("system:serviceaccount:default:shipper-runner"), ofRunOf(account)), of("web-1-0", 0), response.Forbidden,
-			"Release web-1-0 was asked for by " + account + byAccount,
+			account + " requested Release web-1-0" + byAccount,
 		},
 		"by a ServiceAccount of the namespace": {
-			account, web(), of("web-1-0", 0), response.Forbidden, account + " is a ServiceAccount of this namespace, as which users with the " +
-				"role edit may act, one of whom could approve their own change: have a user approve it, or set gate.allowServiceAccounts: true",
+			account, web(), of("web-1-0", 0), response.Forbidden, accountApproves,
 		},
 		"by one, where the gate allows it": {account, web(allowing), of("web-1-0", 0), "", ""},
 		"twice by one": {

@@ -29,8 +29,8 @@ func warn(a *response.Response, spec *shipper.CheckSpec) {
 	}
 }
 
-// warnOfArguments warns of arguments that reach a server with the credentials of a Secret, and whose values the author has not limited: users
-// who may not get the Secret choose them.
+// warnOfArguments warns of arguments that reach a server with the credentials of a Secret, and whose values the author has not limited:
+// users who may not get the Secret choose them.
 func warnOfArguments(a *response.Response, spec *shipper.CheckSpec) {
 	secret, _ := secretOf(spec)
 	if secret == "" {

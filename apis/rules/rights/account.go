@@ -22,14 +22,14 @@ func IsServiceAccountOf(username, namespace string) bool {
 	return strings.HasPrefix(username, "system:serviceaccount:"+namespace+":")
 }
 
-// AccountRequester says why nothing counts as an approval that was asked for by a ServiceAccount: of what, and how that is allowed.
+// AccountRequester says why no approval counts of what a ServiceAccount requested, and what allows it.
 func AccountRequester(what, account, allow string) string {
-	return fmt.Sprintf("%s was asked for by %s, a ServiceAccount as which users with the role edit may act, one of whom could approve their "+
-		"own change: have a user ask for it, or a ServiceAccount of another namespace, or set %s: true", what, account, allow)
+	return fmt.Sprintf("%s requested %s. A user with the role edit may act as this ServiceAccount, and could approve their own change: "+
+		"request it as a user, or as a ServiceAccount of another namespace, or set %s: true", account, what, allow)
 }
 
-// AccountApprover says why the approval of a ServiceAccount does not count, and how that is allowed.
+// AccountApprover says why the approval of a ServiceAccount does not count, and what allows it.
 func AccountApprover(account, allow string) string {
-	return fmt.Sprintf("%s is a ServiceAccount of this namespace, as which users with the role edit may act, one of whom could approve "+
-		"their own change: have a user approve it, or set %s: true", account, allow)
+	return fmt.Sprintf("a user with the role edit may act as %s, a ServiceAccount of this namespace, and could approve their own change: "+
+		"approve as a user, or set %s: true", account, allow)
 }

@@ -178,8 +178,9 @@ type StepGate struct {
 	// +kubebuilder:validation:Maximum=10
 	Approvals int32 `json:"approvals,omitempty"`
 
-	// allowServiceAccounts lets a step be approved although a ServiceAccount of the Application's namespace asked for the Release, and lets
-	// such a ServiceAccount approve. Users with the role edit may act as it: one who may approve, too, could approve their own change.
+	// allowServiceAccounts lets a step be approved although a ServiceAccount of the Application's namespace requested the Release, and lets
+	// such a ServiceAccount approve. A user with the role edit may act as it: with the verb approve, they could approve their own change.
+	// Default: false.
 	// +optional
 	AllowServiceAccounts bool `json:"allowServiceAccounts,omitempty"`
 }
