@@ -111,21 +111,32 @@ func TestThePolicyAloneKeepsTheUserWhoSelects(t *testing.T) {
 	}
 	unrecorded := func(app *shipper.Application) { delete(app.Annotations, shipper.AppSelectedByAnnotation) }
 	refreshes := ask.Annotated(shipper.AppResourcesRefreshAnnotation, "1")
+	applies := func(app *shipper.Application) {
+		app.Spec.Template.Apply = &shipper.Apply{TakeOver: shipper.TakeOverAlways}
+	}
+	moves := func(app *shipper.Application) {
+		app.Spec.Template.ClusterRequirements = shipper.ClusterRequirements{Placement: &shipper.Placement{Type: shipper.PickAll}}
+	}
+	rollsBack := ask.Annotated(shipper.AppRolledBackToAnnotation, "web-1-0")
 	const chooses = "remove the annotation. Shipper takes no content without it; set annotation " + shipper.AppResourcesRefreshAnnotation
 	for name, tc := range map[string]struct {
 		user    string
 		edits   []func(*shipper.Application)
 		message string
 	}{
-		"selects with the rights of another":   {"dev", []func(*shipper.Application){selects}, chooses},
-		"refreshes with the rights of another": {"dev", []func(*shipper.Application){refreshes}, chooses},
-		"selects for a third user":             {"dev", []func(*shipper.Application){selects, by(`{"username":"bob"}`)}, chooses},
-		"selects without a record":             {"dev", []func(*shipper.Application){selects, unrecorded}, ""},
-		"refreshes without a record":           {"dev", []func(*shipper.Application){refreshes, unrecorded}, ""},
-		"selects as the recorded user":         {"dev", []func(*shipper.Application){selects, by(own)}, ""},
-		"removes the record alone":             {"dev", []func(*shipper.Application){unrecorded}, "is written by Shipper: leave it as it is"},
-		"writes another annotation":            {"dev", []func(*shipper.Application){ask.Annotated("note", "x")}, ""},
-		"selects as a user who may stamp":      {"stamper", []func(*shipper.Application){selects}, ""},
+		"selects with the rights of another":                   {"dev", []func(*shipper.Application){selects}, chooses},
+		"refreshes with the rights of another":                 {"dev", []func(*shipper.Application){refreshes}, chooses},
+		"changes how it is written with the rights of another": {"dev", []func(*shipper.Application){applies}, chooses},
+		"places it elsewhere with the rights of another":       {"dev", []func(*shipper.Application){moves}, chooses},
+		"rolls back with the rights of another":                {"dev", []func(*shipper.Application){rollsBack}, chooses},
+		"changes how it is written without a record":           {"dev", []func(*shipper.Application){applies, unrecorded}, ""},
+		"selects for a third user":                             {"dev", []func(*shipper.Application){selects, by(`{"username":"bob"}`)}, chooses},
+		"selects without a record":                             {"dev", []func(*shipper.Application){selects, unrecorded}, ""},
+		"refreshes without a record":                           {"dev", []func(*shipper.Application){refreshes, unrecorded}, ""},
+		"selects as the recorded user":                         {"dev", []func(*shipper.Application){selects, by(own)}, ""},
+		"removes the record alone":                             {"dev", []func(*shipper.Application){unrecorded}, "is written by Shipper: leave it as it is"},
+		"writes another annotation":                            {"dev", []func(*shipper.Application){ask.Annotated("note", "x")}, ""},
+		"selects as a user who may stamp":                      {"stamper", []func(*shipper.Application){selects}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			next := created.DeepCopy()
@@ -144,6 +155,97 @@ func TestThePolicyAloneKeepsTheUserWhoSelects(t *testing.T) {
 	forged := app.DeepCopy()
 	forged.Name += "-2"
 	checkRefused(t, as(t, "dev").Create(t.Context(), forged, client.DryRunAll), refused{403, chooses})
+}
+
+// TestThePolicyAloneKeepsWhatOthersPlace changes and deletes, with both webhook configurations deleted, what an administrator has placed from
+// other namespaces.
+func TestThePolicyAloneKeepsWhatOthersPlace(t *testing.T) {
+	ns := namespace(t)
+	places(t, "placer", "", "namespaces", "payments")
+	places(t, "placer", rbacv1.GroupName, "clusterroles", "guard")
+	withoutWebhooks(t)
+	placing := func(name string, edit func(*shipper.Application), selectors ...shipper.ResourceSelector) *shipper.Application {
+		app := ask.Application(ask.Placing(selectors...))
+		app.Namespace, app.Name, app.UID = ns, name, ""
+		if edit != nil {
+			edit(app)
+		}
+		create(t, admin, app)
+		return app
+	}
+	keeps := func(app *shipper.Application) { app.Spec.Template.Resources.Removal = shipper.RemovalNone }
+	payments := shipper.ResourceSelector{Kind: "ConfigMap", Namespace: "payments"}
+	guard := shipper.ResourceSelector{Group: rbacv1.GroupName, Kind: "ClusterRole", Name: "guard"}
+	own := shipper.ResourceSelector{Kind: "ConfigMap", Name: "web"}
+	custom := shipper.ResourceSelector{Group: "example.com", Kind: "Widget", Name: "a"}
+	others, mine := placing("others", nil, own, payments, guard), placing("mine", nil, own)
+	unknown, kept := placing("unknown", nil, custom), placing("kept", keeps, payments)
+	complete := func(of *shipper.Application, status corev1.ConditionStatus) *shipper.Release {
+		with := of.DeepCopy()
+		with.Name += strings.ToLower(string(status))
+		rel := release(t, stamp.WithContent(with, nil, strings.Repeat("a", 64)))
+		create(t, admin, rel)
+		rel.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: status, LastTransitionTime: metav1.Now()}}
+		if err := admin.Status().Update(t.Context(), rel); err != nil {
+			t.Fatal(err)
+		}
+		return rel
+	}
+	served, begun := complete(others, corev1.ConditionTrue), complete(others, corev1.ConditionFalse)
+	const lacks = `that needs the verb "place" on namespaces/payments, clusterroles.rbac.authorization.k8s.io/guard; user dev does not have all`
+	update := func(app *shipper.Application, edit func(*shipper.Application)) func(*user) error {
+		return func(by *user) error {
+			next := app.DeepCopy()
+			delete(next.Annotations, shipper.AppSelectedByAnnotation)
+			edit(next)
+			return by.Update(t.Context(), next, client.DryRunAll)
+		}
+	}
+	remove := func(o client.Object) func(*user) error {
+		return func(by *user) error { return by.Delete(t.Context(), o, client.DryRunAll) }
+	}
+	drift := func(app *shipper.Application) { app.Spec.DriftPolicy = shipper.DriftCorrect }
+	owned := func(app *shipper.Application) {
+		app.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "own", UID: "own"}}
+	}
+	env.Eventually(t, "the rights to be known", func(context.Context) error { return remove(others)(as(t, "placer")) })
+	for name, tc := range map[string]struct {
+		try     func(*user) error
+		user    string
+		message string
+	}{
+		"narrows what is selected": {update(others, func(app *shipper.Application) {
+			app.Spec.Template.Resources.Select = app.Spec.Template.Resources.Select[:1]
+		}), "dev", lacks},
+		"a chart instead": {update(others, func(app *shipper.Application) {
+			app.Spec.Template = ask.Application().Spec.Template
+		}), "dev", lacks},
+		"corrects drift":                      {update(others, drift), "dev", lacks},
+		"corrects drift with the right":       {update(others, drift), "placer", ""},
+		"takes it again":                      {update(others, ask.Annotated(shipper.AppResourcesRefreshAnnotation, "1")), "dev", lacks},
+		"gives it an owner":                   {update(others, owned), "dev", lacks},
+		"writes another annotation":           {update(others, ask.Annotated("note", "x")), "dev", ""},
+		"deletes it":                          {remove(others), "dev", lacks},
+		"deletes it with the right":           {remove(others), "placer", ""},
+		"deletes it, as the collector":        {remove(others), collector, ""},
+		"deletes what is kept":                {remove(kept), "dev", ""},
+		"deletes their own":                   {remove(mine), "dev", ""},
+		"changes their own":                   {update(mine, drift), "dev", ""},
+		"deletes a kind that may be anything": {remove(unknown), "dev", `"place" on widgets.example.com/a`},
+		"deletes a complete Release":          {remove(served), "dev", lacks},
+		"deletes one with the right":          {remove(served), "placer", ""},
+		"aborts a rollout":                    {remove(begun), "dev", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := tc.try(as(t, tc.user))
+			if tc.message == "" && err != nil {
+				t.Errorf("refused: %v", err)
+			}
+			if tc.message != "" {
+				checkRefused(t, err, refused{403, tc.message})
+			}
+		})
+	}
 }
 
 // TestThePolicyAloneJudgesEnvelopes writes manifests that their author may not place, with both webhook configurations deleted.
@@ -242,6 +344,27 @@ func TestThePolicyAloneJudgesEnvelopes(t *testing.T) {
 		}
 		next.Spec.Manifests[0]["data"] = map[string]any{"a": "b"}
 		checkRefused(t, as(t, "dev").Update(t.Context(), next, client.DryRunAll), refused{403, denied(`namespaces "payments"`)})
+		for name, edit := range map[string]func(*shipper.Envelope){
+			"one that is taken away": func(e *shipper.Envelope) { e.Spec.Manifests = []shipper.Manifest{own, guard} },
+			"other labels":           func(e *shipper.Envelope) { e.Labels = map[string]string{"a": "b"} },
+			"an owner": func(e *shipper.Envelope) {
+				e.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "own", UID: "own"}}
+			},
+		} {
+			changed := envelope.DeepCopy()
+			edit(changed)
+			if err := as(t, "placer").Update(t.Context(), changed.DeepCopy(), client.DryRunAll); err != nil {
+				t.Errorf("%s, with the right: %v", name, err)
+			}
+			err := as(t, "dev").Update(t.Context(), changed, client.DryRunAll)
+			checkRefused(t, err, refused{403, denied(`namespaces "payments"`)})
+		}
+		checkRefused(t, as(t, "dev").Delete(t.Context(), envelope, client.DryRunAll), refused{403, denied(`namespaces "payments"`)})
+		for _, by := range []string{"placer", collector} {
+			if err := as(t, by).Delete(t.Context(), envelope, client.DryRunAll); err != nil {
+				t.Errorf("deleted by %s: %v", by, err)
+			}
+		}
 	})
 }
 

@@ -37,7 +37,8 @@ func (s *fixture) administers(args ...string) (string, error) {
 func (s *fixture) isWell() {
 	s.Helper()
 	const want = "ok       management cluster\nok       kinds\nok       rights\nok       approvers\nok       webhooks\n" +
-		"ok       certificate\nok       path of reviews\nok       second line\nok       fairness\nok       pods\nok       reconciler\nok       cluster " + west +
+		"ok       certificate\nok       path of reviews\nok       second line\nok       fairness\nok       pods\nok       reconciler\n" +
+		"ok       cluster " + west +
 		"\nok       cluster " + east + "\nnothing is broken\n"
 	s.Eventually("what doctor says", want, func() (string, error) {
 		out, err := s.administers("doctor")

@@ -76,6 +76,8 @@ Creating a ValidatingAdmissionPolicy called credentials.shipper.booking.com... d
 Creating a ValidatingAdmissionPolicyBinding called credentials.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called envelopes.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicy called resources.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicyBinding called resources.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called secrets.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called sequenceruns.shipper.booking.com... done
@@ -143,6 +145,8 @@ Creating a ValidatingAdmissionPolicy called credentials.shipper.booking.com... a
 Creating a ValidatingAdmissionPolicyBinding called credentials.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called envelopes.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicy called resources.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called resources.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called secrets.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called sequenceruns.shipper.booking.com... already exists. Skipping
@@ -244,6 +248,8 @@ Creating a ValidatingAdmissionPolicy called credentials.shipper.booking.com... a
 Creating a ValidatingAdmissionPolicyBinding called credentials.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called envelopes.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicy called resources.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called resources.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called secrets.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called secrets.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called sequenceruns.shipper.booking.com... already exists. Skipping

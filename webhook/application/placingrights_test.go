@@ -25,9 +25,10 @@ const (
 )
 
 // changes has an edit for each field of the spec of an Application with resources that needs the right to place. Fields that a template
-// with resources cannot have are empty, and so is the one that is harmless.
+// with resources cannot have are empty.
 var changes = map[string]func(*shipper.ApplicationSpec){
-	"RevisionHistoryLimit": nil, "Template.Chart": nil, "Template.Values": nil, "Template.ValuesPerRegion": nil,
+	"RevisionHistoryLimit": func(s *shipper.ApplicationSpec) { s.RevisionHistoryLimit = ptrTo(int32(3)) },
+	"Template.Chart":       nil, "Template.Values": nil, "Template.ValuesPerRegion": nil,
 	"Template.ValuesPerCluster": nil, "Template.ValuesFrom": nil, "Template.ValuesDigests": nil, "Template.ResourcesDigest": nil,
 	"RollbackTo":  nil, // see TestARollbackOfResourcesNeedsTheRightToPlace
 	"DriftPolicy": func(s *shipper.ApplicationSpec) { s.DriftPolicy = shipper.DriftCorrect },

@@ -39,15 +39,13 @@ func selects(app, old *shipper.Application) bool {
 		(old == nil || !stamp.SameSelectors(now, old.Spec.Template.Resources) || resourcesRefreshWanted(app, old))
 }
 
-// acts reports whether a write changes what Shipper does with the right to place: anything in spec but how many Releases are kept. It is
-// judged as if its author had selected. It is a rule over the whole spec, so that no field can be forgotten.
+// acts reports whether a write changes what Shipper does with the right to place: any change of spec is judged as if its author had selected,
+// so that no field can be forgotten.
 func acts(app, old *shipper.Application) bool {
 	if old == nil || app.Spec.Template.Resources == nil && old.Spec.Template.Resources == nil {
 		return app.Spec.Template.Resources != nil
 	}
-	is, was := app.Spec, old.Spec
-	is.RevisionHistoryLimit, was.RevisionHistoryLimit = nil, nil
-	return !sameSpec(&is, &was) || resourcesRefreshWanted(app, old) || rollsBack(app, old)
+	return !sameSpec(&app.Spec, &old.Spec) || resourcesRefreshWanted(app, old) || rollsBack(app, old)
 }
 
 // samePlacing reports whether two templates place the same objects in the same way on the same clusters.

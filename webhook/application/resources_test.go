@@ -154,10 +154,6 @@ func TestResourcesAreCompletedByTheWebhook(t *testing.T) {
 			ask.Application(ask.Placing(ownMap), func(app *shipper.Application) { app.Spec.Template.Strategy = nil }), nil, "dev",
 		},
 		"the same manifest again": {ask.Application(ask.Placing(ownMap)), stored, "ann"},
-		"another history": {
-			ask.Application(ask.Placing(ownMap), func(app *shipper.Application) { app.Spec.RevisionHistoryLimit = ptrTo(int32(3)) }),
-			stored, "ann",
-		},
 		"another strategy is the consent of another user": {
 			ask.Application(ask.Placing(ownMap), func(app *shipper.Application) {
 				app.Spec.Template.Strategy.OnFailure = shipper.OnFailureAbort

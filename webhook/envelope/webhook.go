@@ -5,12 +5,14 @@ package envelope
 
 import (
 	"context"
+	"maps"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/resources"
 	"shipper.dev/shipper/webhook/response"
 )
@@ -21,17 +23,25 @@ type Webhook struct {
 	Resources *resources.Judge
 }
 
-// Validate validates an object before it is stored.
+// Validate validates an object before it is stored or deleted.
 func (w *Webhook) Validate(ctx context.Context, req *admission.Request, _ *response.Response) error {
-	if req.Operation == admissionv1.Delete {
-		return nil
-	}
 	now, old, err := response.Decode[shipper.Envelope](req)
 	if err != nil {
 		return err
 	}
+	if req.Operation == admissionv1.Delete {
+		if protected.IsController(req.UserInfo.Username) {
+			return nil
+		}
+		return w.Resources.JudgeWithoutEnvelope(ctx, req.UserInfo, old)
+	}
 	if now.Namespace == "" {
 		now.Namespace = req.Namespace
+	}
+	if old != nil && (!maps.Equal(now.Labels, old.Labels) || protected.OwnerAdded(&old.ObjectMeta, &now.ObjectMeta)) {
+		if err := w.Resources.JudgeWithoutEnvelope(ctx, req.UserInfo, old); err != nil {
+			return err
+		}
 	}
 	if old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec) {
 		return nil

@@ -11,6 +11,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -26,16 +27,13 @@ import (
 var manifestsPath = field.NewPath("spec", "manifests")
 
 // JudgeEnvelope refuses manifests that may not be placed, or that the user may not place: those of kinds without a namespace, in another
-// namespace than the Envelope's, and rights. Their content is not judged again when Shipper takes it, so nothing is admitted untried. A
-// manifest that old has was judged when it was written.
+// namespace than the Envelope's, and rights; and to remove such manifests. Their content is not judged again when Shipper takes it, so
+// nothing is admitted untried. A manifest that old has was judged when it was written.
 func (j *Judge) JudgeEnvelope(ctx context.Context, who authenticationv1.UserInfo, now, old *shipper.Envelope) error {
 	if j == nil || j.Kinds == nil {
 		return response.Unable("kinds are not looked up here: Envelopes cannot be judged")
 	}
-	manifests := make([]unstructured.Unstructured, len(now.Spec.Manifests))
-	for i, m := range now.Spec.Manifests {
-		manifests[i] = unstructured.Unstructured{Object: map[string]any(m.DeepCopy())}
-	}
+	manifests := manifestsOf(now)
 	kinds, err := j.kindsOf(ctx, manifests)
 	if err != nil {
 		return err
@@ -48,39 +46,96 @@ func (j *Judge) JudgeEnvelope(ctx context.Context, who authenticationv1.UserInfo
 	if err := response.Invalidate("Envelope", now.Name, errs); err != nil {
 		return err
 	}
-	var needs []need
 	for i := range manifests {
-		path := manifestsPath.Index(i)
-		key := objects.KeyOf(&manifests[i])
-		k, known := kinds[key.GroupKind()]
-		if !known {
-			errs = append(errs, field.Invalid(path.Child("kind"), key.Kind, "this API server does not serve "+key.GroupKind().String()+
-				", so it is not known whether such objects have a namespace: create its CustomResourceDefinition here"))
-			continue
-		}
-		if wasThere(old, now.Spec.Manifests[i]) {
-			continue
-		}
-		switch {
-		case !k.Namespaced:
-			needs = append(needs, need{
-				authz.Action{Verb: authz.Place, Group: k.Group, Resource: k.Resource, Name: key.Name}, path,
-			})
-		case key.Namespace != "" && key.Namespace != now.Namespace:
-			needs = append(needs, need{rights.PlaceNamespace(key.Namespace), path})
-		case key.Group == rbacv1.GroupName:
-			// Shipper's account may be able to grant more than the author has, in the own namespace, too.
-			needs = append(needs, need{rights.PlaceNamespace(now.Namespace), path})
+		if key := objects.KeyOf(&manifests[i]); !served(kinds, key.GroupKind()) {
+			errs = append(errs, field.Invalid(manifestsPath.Index(i).Child("kind"), key.Kind, "this API server does not serve "+
+				key.GroupKind().String()+", so it is not known whether such objects have a namespace: create its CustomResourceDefinition here"))
 		}
 	}
 	if err := response.Invalidate("Envelope", now.Name, errs); err != nil {
 		return err
 	}
+	needs := envelopeNeeds(now, old, kinds)
+	if old != nil {
+		removed, err := j.removalNeeds(ctx, old, now)
+		if err != nil {
+			return err
+		}
+		needs = append(needs, removed...)
+	}
+	return j.permitEnvelope(ctx, who, now.Name, needs)
+}
+
+// JudgeWithoutEnvelope refuses, for a user who may not place them, what takes the manifests of an Envelope out of content: its deletion, a new
+// owner, and other labels, by which Applications select. Shipper removes from clusters what is no longer selected.
+func (j *Judge) JudgeWithoutEnvelope(ctx context.Context, who authenticationv1.UserInfo, old *shipper.Envelope) error {
+	if j == nil || j.Kinds == nil {
+		return response.Unable("kinds are not looked up here: Envelopes cannot be judged")
+	}
+	needs, err := j.removalNeeds(ctx, old, &shipper.Envelope{})
+	if err != nil {
+		return err
+	}
+	return j.permitEnvelope(ctx, who, old.Name, needs)
+}
+
+// removalNeeds is what a user needs to remove the manifests that old has and now lacks.
+func (j *Judge) removalNeeds(ctx context.Context, old, now *shipper.Envelope) ([]need, error) {
+	kinds, err := j.kindsOf(ctx, manifestsOf(old))
+	if err != nil {
+		return nil, err
+	}
+	return envelopeNeeds(old, now, kinds), nil
+}
+
+func (j *Judge) permitEnvelope(ctx context.Context, who authenticationv1.UserInfo, name string, needs []need) error {
 	missing, err := j.missing(ctx, who, needs)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	return Use{Who: who, Resource: "envelopes", Name: now.Name}.forbid(missing)
+	return Use{Who: who, Resource: "envelopes", Name: name}.forbid(missing)
+}
+
+// envelopeNeeds is what a user needs for the manifests that an Envelope has and another lacks.
+func envelopeNeeds(of, other *shipper.Envelope, kinds map[schema.GroupKind]Kind) []need {
+	var out []need
+	for i, manifest := range manifestsOf(of) {
+		path, key := manifestsPath.Index(i), objects.KeyOf(&manifest)
+		k, known := kinds[key.GroupKind()]
+		if wasThere(other, of.Spec.Manifests[i]) {
+			continue
+		}
+		if !known { // what is removed is judged by the usual plural
+			plural, _ := meta.UnsafeGuessKindToResource(key.GroupKind().WithVersion(""))
+			k = Kind{GroupVersionKind: key.GroupKind().WithVersion(""), Resource: plural.Resource, Namespaced: key.Namespace != ""}
+		}
+		switch {
+		case !k.Namespaced:
+			out = append(out, need{
+				authz.Action{Verb: authz.Place, Group: k.Group, Resource: k.Resource, Name: key.Name}, path,
+			})
+		case key.Namespace != "" && key.Namespace != of.Namespace:
+			out = append(out, need{rights.PlaceNamespace(key.Namespace), path})
+		case key.Group == rbacv1.GroupName:
+			// Shipper's account may be able to grant more than the author has, in the own namespace, too.
+			out = append(out, need{rights.PlaceNamespace(of.Namespace), path})
+		}
+	}
+	return out
+}
+
+// manifestsOf are copies of the manifests of an Envelope.
+func manifestsOf(of *shipper.Envelope) []unstructured.Unstructured {
+	out := make([]unstructured.Unstructured, len(of.Spec.Manifests))
+	for i, m := range of.Spec.Manifests {
+		out[i] = unstructured.Unstructured{Object: map[string]any(m.DeepCopy())}
+	}
+	return out
+}
+
+func served(kinds map[schema.GroupKind]Kind, gk schema.GroupKind) bool {
+	_, known := kinds[gk]
+	return known
 }
 
 // wasThere reports whether an Envelope has a manifest.
