@@ -57,6 +57,7 @@ func TestResourcesAreAdmittedWithTheRightsOfTheirAuthor(t *testing.T) {
 	for _, user := range []client.Client{placer, as(t, reconcilerUser)} {
 		checkRefused(t, user.Update(t.Context(), digested.DeepCopy()), refused{422, "Shipper writes it in Releases: leave it out"})
 	}
+	t.Run("what an administrator selected", func(t *testing.T) { keepsWhatOthersPlace(t, ns, placer) })
 	role := &shipper.Envelope{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "hidden"}, Spec: shipper.EnvelopeSpec{
 		Manifests: []shipper.Manifest{{
 			"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": map[string]any{"name": "admin"},
@@ -134,9 +135,11 @@ func TestThePolicyAloneKeepsTheUserWhoSelects(t *testing.T) {
 		"selects without a record":                             {"dev", []func(*shipper.Application){selects, unrecorded}, ""},
 		"refreshes without a record":                           {"dev", []func(*shipper.Application){refreshes, unrecorded}, ""},
 		"selects as the recorded user":                         {"dev", []func(*shipper.Application){selects, by(own)}, ""},
-		"removes the record alone":                             {"dev", []func(*shipper.Application){unrecorded}, "is written by Shipper: leave it as it is"},
-		"writes another annotation":                            {"dev", []func(*shipper.Application){ask.Annotated("note", "x")}, ""},
-		"selects as a user who may stamp":                      {"stamper", []func(*shipper.Application){selects}, ""},
+		"removes the record alone": {
+			"dev", []func(*shipper.Application){unrecorded}, "is written by Shipper: leave it as it is",
+		},
+		"writes another annotation":       {"dev", []func(*shipper.Application){ask.Annotated("note", "x")}, ""},
+		"selects as a user who may stamp": {"stamper", []func(*shipper.Application){selects}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			next := created.DeepCopy()
@@ -155,97 +158,6 @@ func TestThePolicyAloneKeepsTheUserWhoSelects(t *testing.T) {
 	forged := app.DeepCopy()
 	forged.Name += "-2"
 	checkRefused(t, as(t, "dev").Create(t.Context(), forged, client.DryRunAll), refused{403, chooses})
-}
-
-// TestThePolicyAloneKeepsWhatOthersPlace changes and deletes, with both webhook configurations deleted, what an administrator has placed from
-// other namespaces.
-func TestThePolicyAloneKeepsWhatOthersPlace(t *testing.T) {
-	ns := namespace(t)
-	places(t, "placer", "", "namespaces", "payments")
-	places(t, "placer", rbacv1.GroupName, "clusterroles", "guard")
-	withoutWebhooks(t)
-	placing := func(name string, edit func(*shipper.Application), selectors ...shipper.ResourceSelector) *shipper.Application {
-		app := ask.Application(ask.Placing(selectors...))
-		app.Namespace, app.Name, app.UID = ns, name, ""
-		if edit != nil {
-			edit(app)
-		}
-		create(t, admin, app)
-		return app
-	}
-	keeps := func(app *shipper.Application) { app.Spec.Template.Resources.Removal = shipper.RemovalNone }
-	payments := shipper.ResourceSelector{Kind: "ConfigMap", Namespace: "payments"}
-	guard := shipper.ResourceSelector{Group: rbacv1.GroupName, Kind: "ClusterRole", Name: "guard"}
-	own := shipper.ResourceSelector{Kind: "ConfigMap", Name: "web"}
-	custom := shipper.ResourceSelector{Group: "example.com", Kind: "Widget", Name: "a"}
-	others, mine := placing("others", nil, own, payments, guard), placing("mine", nil, own)
-	unknown, kept := placing("unknown", nil, custom), placing("kept", keeps, payments)
-	complete := func(of *shipper.Application, status corev1.ConditionStatus) *shipper.Release {
-		with := of.DeepCopy()
-		with.Name += strings.ToLower(string(status))
-		rel := release(t, stamp.WithContent(with, nil, strings.Repeat("a", 64)))
-		create(t, admin, rel)
-		rel.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: status, LastTransitionTime: metav1.Now()}}
-		if err := admin.Status().Update(t.Context(), rel); err != nil {
-			t.Fatal(err)
-		}
-		return rel
-	}
-	served, begun := complete(others, corev1.ConditionTrue), complete(others, corev1.ConditionFalse)
-	const lacks = `that needs the verb "place" on namespaces/payments, clusterroles.rbac.authorization.k8s.io/guard; user dev does not have all`
-	update := func(app *shipper.Application, edit func(*shipper.Application)) func(*user) error {
-		return func(by *user) error {
-			next := app.DeepCopy()
-			delete(next.Annotations, shipper.AppSelectedByAnnotation)
-			edit(next)
-			return by.Update(t.Context(), next, client.DryRunAll)
-		}
-	}
-	remove := func(o client.Object) func(*user) error {
-		return func(by *user) error { return by.Delete(t.Context(), o, client.DryRunAll) }
-	}
-	drift := func(app *shipper.Application) { app.Spec.DriftPolicy = shipper.DriftCorrect }
-	owned := func(app *shipper.Application) {
-		app.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "own", UID: "own"}}
-	}
-	env.Eventually(t, "the rights to be known", func(context.Context) error { return remove(others)(as(t, "placer")) })
-	for name, tc := range map[string]struct {
-		try     func(*user) error
-		user    string
-		message string
-	}{
-		"narrows what is selected": {update(others, func(app *shipper.Application) {
-			app.Spec.Template.Resources.Select = app.Spec.Template.Resources.Select[:1]
-		}), "dev", lacks},
-		"a chart instead": {update(others, func(app *shipper.Application) {
-			app.Spec.Template = ask.Application().Spec.Template
-		}), "dev", lacks},
-		"corrects drift":                      {update(others, drift), "dev", lacks},
-		"corrects drift with the right":       {update(others, drift), "placer", ""},
-		"takes it again":                      {update(others, ask.Annotated(shipper.AppResourcesRefreshAnnotation, "1")), "dev", lacks},
-		"gives it an owner":                   {update(others, owned), "dev", lacks},
-		"writes another annotation":           {update(others, ask.Annotated("note", "x")), "dev", ""},
-		"deletes it":                          {remove(others), "dev", lacks},
-		"deletes it with the right":           {remove(others), "placer", ""},
-		"deletes it, as the collector":        {remove(others), collector, ""},
-		"deletes what is kept":                {remove(kept), "dev", ""},
-		"deletes their own":                   {remove(mine), "dev", ""},
-		"changes their own":                   {update(mine, drift), "dev", ""},
-		"deletes a kind that may be anything": {remove(unknown), "dev", `"place" on widgets.example.com/a`},
-		"deletes a complete Release":          {remove(served), "dev", lacks},
-		"deletes one with the right":          {remove(served), "placer", ""},
-		"aborts a rollout":                    {remove(begun), "dev", ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			err := tc.try(as(t, tc.user))
-			if tc.message == "" && err != nil {
-				t.Errorf("refused: %v", err)
-			}
-			if tc.message != "" {
-				checkRefused(t, err, refused{403, tc.message})
-			}
-		})
-	}
 }
 
 // TestThePolicyAloneJudgesEnvelopes writes manifests that their author may not place, with both webhook configurations deleted.

@@ -110,7 +110,7 @@ func (w *Webhook) judgeUnresolved(
 	if err != nil {
 		return err
 	}
-	return w.BlockCheck.Early(a, app.Namespace, func(a *response.Response) error {
+	return w.BlockCheck.Early(a, app.Namespace, false, func(a *response.Response) error {
 		return w.BlockCheck.Judge(a, resource, app.Name, overrider(app, old == nil), block.Overrides(app.Annotations), c)
 	})
 }

@@ -39,8 +39,8 @@ func selects(app, old *shipper.Application) bool {
 		(old == nil || !stamp.SameSelectors(now, old.Spec.Template.Resources) || resourcesRefreshWanted(app, old))
 }
 
-// acts reports whether a write changes what Shipper does with the right to place: any change of spec is judged as if its author had selected,
-// so that no field can be forgotten.
+// acts reports whether a write changes what Shipper does with the right to place: any change of spec is judged as if its author had
+// selected, so that no field can be forgotten.
 func acts(app, old *shipper.Application) bool {
 	if old == nil || app.Spec.Template.Resources == nil && old.Spec.Template.Resources == nil {
 		return app.Spec.Template.Resources != nil
@@ -54,7 +54,8 @@ func samePlacing(a, b *shipper.ReleaseEnvironment) bool {
 		equality.Semantic.DeepEqual(a.ClusterRequirements, b.ClusterRequirements)
 }
 
-// stampSelector records the user whose rights the Application is placed with from now on. A Release that is restored by the reconciler keeps the record.
+// stampSelector records the user whose rights the Application is placed with from now on. An Application that the reconciler restores keeps
+// the record.
 func (w *Webhook) stampSelector(req *admission.Request, app, old *shipper.Application) error {
 	key := shipper.AppSelectedByAnnotation
 	if app.Spec.Template.Resources == nil {

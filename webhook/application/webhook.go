@@ -83,7 +83,9 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *respon
 		return nil // the schema refuses it with a better message
 	}
 	if app == nil {
-		return w.BlockCheck.Early(a, req.Namespace, func(a *response.Response) error { return w.validateDelete(ctx, req, a, old) })
+		return w.BlockCheck.Early(a, req.Namespace, old.Spec.Template.Resources != nil, func(a *response.Response) error {
+			return w.validateDelete(ctx, req, a, old)
+		})
 	}
 	if app.Namespace == "" {
 		app.Namespace = req.Namespace
@@ -94,7 +96,8 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *respon
 	if err := w.complete(ctx, req, a, app, old); err != nil {
 		return err
 	}
-	return w.BlockCheck.Early(a, req.Namespace, func(a *response.Response) error {
+	placed := old != nil && (app.Spec.Template.Resources != nil || old.Spec.Template.Resources != nil)
+	return w.BlockCheck.Early(a, req.Namespace, placed, func(a *response.Response) error {
 		return w.validateWrite(ctx, with(req, app), a, app, old)
 	})
 }

@@ -88,10 +88,11 @@ func (g *Checker) Decide(a *response.Response, resource, name string, overrider 
 }
 
 // Early refuses, during mutation, what judge refuses because of blocks or missing rights; other errors wait for validation. In
-// between, the API server evaluates Shipper's ValidatingAdmissionPolicy, whose messages say less.
-func (g *Checker) Early(a *response.Response, namespace string, judge func(*response.Response) error) error {
+// between, the API server evaluates Shipper's ValidatingAdmissionPolicy, whose messages say less. Without blocks it judges if placed is
+// true: rights to place resources may be missing.
+func (g *Checker) Early(a *response.Response, namespace string, placed bool, judge func(*response.Response) error) error {
 	bearing, err := g.Blocks.BlocksFor(namespace)
-	if err != nil || len(bearing) == 0 {
+	if err != nil || len(bearing) == 0 && !placed {
 		return err
 	}
 	ahead := &response.Response{}

@@ -68,7 +68,8 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *respon
 			return err
 		}
 	}
-	return w.BlockCheck.Early(a, req.Namespace, func(a *response.Response) error { return w.validate(ctx, req, a, rel, old) })
+	placed := old != nil && old.Spec.Environment.Resources != nil
+	return w.BlockCheck.Early(a, req.Namespace, placed, func(a *response.Response) error { return w.validate(ctx, req, a, rel, old) })
 }
 
 // Validate validates an object before it is stored or deleted.

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/cel/environment"
+
+	"shipper.dev/shipper/manifests"
+)
+
+// granted are rights, each as "verb resource.group namespace/name".
+type granted []string
+
+// Authorize is authorizer.UnconditionalAuthorizer.
+func (g granted) Authorize(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	asked := fmt.Sprintf("%s %s.%s %s/%s", a.GetVerb(), a.GetResource(), a.GetAPIGroup(), a.GetNamespace(), a.GetName())
+	if slices.Contains(g, asked) {
+		return authorizer.DecisionAllow, "", nil
+	}
+	return authorizer.DecisionNoOpinion, "", nil
+}
+
+// policyOf compiles a policy as the API server does.
+func policyOf(t *testing.T, name string) validating.Validator {
+	t.Helper()
+	o, err := manifests.Object(manifests.Policy, "ValidatingAdmissionPolicy", name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p admissionregistrationv1.ValidatingAdmissionPolicy
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &p); err != nil {
+		t.Fatal(err)
+	}
+	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := cel.OptionalVariableDeclarations{HasParams: p.Spec.ParamKind != nil, HasAuthorizer: true}
+	without := cel.OptionalVariableDeclarations{HasParams: p.Spec.ParamKind != nil}
+	for _, v := range p.Spec.Variables {
+		one := compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, with, environment.NewExpressions)
+		if one.Error != nil {
+			t.Fatalf("variable %s of %s: %v", v.Name, name, one.Error)
+		}
+	}
+	var matches, validations, messages []cel.ExpressionAccessor
+	for i := range p.Spec.MatchConditions {
+		matches = append(matches, (*matchconditions.MatchCondition)(&p.Spec.MatchConditions[i]))
+	}
+	for _, v := range p.Spec.Validations {
+		validations = append(validations, &validating.ValidationCondition{Expression: v.Expression, Message: v.Message, Reason: v.Reason})
+		message := cel.ExpressionAccessor(nil)
+		if v.MessageExpression != "" {
+			message = &validating.MessageExpressionCondition{MessageExpression: v.MessageExpression}
+		}
+		messages = append(messages, message)
+	}
+	compile := func(all []cel.ExpressionAccessor, may cel.OptionalVariableDeclarations) cel.ConditionEvaluator {
+		out := compiler.CompileCondition(all, may, environment.NewExpressions)
+		for _, err := range out.CompilationErrors() {
+			t.Fatalf("%s: %v", name, err)
+		}
+		return out
+	}
+	matcher := matchconditions.NewMatcher(compile(matches, with), p.Spec.FailurePolicy, "policy", "validate", name)
+	return validating.NewValidator(
+		compile(validations, with), matcher, compile(nil, with), compile(messages, without), p.Spec.FailurePolicy, nil,
+	)
+}
+
+// selecting is an Application of namespace work that selects objects, each as "kind.group namespace/name".
+func selecting(selectors ...string) *unstructured.Unstructured {
+	var list []any
+	for _, s := range selectors {
+		what, where, _ := strings.Cut(s, " ")
+		kind, group, _ := strings.Cut(what, ".")
+		namespace, name, _ := strings.Cut(where, "/")
+		one := map[string]any{"kind": kind}
+		for key, value := range map[string]string{"group": group, "namespace": namespace, "name": name} {
+			if value != "" {
+				one[key] = value
+			}
+		}
+		list = append(list, one)
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"metadata": map[string]any{"name": "web", "namespace": "work"},
+		"spec":     map[string]any{"template": map[string]any{"resources": map[string]any{"select": list}}},
+	}}
+}
+
+// TestThePolicyAsksForTheRightsToPlace evaluates resources.shipper.booking.com within the cost that an API server allows.
+func TestThePolicyAsksForTheRightsToPlace(t *testing.T) {
+	policy := policyOf(t, "resources.shipper.booking.com")
+	const changes, deletes = "this write changes what is placed, or how", "this deletion changes what is placed"
+	lacks := func(act, object, more string) string {
+		return act + `, and that needs the verb "place" on ` + object + ", which user dev does not have" + more +
+			": kubectl auth can-i place " + object
+	}
+	const orRead = " (or the right to read it, if its kind has namespaces)"
+	own, payments, guard := "ConfigMap /web", "ConfigMap payments/", "ClusterRole.rbac.authorization.k8s.io /guard"
+	var dozen, hundred []string
+	var readDozen granted
+	for i := range 100 {
+		hundred = append(hundred, fmt.Sprintf("Widget.example.com /%d", i))
+		if i < 12 {
+			dozen, readDozen = hundred, append(readDozen, fmt.Sprintf("get widgets.example.com work/%d", i))
+		}
+	}
+	for sentence, tc := range map[string]struct {
+		before, after *unstructured.Unstructured // no object after a deletion
+		rights        granted
+		want          []string
+	}{
+		"what is no longer selected": {before: selecting(own, payments, guard), after: selecting(own), want: []string{
+			lacks(changes, "namespaces/payments", ""), lacks(changes, "clusterroles.rbac.authorization.k8s.io/guard", ""),
+		}},
+		"with the rights": {
+			before: selecting(own, payments, guard), after: selecting(own),
+			rights: granted{"place namespaces. /payments", "place clusterroles.rbac.authorization.k8s.io /guard"},
+		},
+		"all Namespaces":       {before: selecting(own), after: selecting(own, "Namespace /"), want: []string{lacks(changes, "namespaces", "")}},
+		"the same":             {before: selecting(payments), after: selecting(payments)},
+		"a deletion":           {before: selecting(payments), want: []string{lacks(deletes, "namespaces/payments", "")}},
+		"of the own namespace": {before: selecting(own, "Widget.example.com work/a")},
+		"a kind that may have no namespace": {
+			before: selecting("Policy.example.com /a"), want: []string{lacks(deletes, "policies.example.com/a", orRead)},
+		},
+		"a kind that may have one": {before: selecting("Policy.example.com /a"), rights: granted{"get policies.example.com work/a"}},
+		"a kind of Kubernetes has none": {
+			before: selecting(guard), rights: granted{"get clusterroles.rbac.authorization.k8s.io work/guard"},
+			want: []string{lacks(deletes, "clusterroles.rbac.authorization.k8s.io/guard", "")},
+		},
+		"as many rights as may be asked for": {before: selecting(dozen...), rights: readDozen},
+		"more": {before: selecting(hundred...), rights: readDozen, want: []string{
+			`what is selected needs more than 12 rights to place an object or a namespace, or the verb "place" on all resources`,
+		}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			operation, now := admission.Delete, runtime.Object(nil)
+			if tc.after != nil {
+				operation, now = admission.Update, tc.after
+			}
+			resource := schema.GroupVersionResource{Group: "shipper.booking.com", Version: "v1alpha1", Resource: "applications"}
+			kind := schema.GroupVersionKind{Group: resource.Group, Version: resource.Version, Kind: "Application"}
+			request := &admission.VersionedAttributes{VersionedKind: kind, Attributes: admission.NewAttributesRecord(
+				now, tc.before, kind, "work", "web", resource, "", operation, nil, false, &user.DefaultInfo{Name: "dev"},
+			)}
+			request.VersionedOldObject = admission.NewLazyObject(tc.before)
+			if now != nil {
+				request.VersionedObject = admission.NewLazyObject(now)
+			}
+			var got []string
+			result := policy.Validate(t.Context(), resource, request, nil, nil, celconfig.RuntimeCELCostBudget, tc.rights)
+			for _, decision := range result.Decisions {
+				if decision.Action == validating.ActionDeny {
+					got = append(got, decision.Message)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("refusals (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
