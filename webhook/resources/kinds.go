@@ -48,7 +48,7 @@ const (
 	listTTL = time.Minute
 	// maxLookUps bounds the look-ups of kinds that run, also after the requests that began them have ended.
 	maxLookUps = 8
-	// maxDiscoveries bounds those of kinds that were not found before: each makes the mapper discover the API server's groups.
+	// maxDiscoveries bounds those of kinds that were not found before and may be served: each makes the mapper discover their group.
 	maxDiscoveries = 2
 	// missingTTL is how long the API server is not asked again for a kind that it does not serve.
 	missingTTL = 5 * time.Second
@@ -59,7 +59,7 @@ const (
 // Discovered finds kinds by discovery. mapper has to look a kind up again that it does not know, as that of controller-runtime does.
 func Discovered(mapper meta.RESTMapper, api discovery.DiscoveryInterface, now clock.PassiveClock) Kinds {
 	return &discovered{
-		mapper: mapper, api: api, clock: now,
+		mapper: mapper, api: api, clock: now, inventories: discoveries{api: api},
 		slots: semaphore.NewWeighted(maxLookUps), discoveries: semaphore.NewWeighted(maxDiscoveries),
 		served: map[look]bool{}, missing: map[look]time.Time{},
 	}
@@ -75,7 +75,8 @@ type discovered struct {
 	mapper meta.RESTMapper
 	api    discovery.DiscoveryInterface
 	clock  clock.PassiveClock
-	// slots are for what the mapper has found before and for lists, discoveries for other kinds.
+	// inventories say which kinds may be served. slots are for those, and for lists; discoveries for kinds of groups that do not respond.
+	inventories        discoveries
 	slots, discoveries *semaphore.Weighted
 
 	lock   sync.Mutex
@@ -92,13 +93,22 @@ func (d *discovered) Find(ctx context.Context, gk schema.GroupKind, version stri
 	if version != "" {
 		versions = []string{version}
 	}
-	this, slots := look{gk, version}, d.discoveries
+	this, slots := look{gk, version}, d.slots
 	served, missing := d.remembered(this)
-	switch {
-	case missing:
+	if missing {
 		return Kind{}, ErrNotServed
-	case served:
-		slots = d.slots
+	}
+	if !served {
+		all, err := d.inventories.await(ctx)
+		switch {
+		case err != nil:
+			return Kind{}, fmt.Errorf("looking for kind %s: %w", gk, err)
+		case !all.has[this] && !all.partial:
+			d.remember(this, &meta.NoKindMatchError{GroupKind: gk, SearchedVersions: versions})
+			return Kind{}, ErrNotServed
+		case !all.has[this]:
+			slots = d.discoveries
+		}
 	}
 	found, err := within(ctx, slots, func() (*meta.RESTMapping, error) {
 		if _, missing := d.remembered(this); missing { // since it has a slot
@@ -177,17 +187,21 @@ func (d *discovered) known() []Kind {
 func kindsOf(lists []*metav1.APIResourceList) []Kind {
 	var out []Kind
 	for _, list := range lists {
-		gv, err := schema.ParseGroupVersion(list.GroupVersion)
-		if err != nil {
-			continue
-		}
 		for i := range list.APIResources {
 			if r := &list.APIResources[i]; slices.Contains(r.Verbs, "list") {
-				out = append(out, Kind{GroupVersionKind: gv.WithKind(r.Kind), Resource: r.Name, Namespaced: r.Namespaced})
+				out = append(out, Kind{
+					GroupVersionKind: groupVersionKind(list.GroupVersion, r), Resource: r.Name, Namespaced: r.Namespaced,
+				})
 			}
 		}
 	}
 	return out
+}
+
+// groupVersionKind is the kind of a resource in a list of a group and version.
+func groupVersionKind(list string, r *metav1.APIResource) schema.GroupVersionKind {
+	gv, _ := schema.ParseGroupVersion(list) // an API server lists no others
+	return gv.WithKind(r.Kind)
 }
 
 // within returns the result of f, or an error once ctx ends. f goes on then: it fills a cache for the next request.
