@@ -82,7 +82,7 @@ func New(mgr ctrl.Manager, o Options) (*Source, error) {
 	changed := newChanges(o.Clock)
 	watches := newWatches(watched, reviews, changed)
 	return &Source{
-		slots:  &slots{free: maxPasses, wake: watches.request},
+		slots:  newSlots(maxPasses, o.Clock, watches.request),
 		reader: newReader(mgr.GetAPIReader(), mgr.GetRESTMapper(), kinds, o.Policy), rights: &asker{reviews}, clock: o.Clock, lag: lag,
 		changes: changed, watches: watches, known: map[types.NamespacedName]known{},
 	}, nil

@@ -92,7 +92,7 @@ func newCluster(t *testing.T, there ...client.Object) *cluster {
 	}
 	changed := newChanges(c.clock)
 	c.source = &Source{
-		slots:  &slots{free: maxPasses, wake: func(apps []types.NamespacedName) { c.woken = append(c.woken, apps...) }},
+		slots:  newSlots(maxPasses, c.clock, func(apps []types.NamespacedName) { c.woken = append(c.woken, apps...) }),
 		reader: newReader(c, mapper, nil, objects.Policy{}), rights: &asker{c}, clock: c.clock, lag: lag, changes: changed,
 		watches: newWatches(fake.NewSimpleMetadataClient(small), c, changed), known: map[types.NamespacedName]known{},
 	}
@@ -265,7 +265,7 @@ func TestPassesThatReadDoNotKeepOthersWaiting(t *testing.T) {
 	next := types.NamespacedName{Namespace: "work", Name: "next"}
 	var ends []func()
 	for i := range maxPasses {
-		end, ok := c.source.slots.acquire(types.NamespacedName{Name: strconv.Itoa(i)})
+		end, ok := c.source.slots.acquire(types.NamespacedName{Namespace: strconv.Itoa(i), Name: "reads"})
 		if !ok {
 			t.Fatal("there is no slot")
 		}
@@ -302,7 +302,7 @@ func TestPassesThatReadDoNotKeepOthersWaiting(t *testing.T) {
 // An Application that is deleted while it waits must not keep those behind it waiting.
 func TestAnApplicationThatLeavesWakesTheNext(t *testing.T) {
 	var woken []types.NamespacedName
-	s := &slots{free: 1, wake: func(apps []types.NamespacedName) { woken = append(woken, apps...) }}
+	s := newSlots(1, clocktesting.NewFakePassiveClock(time.Now()), func(apps []types.NamespacedName) { woken = append(woken, apps...) })
 	name := func(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
 	end, _ := s.acquire(name("reads"))
 	s.acquire(name("leaves"))
