@@ -152,7 +152,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		}),
 		run.SetupWithManager(ctx, mgr, run.Options{
 			Config: mgr.GetConfig(), Histories: histories, Charts: o.Charts, SharedChecksNamespace: o.SharedChecksNamespace,
-			Clock: o.Clock, Workers: o.Workers, Queue: queue.Objects(o.Workers, nil),
+			Clock: o.Clock, Workers: o.Workers, Queue: run.Queue(o.Workers),
 		}),
 		notify.SetupWithManager(mgr, notify.Options{
 			URLs: o.OutgoingURLs, Namespace: o.Namespace, Clock: o.Clock, Workers: o.Workers, Registry: o.Registry,

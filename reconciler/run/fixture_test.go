@@ -5,6 +5,7 @@ package run
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	testclock "k8s.io/utils/clock/testing"
-	"k8s.io/utils/keymutex"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -26,6 +26,7 @@ import (
 	"shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/keyedsemaphore"
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/reconciler/retry"
 )
@@ -61,7 +62,7 @@ func newReconciler(t *testing.T, funcs interceptor.Funcs, objects ...client.Obje
 	return &Reconciler{
 		client: c, live: c, direct: c, charts: charts{}, revisions: kept, clock: testclock.NewFakePassiveClock(noon),
 		recorder: events.NewFakeRecorder(100),
-		retrier:  retry.NewRetrier(retry.Limiter[ctrl.Request]()), deciding: keymutex.NewHashed(1),
+		retrier:  retry.NewRetrier(retry.Limiter[ctrl.Request]()), deciding: keyedsemaphore.New(math.MaxInt, 1),
 	}
 }
 

@@ -19,12 +19,12 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/keymutex"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/keyedsemaphore"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/history"
 	"shipper.dev/shipper/reconciler/queue"
@@ -46,9 +46,6 @@ import (
 
 // blockedAgain is how long after the refusal of a block the task is tried again if no event came.
 const blockedAgain = 15 * time.Second
-
-// decisionLocks is how many Shipyards, whose keys have different hashes, are decided about at the same time.
-const decisionLocks = 64
 
 // Options for SetupWithManager.
 type Options struct {
@@ -80,7 +77,7 @@ type Reconciler struct {
 	recorder  events.EventRecorder
 	retrier   *retry.Retrier[ctrl.Request]
 	// deciding locks each Shipyard by its key: two runs of a stage must not begin without knowing of each other.
-	deciding keymutex.KeyMutex
+	deciding *keyedsemaphore.Semaphore
 	// begun has the start of each unfinished run, by its key, that this process has written.
 	begun sync.Map
 }
@@ -164,8 +161,10 @@ func (r *Reconciler) decideNext(
 	ctx context.Context, run *shipper.SequenceRun, j judgement, out *shipyard.Outcome,
 ) (shipyard.Decision, error) {
 	key := run.Namespace + "/" + run.Spec.Shipyard
-	r.deciding.LockKey(key)
-	defer func() { _ = r.deciding.UnlockKey(key) }() // a hashed mutex returns no error
+	if err := r.deciding.Enter(ctx, key); err != nil {
+		return shipyard.Decision{}, err
+	}
+	defer r.deciding.Leave(key)
 	d, err := r.decide(ctx, run, j, out)
 	if err != nil || out == nil && d.Do != nil && isStored(run, d.Do) {
 		return d, err

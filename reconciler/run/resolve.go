@@ -181,8 +181,10 @@ func (r *Reconciler) saveRevision(
 	ctx context.Context, run *shipper.SequenceRun, yard *shipper.Shipyard, snapshot *shipper.ShipyardSnapshot,
 ) error {
 	key := run.Namespace + "/" + run.Spec.Shipyard
-	r.deciding.LockKey(key)
-	defer func() { _ = r.deciding.UnlockKey(key) }() // a hashed mutex returns no error
+	if err := r.deciding.Enter(ctx, key); err != nil {
+		return err
+	}
+	defer r.deciding.Leave(key)
 	next := &run.Status.Resolved.Revision
 	if r.revisions.has(run.Namespace, next) {
 		return nil

@@ -5,8 +5,8 @@ package run
 import (
 	"context"
 	"fmt"
+	"math"
 
-	"k8s.io/utils/keymutex"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,9 +19,11 @@ import (
 
 	"shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/keyedsemaphore"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/index"
 	"shipper.dev/shipper/reconciler/predicates"
+	"shipper.dev/shipper/reconciler/queue"
 	"shipper.dev/shipper/reconciler/retry"
 	"shipper.dev/shipper/reconciler/run/native"
 )
@@ -43,6 +45,13 @@ const (
 
 const defaultWorkers = 4
 
+// Queue makes the queue of runs. A namespace gets half of the workers: a decision about one of many large runs takes long.
+func Queue(workers int) queue.New[ctrl.Request] {
+	return queue.Of(queue.Options[ctrl.Request]{
+		Namespace: func(r ctrl.Request) string { return r.Namespace }, Workers: workers, PerNamespace: max(1, workers/2),
+	})
+}
+
 // SetupWithManager makes the reconciler run with mgr. ctx is needed for the time of the call only.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	if o.Workers == 0 {
@@ -61,7 +70,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 		client: mgr.GetClient(), direct: direct, live: mgr.GetAPIReader(), clock: o.Clock,
 		charts: o.Charts, revisions: newRevisions(direct),
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()),
-		deciding: keymutex.NewHashed(decisionLocks),
+		deciding: keyedsemaphore.New(math.MaxInt, 1),
 		tasks: native.New(native.Options{
 			Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Config: o.Config, Histories: o.Histories,
 			SharedChecks: o.SharedChecksNamespace, Clock: o.Clock,

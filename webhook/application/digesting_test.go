@@ -16,7 +16,7 @@ import (
 func TestSecretsAreDigestedForOneWriteAtATime(t *testing.T) {
 	secret := shipper.ValuesSource{SecretKeyRef: &shipper.ValuesKeyRef{Name: "hidden"}}
 	plain := shipper.ValuesSource{ConfigMapKeyRef: &shipper.ValuesKeyRef{Name: "plain"}}
-	if err := digesting.Acquire(t.Context(), 1); err != nil {
+	if err := digesting.Enter(t.Context(), "another"); err != nil {
 		t.Fatal(err)
 	}
 	impatient, cancel := context.WithCancel(t.Context())
@@ -32,7 +32,7 @@ func TestSecretsAreDigestedForOneWriteAtATime(t *testing.T) {
 	if err := digests(impatient, plain); err != nil {
 		t.Errorf("a ConfigMap waits, too: %v", err)
 	}
-	digesting.Release(1)
+	digesting.Leave("another")
 	if err := digests(t.Context(), secret); err != nil {
 		t.Errorf("when it is done the next has to wait: %v", err)
 	}

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -18,6 +17,7 @@ import (
 	"shipper.dev/shipper/apis/rules/rights"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/keyedsemaphore"
 	"shipper.dev/shipper/chart/values"
 	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/protected"
@@ -85,17 +85,17 @@ func (w *Webhook) pinValues(
 	return nil
 }
 
-// digesting admits one write at a time: the digests of Secrets take up to half a second for one write, and a user with many
-// writes must not occupy the webhook.
-var digesting = semaphore.NewWeighted(1)
+// digesting admits one write at a time, and namespaces in turns: the digests of Secrets take up to half a second for one write, and a user
+// with many writes must not occupy the webhook.
+var digesting = keyedsemaphore.New(1, 1)
 
 // digestsOf are the digests of the content. A request that waits too long for a slot gets a retry hint.
 func digestsOf(ctx context.Context, pinned values.Pinned, held values.Held) (map[string]string, error) {
 	if pinned.Secret() {
-		if digesting.Acquire(ctx, 1) != nil {
+		if digesting.Enter(ctx, pinned.Namespace) != nil {
 			return nil, response.Later("other writes have Secrets digested; try again", time.Second)
 		}
-		defer digesting.Release(1)
+		defer digesting.Leave(pinned.Namespace)
 	}
 	return pinned.DigestsOf(held)
 }
