@@ -56,6 +56,13 @@ func (w *Webhook) judge(ctx context.Context, a *response.Response, run *shipper.
 		return nil, refused(run, refusal)
 	}
 	run.Status.Resolved = resolved
+	beside, err := w.State.RunsIn(run.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if why := shipyard.TooLarge(run, beside); why != "" {
+		return nil, response.Forbid(resource, run.Name, why)
+	}
 	if err := w.permitRunner(ctx, run); err != nil {
 		return nil, err
 	}

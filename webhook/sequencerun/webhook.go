@@ -47,6 +47,8 @@ type State interface {
 	RunsNow(ctx context.Context, of types.NamespacedName, stage, service string) ([]*shipper.SequenceRun, error)
 	// Runs are those of a Shipyard, without data, and with the names of their tasks alone.
 	Runs(of types.NamespacedName) ([]*shipper.SequenceRun, error)
+	// RunsIn are those of a namespace, like that.
+	RunsIn(namespace string) ([]*shipper.SequenceRun, error)
 	Shipyards() []*shipper.Shipyard
 	Releases(app types.NamespacedName) ([]*shipper.Release, error)
 	// Around is an Application with its own Releases, as blocks need it.

@@ -410,6 +410,30 @@ func TestRunsOverTheBoundsAreRefused(t *testing.T) {
 	ask.CheckRefusal(t, err, response.Forbidden, "200 runs of stage staging of shipyard shop are not finished: wait, or abort some")
 }
 
+// Unfinished runs are decided about again and again, and read whole: a tenant must not fill memory and time with large ones.
+func TestTheDataOfUnfinishedRunsIsBounded(t *testing.T) {
+	large := func(r *shipper.SequenceRun) { r.Spec.Data = shipper.FreeForm{"x": strings.Repeat("x", 200<<10)} }
+	elsewhere := func(r *shipper.SequenceRun) { r.Spec.Shipyard = "other" }
+	var known []client.Object
+	for range rules.MaxUnfinishedBytes / (200 << 10) {
+		one := stored(named("r"+string(rune(0x4e00+len(known)))), large, elsewhere)
+		rules.Strip(one)
+		known = append(known, one)
+	}
+	_, err := admit(t, webhook(t, known...), ask.Create("ann", run(large)), &response.Response{})
+	ask.CheckRefusal(t, err, response.Forbidden, "the runs of namespace shop that are not finished have 16200 KiB of data, this one has "+
+		"200 KiB, and together they may have 16384 KiB: wait, abort some, or give less data")
+	for sentence, w := range map[string]*sequencerun.Webhook{"one fewer": webhook(t, known[1:]...), "without data": webhook(t, known...)} {
+		edits := []func(*shipper.SequenceRun){large}
+		if sentence == "without data" {
+			edits = nil
+		}
+		if _, err := admit(t, w, ask.Create("ann", run(edits...)), &response.Response{}); err != nil {
+			t.Errorf("%s: %v", sentence, err)
+		}
+	}
+}
+
 func TestRunsThatWaitAreWarnedOf(t *testing.T) {
 	frozen := ask.Block("shop/freeze")
 	a := &response.Response{}

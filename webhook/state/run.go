@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/shipyard"
@@ -51,6 +52,11 @@ func (f *Reader) SequenceRunNow(ctx context.Context, key types.NamespacedName) (
 // Runs are those of a Shipyard as Strip leaves them, in no order.
 func (f *Reader) Runs(of types.NamespacedName) ([]*shipper.SequenceRun, error) {
 	return list[*shipper.SequenceRun](f.cached.Runs, byShipyard, of.String())
+}
+
+// RunsIn are the runs of a namespace as Strip leaves them, in no order.
+func (f *Reader) RunsIn(namespace string) ([]*shipper.SequenceRun, error) {
+	return list[*shipper.SequenceRun](f.cached.Runs, cache.NamespaceIndex, namespace)
 }
 
 // RunsNow are the runs of a Shipyard in a stage for a service as Strip leaves them, read from the API server by their labels.
