@@ -117,7 +117,7 @@ func (w *Webhook) judgeResources(ctx context.Context, req *admission.Request, ap
 	if now == nil {
 		return w.permitPlacing(ctx, req, app, old, nil)
 	}
-	errs, err := resources.ValidateReady(ctx, now, was)
+	errs, err := resources.ValidateReady(ctx, app.Namespace, now, was)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@
 package notification
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -19,6 +20,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/outward/body"
 	"shipper.dev/shipper/webhook/authz"
+	"shipper.dev/shipper/webhook/bounds"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -71,9 +73,10 @@ func validateBody(ctx context.Context, now, old *shipper.Notification) error {
 	if text == "" || (old != nil && old.Spec.Body == text) {
 		return nil
 	}
-	err := body.Check(ctx, text)
-	switch {
-	case errors.Is(err, body.ErrBusy):
+	var invalid error
+	err := bounds.Compile(ctx, now.Namespace, func() { invalid = body.Check(ctx, text) })
+	switch err = cmp.Or(err, invalid); {
+	case errors.Is(err, body.ErrBusy), errors.Is(err, bounds.ErrCompiling):
 		return response.Later(err.Error(), time.Second)
 	case err != nil:
 		return response.Invalidate(kind, now.Name, field.ErrorList{field.Invalid(field.NewPath("spec", "body"), text, err.Error())})

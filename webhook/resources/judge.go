@@ -23,6 +23,7 @@ import (
 	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/outward/boundedcel"
 	"shipper.dev/shipper/webhook/authz"
+	"shipper.dev/shipper/webhook/bounds"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -258,8 +259,8 @@ func (j *Judge) resolveNamespace(i *item, own string) *field.Error {
 	}
 }
 
-// ValidateReady compiles the rules that say when objects are ready, if they changed.
-func ValidateReady(ctx context.Context, now, old *shipper.Resources) (field.ErrorList, error) {
+// ValidateReady compiles the rules of a namespace that say when objects are ready, if they changed.
+func ValidateReady(ctx context.Context, namespace string, now, old *shipper.Resources) (field.ErrorList, error) {
 	if old != nil && equality.Semantic.DeepEqual(now.Ready, old.Ready) {
 		return nil, nil
 	}
@@ -268,9 +269,10 @@ func ValidateReady(ctx context.Context, now, old *shipper.Resources) (field.Erro
 		if rule.Expression == "" {
 			continue // another check refuses it
 		}
-		err := objects.CheckReady(ctx, rule, environment.NewExpressions)
-		switch {
-		case errors.Is(err, boundedcel.ErrBusy):
+		var invalid error
+		err := bounds.Compile(ctx, namespace, func() { invalid = objects.CheckReady(ctx, rule, environment.NewExpressions) })
+		switch err = cmp.Or(err, invalid); {
+		case errors.Is(err, boundedcel.ErrBusy), errors.Is(err, bounds.ErrCompiling):
 			return nil, response.Later(err.Error(), time.Second)
 		case err != nil:
 			errs = append(errs, field.Invalid(readyPath.Index(i).Child("expression"), rule.Expression, err.Error()))

@@ -105,7 +105,7 @@ func TestRulesOfReadinessAreCompiled(t *testing.T) {
 		return &shipper.Resources{Ready: []shipper.ReadyRule{{Kind: "Widget", Expression: expression}}}
 	}
 	bad := rules("object.status.phase")
-	errs, err := resources.ValidateReady(t.Context(), bad, rules("true"))
+	errs, err := resources.ValidateReady(t.Context(), "shop", bad, rules("true"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestRulesOfReadinessAreCompiled(t *testing.T) {
 		if old != nil {
 			now = bad // it was admitted by a version with another CEL
 		}
-		if errs, err := resources.ValidateReady(t.Context(), now, old); len(errs) > 0 || err != nil {
+		if errs, err := resources.ValidateReady(t.Context(), "shop", now, old); len(errs) > 0 || err != nil {
 			t.Errorf("refused: %v, %v", errs, err)
 		}
 	}
