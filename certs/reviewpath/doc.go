@@ -18,8 +18,9 @@
 //
 // A replica answers the token of the Secret, those that the Secret says are still answered, and whatever path a webhook
 // configuration names at the moment. Only administrators write configurations, and API servers request what is in them: so a
-// tool that resets the path again and again takes the protection away, and refuses no write. The token is put back once a
-// minute at most.
+// tool that resets the path again and again takes the protection away, and refuses no write. A token is put back once a minute
+// at most. A path without a token is left for ten minutes: the manifests of an older version have it, whose replicas answer at
+// no other and may be on their way in or out.
 //
 // A replica's cache may be older than the API server's. So it reads the Secret and the configurations again before it answers
 // 404, once a second at most for all requests together.

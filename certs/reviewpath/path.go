@@ -47,8 +47,8 @@ type Path struct {
 	ready atomic.Bool
 	// view is what is answered, nil before anything was read.
 	view atomic.Pointer[view]
-	// published is when this replica last wrote the configurations.
-	published time.Time
+	// memory is of Reconcile alone.
+	memory memory
 
 	mu       sync.Mutex
 	waiting  *reading // not begun; nil if there is none
@@ -179,14 +179,20 @@ func (p *Path) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Re
 	if !s.lacks {
 		p.ready.Store(true)
 	}
-	if due := next(s.observed, p.lifetime, p.published, now); due.act == rest {
+	switch plain := slices.Contains(s.named, ""); {
+	case !plain:
+		p.memory.plain = time.Time{}
+	case p.memory.plain.IsZero():
+		p.memory.plain = now
+	}
+	if due := next(s.observed, p.lifetime, p.memory, now); due.act == rest {
 		return wait(due.again, now), nil
 	}
 	// Caches are not consistent with each other: decide from the API server's state before writing.
 	if s, err = p.observe(ctx, p.api); err != nil {
 		return reconcile.Result{}, err
 	}
-	due := next(s.observed, p.lifetime, p.published, now)
+	due := next(s.observed, p.lifetime, p.memory, now)
 	if due.act == rest {
 		return wait(due.again, now), nil
 	}
@@ -253,6 +259,6 @@ func (p *Path) writeConfigurations(ctx context.Context, s *seen, now time.Time) 
 			return err
 		}
 	}
-	p.published = now
+	p.memory.published = now
 	return nil
 }

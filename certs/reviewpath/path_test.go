@@ -32,7 +32,7 @@ var secretName = types.NamespacedName{Namespace: "shipper-system", Name: "shippe
 
 const name = "shipper.booking.com"
 
-// stored is a client of a store with both webhook configurations, and no Secret. Some have the paths of an older version.
+// stored is a client of a store with both webhook configurations, and no Secret. They have the paths of an older version.
 func stored(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -46,7 +46,7 @@ func stored(t *testing.T, funcs interceptor.Funcs) client.WithWatch {
 		&admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: []admissionv1.ValidatingWebhook{
 			{Name: "application.shipper.booking.com", ClientConfig: service("/validate-application")},
 			{ClientConfig: admissionv1.WebhookClientConfig{URL: ptr.To("https://localhost:9443/base/validate-release")}},
-			{Name: "collected.cluster.shipper.booking.com", ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{}}},
+			{Name: "collected.cluster.shipper.booking.com", ClientConfig: service("/validate-cluster")},
 			{Name: "application.example.com", ClientConfig: admissionv1.WebhookClientConfig{Service: &admissionv1.ServiceReference{}}},
 		}},
 		&admissionv1.MutatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: name}, Webhooks: []admissionv1.MutatingWebhook{
@@ -77,6 +77,18 @@ func settle(t *testing.T, p *Path) reconcile.Result {
 	}
 	t.Fatal("it never rests")
 	return reconcile.Result{}
+}
+
+// upToDate is a replica that has replaced the paths of an older version.
+func upToDate(t *testing.T, c client.WithWatch) *Path {
+	t.Helper()
+	p := process(t, c, c)
+	settle(t, p)
+	time.Sleep(patience)
+	settle(t, p)
+	time.Sleep(overlap)
+	settle(t, p)
+	return p
 }
 
 // paths are those in the configurations.
@@ -164,7 +176,10 @@ func TestConfigurationsGetThePathWhicheverWriteFails(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := stored(t, funcs)
-				settle(t, process(t, c, c))
+				p := process(t, c, c)
+				settle(t, p)
+				time.Sleep(patience)
+				settle(t, p)
 				secret := token(t, c)
 				want := []string{
 					"/" + secret + "/validate-application", "https://localhost:9443/base/" + secret + "/validate-release",
@@ -185,7 +200,9 @@ func TestOnlyTheSecretPathIsAnswered(t *testing.T) {
 		p := process(t, c, c)
 		answers(t, "before anything was read", p, map[string]int{"/mutate-application": 200, "/mutate-else": 404})
 		settle(t, p)
-		secret, guessed := token(t, c), newToken()
+		time.Sleep(patience)
+		settle(t, p)
+		secret, guessed := token(t, c), NewToken()
 		answers(t, "while API servers may have the path of the manifests", p, map[string]int{
 			"/mutate-application": 200, "/" + secret + "/mutate-application": 200, "/" + guessed + "/mutate-application": 404,
 		})
@@ -206,31 +223,51 @@ func TestOnlyTheSecretPathIsAnswered(t *testing.T) {
 func TestAPathThatIsResetIsAnsweredUntilItIsPutBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := stored(t, interceptor.Funcs{})
-		settle(t, process(t, c, c))
-		time.Sleep(overlap)
+		upToDate(t, c)
 		old := stored(t, interceptor.Funcs{}) // a cache of the time before the reset
+		upToDate(t, old)
 		p := process(t, c, old)
-		settle(t, process(t, old, old))
-		time.Sleep(overlap)
 		settle(t, p)
 		answers(t, "before", p, map[string]int{"/mutate-application": 404})
 		for range 3 {
 			reset(t, c)
 			answers(t, "after the reset, before the cache has it", p, map[string]int{"/mutate-application": 200})
 			p.cached = c
+			if result := settle(t, p); result.RequeueAfter != patience || paths(t, c)[3] != "/mutate-application" {
+				t.Errorf("it is put back before replicas of an older version are gone, or after %s", result.RequeueAfter)
+			}
+			time.Sleep(patience)
 			settle(t, p)
 			if diff := cmp.Diff("/"+token(t, c)+"/mutate-application", paths(t, c)[3]); diff != "" {
 				t.Errorf("it is not put back (-want +got):\n%s", diff)
 			}
 			answers(t, "once it is put back", p, map[string]int{"/mutate-application": 200})
-			reset(t, c)
-			if result := settle(t, p); result.RequeueAfter != pause || paths(t, c)[3] != "/mutate-application" {
-				t.Errorf("it is put back a second time after %s", result.RequeueAfter)
-			}
-			time.Sleep(pause)
-			settle(t, p)
 			time.Sleep(overlap)
 			answers(t, "some minutes later", p, map[string]int{"/mutate-application": 404})
+		}
+	})
+}
+
+func TestAnotherTokenIsReplacedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := stored(t, interceptor.Funcs{})
+		p := upToDate(t, c)
+		for range 3 {
+			other := "/" + NewToken() + "/mutate-application"
+			write(t, c, &other)
+			settle(t, p)
+			if got := paths(t, c)[3]; got == other {
+				t.Error("it is not replaced")
+			}
+			write(t, c, &other)
+			if result := settle(t, p); result.RequeueAfter != pause || paths(t, c)[3] != other {
+				t.Errorf("it is replaced a second time after %s", result.RequeueAfter)
+			}
+			answers(t, "meanwhile", p, map[string]int{other: 200, "/" + token(t, c) + "/mutate-application": 200})
+			time.Sleep(pause)
+			settle(t, p)
+			time.Sleep(pause + overlap)
+			answers(t, "later", p, map[string]int{other: 404})
 		}
 	})
 }
@@ -271,7 +308,6 @@ func TestAnOldPathIsReplacedAndAnsweredForSomeMinutes(t *testing.T) {
 	for sentence, age := range map[string]func(*testing.T, client.Client){
 		"by age": func(*testing.T, client.Client) { time.Sleep(90 * 24 * time.Hour) },
 		"once its Secret is deleted": func(t *testing.T, c client.Client) {
-			time.Sleep(overlap)
 			secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: secretName.Namespace, Name: secretName.Name}}
 			if err := c.Delete(t.Context(), secret); err != nil {
 				t.Fatal(err)
@@ -281,8 +317,7 @@ func TestAnOldPathIsReplacedAndAnsweredForSomeMinutes(t *testing.T) {
 		t.Run(sentence, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := stored(t, interceptor.Funcs{})
-				p := process(t, c, c)
-				settle(t, p)
+				p := upToDate(t, c)
 				before := token(t, c)
 				age(t, c)
 				settle(t, p)
@@ -312,9 +347,7 @@ func TestUnknownPathsReadOnceASecond(t *testing.T) {
 				return c.Get(ctx, key, o, opts...)
 			},
 		})
-		p := process(t, c, c)
-		settle(t, p)
-		time.Sleep(overlap)
+		p := upToDate(t, c)
 		reads = 0
 		began := time.Now()
 		for range 10 {
@@ -334,7 +367,7 @@ func TestUnknownPathsReadOnceASecond(t *testing.T) {
 		}
 		fails = true
 		answers(t, "without an API server", p, map[string]int{
-			"/mutate-application": 503, "/" + newToken() + "/mutate-application": 503, "/mutate-else": 404,
+			"/mutate-application": 503, "/" + NewToken() + "/mutate-application": 503, "/mutate-else": 404,
 		})
 	})
 }

@@ -27,6 +27,9 @@ const (
 	// overlap is how long a path is answered after the configurations had to have another one: until all API servers have seen
 	// it. Their watches usually deliver it within milliseconds.
 	overlap = 2 * time.Minute
+	// patience is how long configurations may have paths without a token, as those of an older version: its replicas, which answer at no
+	// other, may be on their way in or out.
+	patience = 10 * time.Minute
 	// pause is the least time between two writes of the configurations by one replica, in case another writer resets them.
 	pause = time.Minute
 )
@@ -106,8 +109,14 @@ type step struct {
 	again time.Time
 }
 
-// next decides on the next write. published is when this replica last wrote the configurations.
-func next(o observed, lifetime time.Duration, published, now time.Time) step {
+// memory is what a replica has seen and done before.
+type memory struct {
+	// published is when it last wrote the configurations, plain since when they have a path without a token; zero if they do not.
+	published, plain time.Time
+}
+
+// next decides on the next write.
+func next(o observed, lifetime time.Duration, m memory, now time.Time) step {
 	others := slices.DeleteFunc(slices.Clone(o.named), func(token string) bool { return token == o.token })
 	old := o.since.Add(lifetime)
 	switch {
@@ -117,8 +126,10 @@ func next(o observed, lifetime time.Duration, published, now time.Time) step {
 		return step{act: renew, why: "the path is old"}
 	case len(others) == 0 && !o.lacks:
 		return step{act: rest, again: old}
-	case !o.lacks && now.Before(published.Add(pause)):
-		return step{act: rest, again: published.Add(pause)}
+	case !o.lacks && !m.plain.IsZero() && now.Before(m.plain.Add(patience)):
+		return step{act: rest, again: m.plain.Add(patience)}
+	case !o.lacks && now.Before(m.published.Add(pause)):
+		return step{act: rest, again: m.published.Add(pause)}
 	case slices.ContainsFunc(others, func(token string) bool { return o.before[token].Before(now.Add(overlap / 2)) }):
 		return step{act: announce, why: "a webhook configuration names another path"}
 	}
@@ -134,7 +145,7 @@ func (o observed) after(a act, now time.Time) record {
 		}
 	}
 	if a == renew {
-		out.token, out.since = newToken(), now.Truncate(time.Second)
+		out.token, out.since = NewToken(), now.Truncate(time.Second)
 		if o.token != "" {
 			out.before[o.token] = end(now)
 		}

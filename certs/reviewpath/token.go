@@ -11,7 +11,8 @@ import (
 // isToken matches tokens: 26 characters with 5 bits each.
 var isToken = regexp.MustCompile(`^[a-z2-7]{26}$`).MatchString
 
-func newToken() string { return strings.ToLower(rand.Text()) }
+// NewToken returns a random token.
+func NewToken() string { return strings.ToLower(rand.Text()) }
 
 // Split splits the path, or the URL, of a webhook into what precedes the token, the token, and the rest, such as
 // /validate-application. The token is empty if there is none.

@@ -51,7 +51,7 @@ func pathFindings(secret *corev1.Secret, webhooks []webhook) []Finding {
 	}
 	return []Finding{warning("the path in the webhook configuration is not the secret one for "+strings.Join(others, ", "),
 		"a client that reaches the webhook's port can read by forged reviews what Releases and runs contain",
-		"wait a minute: the webhook puts it back. If it stays so, keep the tool that applies the configuration from resetting the path")}
+		"wait ten minutes: the webhook puts it back. If it stays so, keep the tool that applies the configuration from resetting the path")}
 }
 
 // readerFindings reports subjects besides administrators and Kubernetes' own that may read the webhook configurations.

@@ -66,6 +66,13 @@ func (m *Management) webhookConfiguration(ctx context.Context, kind string) (str
 		if err := m.address(want, policyIgnore); err != nil {
 			return "", err
 		}
+		if m.WebhookURL != nil { // a URL needs a path; the webhook replaces one with a token at once
+			for name, webhook := range webhooksOf(want) {
+				if err := setToken(webhook, fmt.Sprint(name), reviewpath.NewToken()); err != nil {
+					return "", err
+				}
+			}
+		}
 		return created, m.Client.Create(ctx, want, client.FieldOwner(fieldOwner))
 	}
 	policy := policyIgnore
