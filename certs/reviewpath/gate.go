@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Gate returns a handler that has next answer requests for hooks, without their token. All others get 404, and 503 while nothing
-// can be read that would tell whether the token is right.
+// Gate returns a handler that passes requests for hooks with the right token to next, without the token. All others get 404, or 503
+// while the configurations cannot be read to compare the token.
 func (p *Path) Gate(hooks func(hook string) bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		base, token, hook := Split(r.URL.Path)

@@ -42,7 +42,7 @@ type record struct {
 	before map[string]time.Time
 }
 
-// read parses the Secret's data. What is malformed is missing.
+// read parses the Secret's data. Malformed entries count as missing.
 func read(data map[string][]byte) record {
 	r := record{before: map[string]time.Time{}}
 	if token := string(data[TokenKey]); isToken(token) {
