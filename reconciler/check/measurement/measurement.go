@@ -16,6 +16,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/check"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/keyedsemaphore"
 	"shipper.dev/shipper/outward/expression"
 	"shipper.dev/shipper/outward/prometheus"
 	"shipper.dev/shipper/outward/promql"
@@ -78,12 +79,17 @@ func (m *Measurer) Measure(ctx context.Context, spec *shipper.CheckSpec, at Inpu
 	return out, nil
 }
 
+// enforcing bounds the queries that are parsed at the same time, each with some MB of memory: one of each namespace, in turns.
+var enforcing = keyedsemaphore.New(4, 1)
+
 // Query is a query as it is sent.
 func Query(text string, at Input) (string, error) {
 	query, err := check.Substitute(text, at.Args)
 	if err != nil || at.TenantLabel == "" {
 		return query, err
 	}
+	enforcing.Wait(at.Tenant)
+	defer enforcing.Leave(at.Tenant)
 	return promql.Enforce(query, at.TenantLabel, at.Tenant)
 }
 
