@@ -10,10 +10,11 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"sync"
 
 	"github.com/Masterminds/semver/v3"
 	"go.yaml.in/yaml/v3"
+
+	"shipper.dev/shipper/chart/keyedsemaphore"
 )
 
 // Index is the part of a repository's index.yaml that is kept: for every chart its versions, newest first.
@@ -55,14 +56,13 @@ const (
 	entryOverhead = 224
 )
 
-// Parser parses index files. It runs the general YAML parser for one file at a time, because of its memory.
-type Parser struct {
-	general sync.Mutex
-}
+// general runs the general YAML parser for one file at a time, because of its memory, and for servers in turns: one with many files that
+// need it delays those of others by one each.
+var general = keyedsemaphore.New(1, 1)
 
-// Parse parses an index file. The error is a phrase that follows the file's URL.
-func (p *Parser) Parse(data []byte) (*Index, error) {
-	read, err := p.decode(data)
+// Parse parses an index file of a server. The error is a phrase that follows the file's URL.
+func Parse(server string, data []byte) (*Index, error) {
+	read, err := decode(server, data)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func OfVersions(name string, versions []string) *Index {
 func (ix *Index) Empty() bool { return len(ix.charts) == 0 }
 
 // decode chooses the cheapest parser for data.
-func (p *Parser) decode(data []byte) (*file, error) {
+func decode(server string, data []byte) (*file, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, errors.New("is an empty file, not a chart index")
 	}
@@ -126,8 +126,8 @@ func (p *Parser) decode(data []byte) (*file, error) {
 		return nil, fmt.Errorf("has %d MiB and is not laid out as `helm repo index` writes it; "+
 			"such an index may have at most %d MiB", len(data)>>20, maxFreeform>>20)
 	}
-	p.general.Lock()
-	defer p.general.Unlock()
+	general.Wait(server)
+	defer general.Leave(server)
 	return decodeYAML(data)
 }
 

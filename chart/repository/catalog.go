@@ -106,7 +106,6 @@ type Catalog struct {
 	ctx     context.Context
 	options Options
 	fetcher *fetcher
-	parser  index.Parser
 	renders *render.Cache
 
 	mu           sync.Mutex
