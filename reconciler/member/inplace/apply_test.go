@@ -19,7 +19,7 @@ import (
 func TestARefusedWriteIsNotRepeatedForATime(t *testing.T) {
 	now := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
 	p := passOf(statefulSet, set("a", 4, 0, 4), facts{}, has("b", 50, 4), has("a", 100, 4))
-	p.Worker, p.member = NewWorker(nil, nil, now), &fleet.Member{Name: "west"}
+	p.Worker, p.member = NewWorker(nil, nil, nil, now), &fleet.Member{Name: "west"}
 	there := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{UID: "1", Generation: 3}}
 	immutable := &problem{shipper.ChartError, retry.Recheck, "immutable"}
 	p.noteRefusal(there, errors.New("away"))
