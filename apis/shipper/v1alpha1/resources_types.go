@@ -147,7 +147,8 @@ type Apply struct {
 
 	// takeOver says what becomes of an object that is in a cluster already and is not the Application's. Never: it is left alone, which
 	// is reported. IfNoDiff: it is taken over when it does not differ. Always: it is taken over. Absent means Never. A Namespace or
-	// CustomResourceDefinition that is there is used as it is with Never.
+	// CustomResourceDefinition that is there is used as it is with Never. What another object owns, or a controller made for it, is
+	// never taken over.
 	// +optional
 	TakeOver TakeOverPolicy `json:"takeOver,omitempty"`
 }

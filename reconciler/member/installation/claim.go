@@ -6,20 +6,28 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/member/applyset"
 )
 
-// checkOwnership refuses to write an object that looks like this Application's and is another's: one that an anchor of another
-// management cluster owns, or, without a namespace, that an anchor of another Application lists. One of those that a
+// checkOwnership refuses to write an object that looks like this Application's and is another's: one that a controller made, one that an
+// anchor of another management cluster owns, or, without a namespace, that an anchor of another Application lists. One of those that a
 // whole cluster shares is kept as it is.
 func (i *installer) checkOwnership(ctx context.Context, s *step) error {
 	var err error
+	if s.whose, err = i.maker(ctx, s.item, s.live); err != nil || s.whose != "" {
+		s.action = refuse
+		return err
+	}
 	if s.item.Namespace != "" {
 		s.whose, err = i.owner(ctx, *s)
 	} else {
@@ -33,6 +41,22 @@ func (i *installer) checkOwnership(ctx context.Context, s *step) error {
 		s.action = refuse
 	}
 	return err
+}
+
+// maker says for what a controller made an object, if one did: ReplicaSets, Pods and claims of StatefulSets have the labels of an
+// Application's Pods. An object that Shipper has written has a digest, or the original's anchor for its owner.
+func (i *installer) maker(ctx context.Context, entry item, live *metav1.PartialObjectMetadata) (string, error) {
+	switch {
+	case isMade(live):
+		return whose(live), nil
+	case live.Annotations[shipper.InstalledDigestAnnotation] != "", slices.ContainsFunc(live.OwnerReferences, isAnchor):
+		return "", nil
+	}
+	made, err := applyset.Maker(ctx, i.member.Live(), entry.gvk().GroupKind(), live)
+	if kind, _, found := strings.Cut(made, " "); found {
+		return madeBy(kind), nil
+	}
+	return "", err
 }
 
 // owner says to which other management cluster an object belongs, by the anchors that own it.

@@ -153,11 +153,19 @@ func (i *installer) makeRoom(
 	if labels := live.GetLabels(); labels[shipper.AppLabel] != app || labels[shipper.OwnedByLabel] == "" {
 		return conflict("%s is there already, and was not made by Shipper for this Application", hook)
 	}
+	made, err := i.maker(ctx, entry, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: live.GetNamespace(), Name: live.GetName(), Annotations: live.GetAnnotations(), OwnerReferences: live.GetOwnerReferences(),
+	}})
+	if err != nil {
+		return err
+	}
 	listed, err := remainingInventories(ctx, i.member, i.it, []item{entry})
 	if err != nil {
 		return err
 	}
 	switch {
+	case made != "":
+		return conflict("%s is there already, and cannot be replaced: %s", hook, made)
 	case contains(listed, entry):
 		return conflict("%s is there already, installed by another Release", hook)
 	case live.GetDeletionTimestamp() != nil:

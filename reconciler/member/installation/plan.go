@@ -3,6 +3,8 @@
 package installation
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -43,7 +45,7 @@ func decide(it *shipper.InstallationTarget, want item, a *anchor, live *metav1.P
 	switch {
 	case !ours && isShared(want):
 		return keep
-	case !ours:
+	case !ours || isMade(live):
 		return refuse
 	case want.InPlace:
 		return keep
@@ -60,6 +62,12 @@ func decide(it *shipper.InstallationTarget, want item, a *anchor, live *metav1.P
 	}
 }
 
+// isMade reports whether a controller made an object: ReplicaSets, Pods, EndpointSlices and the like have the labels of ours that they were
+// made for, and no anchor as an owner.
+func isMade(live *metav1.PartialObjectMetadata) bool {
+	return metav1.GetControllerOf(live) != nil && !slices.ContainsFunc(live.OwnerReferences, isAnchor)
+}
+
 // isShared are objects that a whole cluster shares: found, they are used, and they are never deleted.
 func isShared(i item) bool {
 	gk := i.gvk().GroupKind()
@@ -70,6 +78,8 @@ func isShared(i item) bool {
 // whose names the owner of an object that is not ours.
 func whose(live *metav1.PartialObjectMetadata) string {
 	switch app := live.Labels[shipper.AppLabel]; {
+	case isMade(live):
+		return madeBy(metav1.GetControllerOf(live).Kind)
 	case app != "" && live.Labels[shipper.OwnedByLabel] != "":
 		return "it belongs to the Application " + quote(app)
 	case app != "":
@@ -78,6 +88,9 @@ func whose(live *metav1.PartialObjectMetadata) string {
 		return "it was not installed by Shipper"
 	}
 }
+
+// madeBy says that a controller made an object for one of a kind.
+func madeBy(kind string) string { return "it was made for a " + kind }
 
 func quote(s string) string {
 	return `"` + s + `"`

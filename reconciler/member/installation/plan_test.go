@@ -54,6 +54,8 @@ func TestDecide(t *testing.T) {
 	namespace := item{APIVersion: "v1", Kind: "Namespace", Name: "ns", Digest: "new"}
 	going := live("web", "web-2", "new", owner("web-2"))
 	going.DeletionTimestamp = &metav1.Time{}
+	yes := true
+	controller := metav1.OwnerReference{Kind: "Deployment", Name: "web", UID: "of web", Controller: &yes}
 	tests := map[string]struct {
 		item     item
 		override bool
@@ -73,6 +75,9 @@ func TestDecide(t *testing.T) {
 		"a foreign one without labels":          {service, true, live("", "", ""), refuse},
 		"a foreign one that uses our label":     {service, true, live("web", "", ""), refuse},
 		"ours without labels is known by owner": {service, true, live("", "", "new", owner("web-2")), write},
+		"what a controller made of ours":        {service, true, live("web", "web-2", "old", controller), refuse},
+		"what a controller made of what we did": {service, true, live("web", "web-2", "new", controller), refuse},
+		"ours that a controller has adopted":    {service, true, live("web", "web-1", "old", owner("web-1"), controller), write},
 		"what is being deleted is waited for":   {service, true, going, wait},
 		"a definition that is there is used":    {crd, true, live("", "", ""), keep},
 		"a namespace that is there is used":     {namespace, true, live("", "", ""), keep},

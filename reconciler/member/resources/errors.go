@@ -58,6 +58,9 @@ func (p *pass) problemOf(s *item, defined bool) error {
 	case s.action == leave:
 		return &problem{shipper.NotTakenOver, retry.Wait, fmt.Sprintf("%s was there already, and apply.takeOver is %s%s", key,
 			p.rules.takeOver, differs(s))}
+	case s.action == refuse && s.maker != "":
+		return &problem{shipper.ObjectConflict, retry.Wait, fmt.Sprintf("%s belongs to %s in the cluster: what another object owns, or a "+
+			"controller made for it, is never taken over", key, s.maker)}
 	case s.action == refuse:
 		return &problem{shipper.ObjectConflict, retry.Wait, fmt.Sprintf("%s belongs to %s", key, s.whose)}
 	case s.action == wait:

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -54,8 +55,11 @@ var errKilled = errors.New("killed")
 
 func newMember(t *testing.T) *member {
 	m := &member{t: t, left: -1, mapper: meta.NewDefaultRESTMapper(nil), denied: map[string]bool{}}
-	for _, kind := range []string{"ConfigMap", "Secret", "Service", "ServiceAccount", "Pod"} {
+	for _, kind := range []string{"ConfigMap", "Secret", "Service", "ServiceAccount", "Pod", "PersistentVolumeClaim", "Endpoints"} {
 		m.mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
+	}
+	for _, kind := range []string{"Deployment", "ReplicaSet", "StatefulSet"} {
+		m.mapper.Add(appsv1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	m.mapper.Add(corev1.SchemeGroupVersion.WithKind("Namespace"), meta.RESTScopeRoot)
 	m.mapper.Add(definition, meta.RESTScopeRoot)

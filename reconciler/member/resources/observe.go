@@ -19,6 +19,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/objects"
+	"shipper.dev/shipper/reconciler/member/applyset"
 )
 
 // fromContent makes an object of a map.
@@ -59,7 +60,7 @@ func (p *pass) load(ctx context.Context) ([]*item, error) {
 
 // observe reads what is there of an object, and decides.
 func (p *pass) observe(ctx context.Context, s *item) {
-	s.known, s.failed, s.unserved, s.whose = p.anchor.find(s.want.key()), nil, false, ""
+	s.known, s.failed, s.unserved, s.whose, s.maker = p.anchor.find(s.want.key()), nil, false, "", ""
 	_, err := p.Cluster.Mapping(s.want.gvk())
 	if meta.IsNoMatchError(err) {
 		s.unserved, s.action = true, await
@@ -68,7 +69,10 @@ func (p *pass) observe(ctx context.Context, s *item) {
 	if err == nil {
 		s.live, err = p.look(ctx, s)
 	}
-	if err == nil && s.live != nil && !isOurs(s.known, p.rules.owner, s.live) {
+	if err == nil && s.live != nil && !isListed(s.known, s.live) {
+		s.maker, err = p.maker(ctx, s.want.key(), s.live)
+	}
+	if err == nil && s.live != nil && s.maker == "" && !isOurs(s.known, p.rules.owner, s.live) {
 		s.whose, err = p.otherOwner(ctx, s.live, s.want.key())
 	}
 	if err != nil {
@@ -91,6 +95,15 @@ func (p *pass) look(ctx context.Context, s *item) (*metav1.PartialObjectMetadata
 		return nil, nil
 	}
 	return live, err
+}
+
+// maker names the object that another one was made for or belongs to; empty if there is none. Shipper places objects without owners.
+func (p *pass) maker(ctx context.Context, key objects.Key, live *metav1.PartialObjectMetadata) (string, error) {
+	made, err := applyset.Maker(ctx, p.Cluster.Live(), key.GroupKind(), live)
+	if made == "" && len(live.OwnerReferences) > 0 {
+		made = fmt.Sprintf("%s %q", live.OwnerReferences[0].Kind, live.OwnerReferences[0].Name)
+	}
+	return made, err
 }
 
 // otherOwner names the other Application that an object belongs to; empty if there is none. The annotation alone proves nothing: with

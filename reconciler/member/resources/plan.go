@@ -60,6 +60,8 @@ type item struct {
 	// live is the object in the cluster; nil if it does not exist. whose is the Application that owns it; empty if this one or none does.
 	live  *metav1.PartialObjectMetadata
 	whose string
+	// maker is the object that owns live, or that a controller made it for, where the anchor does not list it as written; empty if none does.
+	maker string
 	// compared is how it differs from the manifest; nil while that is not known.
 	compared *drift.Comparison
 	// failed is why it could not be read or written.
@@ -81,6 +83,8 @@ func (r rules) decide(s *item) action {
 		return await
 	case s.live == nil:
 		return create
+	case s.maker != "": // before isOurs: a ReplicaSet has the annotations of its Deployment
+		return refuse
 	case isOurs(s.known, r.owner, s.live):
 		return r.ofOurs(s)
 	case r.takeOver == shipper.TakeOverNever && isShared(s.want.key()):
@@ -112,7 +116,12 @@ func isOurs(known *entry, owner string, live *metav1.PartialObjectMetadata) bool
 	if live.Labels[shipper.OwnedByLabel] != "" {
 		by = ""
 	}
-	return by == owner || by == "" && known != nil && !known.Pending && known.UID == live.UID
+	return by == owner || by == "" && isListed(known, live)
+}
+
+// isListed reports whether an object is the one that the anchor lists as written.
+func isListed(known *entry, live *metav1.PartialObjectMetadata) bool {
+	return known != nil && !known.Pending && known.UID == live.UID
 }
 
 // ofOurs says what to do with an object of the Application.

@@ -50,6 +50,10 @@ func TestEveryObjectHasOneAction(t *testing.T) {
 		s         item
 		want      action
 	}{
+		"what another object owns is not taken": {policy: always, s: item{live: foreign, maker: "x"}, want: refuse},
+		"a ReplicaSet has the annotations of our Deployment, and is not ours": {
+			s: item{live: there("team/web", "old"), maker: "x"}, want: refuse,
+		},
 		"a chart's object that says it is ours is not": {policy: never, s: item{live: ofChart}, want: leave},
 		"nothing is written where anchors are":         {namespace: shipper.SystemNamespace, policy: always, want: refuse},
 		"what is not there is made":                    {s: item{}, want: create},

@@ -83,7 +83,7 @@ func (p *pass) pollForeign(foreign []*item) {
 	sum := sha256.New()
 	fmt.Fprintln(sum, p.Target.UID, p.Target.Generation, p.Cluster.Session())
 	for _, s := range foreign {
-		fmt.Fprintln(sum, s.want.key(), s.want.Digest, s.action, s.whose, s.failed != nil)
+		fmt.Fprintln(sum, s.want.key(), s.want.Digest, s.action, s.whose, s.maker, s.failed != nil)
 		if s.live != nil {
 			fmt.Fprintln(sum, s.live.UID, s.live.ResourceVersion)
 		}

@@ -164,6 +164,13 @@ func (p *pass) removeOne(ctx context.Context, e entry) (gone bool, err error) {
 		if !e.goes(p.rules.owner, live) {
 			return false, nil
 		}
+		made, err := p.maker(ctx, e.key(), live)
+		if made != "" {
+			p.note(stays(p.Name, e.key().String(), "it belongs to "+made))
+		}
+		if made != "" || err != nil {
+			return false, err
+		}
 		if live.DeletionTimestamp != nil || !isShared(e.key()) || p.spec.Removal == shipper.RemovalAll {
 			return true, nil
 		}
