@@ -97,6 +97,12 @@ func condition(kind string, status corev1.ConditionStatus, reason, message strin
 	}
 }
 
+// blocked is what is observed under a block of the Release.
+func blocked(o *observed) *observed {
+	condition(shipper.ReleaseBlocked, corev1.ConditionTrue, shipper.RolloutsBlocked, "rollouts blocked by: x")(o.releases[0])
+	return o
+}
+
 // told is an action in one line.
 func told(a action) string {
 	text := string(a.outcome.Result)
@@ -356,6 +362,14 @@ func TestTasks(t *testing.T) {
 			world("test", shipper.FreeForm{"job": map[string]any{"template": map[string]any{}}}),
 			`under way: begins 1 checks of Release web-0 measure run-e ` +
 				`[{"name":"test","from":"shop/run","count":1,"check":{"job":{"template":{}}}}]`,
+		},
+		"test: a Job waits for the end of a block": {
+			blocked(world("test", shipper.FreeForm{"job": map[string]any{"template": map[string]any{}}})),
+			"under way blocked: rollouts blocked by: x",
+		},
+		"test: the tests of the chart wait for the end of a block": {blocked(world("test", nil)), "under way blocked: rollouts blocked by: x"},
+		"test: tests that have begun continue under a block": {
+			blocked(tested("e", shipper.HookSucceeded, shipper.HookSucceeded)), "pass",
 		},
 		"evaluation: no checks": {world("evaluation", nil), "pass: nothing was measured: properties.checks names no Check"},
 		"evaluation: a Check that is not there": {

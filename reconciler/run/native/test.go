@@ -18,16 +18,22 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// test runs the tests of the chart in each cluster of the Release, or the Job of its properties.
+// test runs the tests of the chart in each cluster of the Release, or the Job of its properties. Neither begins under a block, for both run
+// new Pods.
 func test(o *observed) action {
 	rel := o.delivered()
 	if out := o.notServing(rel); out != nil {
 		return *out
 	}
-	if _, given := o.of.Properties["job"]; given {
-		return o.job(rel)
+	_, job := o.of.Properties["job"]
+	begun := o.checks != nil || !job && rel.Annotations[shipper.ReleaseTestAnnotation] == o.task.EventID
+	if blocked := blockedBy(rel.Status.Conditions, shipper.ReleaseBlocked); blocked != "" && !begun { // as of Checks with tests or a Job
+		return action{outcome: shipyard.Outcome{Blocked: blocked}}
 	}
-	if rel.Annotations[shipper.ReleaseTestAnnotation] != o.task.EventID {
+	switch {
+	case job:
+		return o.job(rel)
+	case !begun:
 		out := waits("asks for the tests of Release %s", rel.Name)
 		out.patch = patchOf(rel, map[string]any{"metadata": map[string]any{
 			"annotations": map[string]any{shipper.ReleaseTestAnnotation: o.task.EventID},
