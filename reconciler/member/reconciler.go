@@ -208,7 +208,10 @@ func (r *Reconciler) recovered(ctx context.Context, w work) (err error) {
 	switch {
 	case client.IgnoreNotFound(err) != nil:
 		return fmt.Errorf("reading InstallationTarget %s/%s: %w", w.Namespace, w.target, err)
-	case err != nil || keyOf(it, w.Cluster) != w:
+	case err != nil:
+		r.retries.Forget(w)
+		return r.installation.ReleaseAnchor(ctx, w.Cluster, types.NamespacedName{Namespace: w.Namespace, Name: w.target})
+	case keyOf(it, w.Cluster) != w:
 		r.retries.Forget(w)
 		return nil
 	}
@@ -235,7 +238,7 @@ func (r *Reconciler) install(ctx context.Context, it *shipper.InstallationTarget
 	w := work{key, it.Name}
 	if !slices.Contains(installation.Clusters(it), key.Cluster) {
 		r.retries.Forget(w)
-		return nil
+		return r.installation.ReleaseAnchor(ctx, w.Cluster, client.ObjectKeyFromObject(it))
 	}
 	outcome := r.installation.Work(ctx, it, w.Cluster, all)
 	if outcome.Missing() {

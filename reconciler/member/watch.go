@@ -258,7 +258,10 @@ func (r *Reconciler) anchorChanged(ctx context.Context, e fleet.Event) {
 		r.put(podsOf(o, e.Cluster), e.Initial)
 	}
 	if target := installation.AnchorGone(e); target.Name != "" {
-		r.named(ctx, target, e.Cluster, func(w work) { r.put(w, e.Initial) })
+		put := func(w work) { r.put(w, e.Initial) }
+		if !r.named(ctx, target, e.Cluster, put) && e.New != nil { // to let it go
+			put(work{Key{e.Cluster, target.Namespace, cmp.Or(o.GetLabels()[shipper.AppLabel], target.Name), false}, target.Name})
+		}
 	}
 	if r.fleet.ClaimChanged(e) {
 		r.each(ctx, o.GetNamespace(), o.GetLabels()[shipper.AppLabel], e.Cluster, func(o client.Object, cluster string) {
@@ -341,14 +344,17 @@ func podsOf(o client.Object, cluster string) work {
 	return work{Key: Key{cluster, o.GetNamespace(), o.GetLabels()[shipper.AppLabel], true}}
 }
 
-// named calls do for the work on the target of a name in a cluster, if there is such a target: it says of which Application it is.
-func (r *Reconciler) named(ctx context.Context, target types.NamespacedName, cluster string, do func(work)) {
+// named calls do for the work on the target of a name in a cluster: it says of which Application it is. It returns false if there is no
+// such target.
+func (r *Reconciler) named(ctx context.Context, target types.NamespacedName, cluster string, do func(work)) (found bool) {
 	var it shipper.InstallationTarget
-	if err := r.client.Get(ctx, target, &it, client.UnsafeDisableDeepCopy); err == nil {
+	err := r.client.Get(ctx, target, &it, client.UnsafeDisableDeepCopy)
+	if err == nil {
 		do(keyOf(&it, cluster))
 	} else if !apierrors.IsNotFound(err) {
 		log.FromContext(ctx).V(1).Info("A target cannot be read", "target", target, "reason", err.Error())
 	}
+	return !apierrors.IsNotFound(err)
 }
 
 // each calls do for the targets of an Application, with each of their clusters, or only one if that is not empty.

@@ -119,6 +119,7 @@ func moving(stored []byte) map[string]any {
 	if _, anchor, _ := unstructured.NestedString(out, "data", shipper.AnchorTargetUIDKey); anchor {
 		unstructured.RemoveNestedField(out, "data")
 		unstructured.RemoveNestedField(out, "metadata", "labels")
+		unstructured.RemoveNestedField(out, "metadata", "finalizers")
 	}
 	return out
 }

@@ -204,6 +204,9 @@ func (s *shop) attempts() []attempt {
 		{"report on a Service", patches(svc, "status", `{"status":{"conditions":[`+
 			`{"type":"T","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`), ""},
 		{"delete the production Service", removes(svc), "only Shipper may delete it, because it takes the production traffic"},
+		{"delete the anchor", removes(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Namespace, Name: shipper.AnchorName(s.release),
+		}}), "only Shipper may delete it, because it owns what the Release has in this cluster"},
 
 		{"take a Pod out of traffic", patches(pod, "", label, shipper.TrafficStatusLabel, `"disabled"`), relabels},
 		{"take the traffic label off a Pod", patches(pod, "", label, shipper.TrafficStatusLabel, "null"), relabels},

@@ -10,8 +10,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -124,6 +128,58 @@ func (s *fixture) left(name, cluster string) {
 		}
 		return ""
 	})
+}
+
+// TestAnAnchorThatIsDeletedTakesNothingWithIt deletes the anchor as kubectl does by default.
+func TestAnAnchorThatIsDeletedTakesNothingWithIt(t *testing.T) {
+	t.Parallel()
+	s := begin(t, west)
+	it := s.runs("web-1", 2)
+	before, anchor := s.uids(), s.anchor("web-1")
+	if !controllerutil.ContainsFinalizer(anchor, shipper.AnchorFinalizer) {
+		t.Fatalf("nothing holds the anchor: %+v", anchor.ObjectMeta)
+	}
+	background := client.PropagationPolicy(metav1.DeletePropagationBackground)
+	s.must(world.clusters[west].Delete(s.ctx, anchor, background))
+	s.soon("the anchor is not made again", func() string {
+		cm := &corev1.ConfigMap{}
+		if s.find(west, anchor.Name, cm) && cm.UID != anchor.UID && cm.Data["RenderedFrom"] != "" {
+			return ""
+		}
+		return fmt.Sprintf("%+v", cm)
+	})
+	s.told("web-1", "ConfigMapReplaced", `Config map "web-1-anchor" was deleted in cluster "west", not by Shipper`)
+	s.soon("its objects have another owner", func() string {
+		var d appsv1.Deployment
+		if !s.find(west, "web-1-"+s.app, &d) || len(d.OwnerReferences) != 1 {
+			return fmt.Sprintf("%+v", d.ObjectMeta)
+		}
+		return cmp.Diff(s.anchor("web-1").UID, d.OwnerReferences[0].UID)
+	})
+	s.installed("web-1")
+	s.settled()
+	if diff := cmp.Diff(before, s.uids()); diff != "" {
+		t.Errorf("objects came or went: -before +after:\n%s", diff)
+	}
+	s.must(s.management.Delete(s.ctx, it))
+	s.gone(it)
+	s.leftNothing("web-1")
+}
+
+// uids are those of the Application's Deployments, Pods and Services in west.
+func (s *fixture) uids() map[string]types.UID {
+	s.Helper()
+	out := map[string]types.UID{}
+	for _, list := range []client.ObjectList{&appsv1.DeploymentList{}, &corev1.PodList{}, &corev1.ServiceList{}} {
+		of := client.MatchingLabels{shipper.AppLabel: s.app}
+		s.must(world.clusters[west].List(s.ctx, list, client.InNamespace(s.namespace), of))
+		s.must(meta.EachListItem(list, func(o runtime.Object) error {
+			object, err := meta.Accessor(o)
+			out[fmt.Sprintf("%T %s", o, object.GetName())] = object.GetUID()
+			return err
+		}))
+	}
+	return out
 }
 
 func TestHearsOfAnAnchorThatChangesHands(t *testing.T) {

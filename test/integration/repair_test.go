@@ -3,13 +3,11 @@
 package integration
 
 import (
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -131,33 +129,6 @@ func TestAVanishedRepositoryDisturbsNothingThatIsInstalled(t *testing.T) {
 	if it = s.installed("web-1"); it.Status.Clusters[0].Status != shipper.InstallationStatusInstalled {
 		t.Errorf("status is %+v", it.Status)
 	}
-}
-
-func TestAnAnchorThatIsDeletedComesBackWithAllItOwns(t *testing.T) {
-	t.Parallel()
-	s := begin(t, west)
-	s.install("web-1", "test-nginx", "0.0.1", shipper.ChartValues{}, west)
-	s.installed("web-1")
-	s.scale("web-1", 100, 2, west)
-	s.scaled("web-1")
-	anchor := &corev1.ConfigMap{}
-	s.find(west, "web-1-anchor", anchor)
-	former := anchor.UID
-	s.must(world.clusters[west].Delete(s.ctx, anchor))
-	s.soon("it does not come back", func() string {
-		d, now := s.deployment(west, "web-1"), &corev1.ConfigMap{}
-		if d == nil || d.DeletionTimestamp != nil || !s.find(west, "web-1-anchor", now) || now.UID == former {
-			return "something is still missing"
-		}
-		for _, ref := range d.OwnerReferences {
-			if ref.UID == now.UID && d.Status.AvailableReplicas == 2 {
-				return ""
-			}
-		}
-		return fmt.Sprintf("owners are %v, %d pods are available", d.OwnerReferences, d.Status.AvailableReplicas)
-	})
-	s.installed("web-1")
-	s.scaled("web-1")
 }
 
 func TestInstallsAKindThatTheChartDefines(t *testing.T) {

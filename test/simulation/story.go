@@ -59,6 +59,7 @@ func Stories() []Story {
 		deletionStory(),
 		deleteHooksStory(),
 		scopedStory(),
+		anchorStory(),
 		lostStory(),
 		joinStory(),
 		foreignStory(),

@@ -278,6 +278,10 @@ const DeleteHooksHeld = "held:"
 // InstallationFinalizer keeps an InstallationTarget until its objects are gone from every cluster.
 const InstallationFinalizer = "shipper.booking.com/installation"
 
+// AnchorFinalizer keeps an anchor, the ConfigMap that owns the objects of an InstallationTarget in an application cluster, until Shipper
+// has given them another owner: the garbage collector would delete them with it.
+const AnchorFinalizer = "shipper.booking.com/anchor"
+
 // Labels of SequenceRuns, and of the Approvals of one.
 const (
 	// ShipyardLabel is the name of the Shipyard of a run.

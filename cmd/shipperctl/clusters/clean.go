@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -254,10 +255,11 @@ func newFinalizers(o *cli.Flags) *cobra.Command {
 		Short: "Remove Shipper's finalizers from all its objects, after Shipper was uninstalled",
 		Long: "Remove Shipper's finalizers from all its objects, after Shipper was uninstalled: with them, and without Shipper, nothing\n" +
 			"that is deleted would go. Nothing is deleted, and what runs in application clusters runs on. While a reconciler runs,\n" +
-			"the command is refused: it would put the finalizers back.",
+			"the command is refused: it would put the finalizers back. With --context of an application cluster it removes the\n" +
+			"finalizers of the ConfigMaps that own what Shipper has installed there.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := o.ClientFor(shipper.AddToScheme, coordinationv1.AddToScheme)
+			c, err := o.ClientFor(shipper.AddToScheme, coordinationv1.AddToScheme, corev1.AddToScheme)
 			if err != nil {
 				return err
 			}
@@ -290,11 +292,19 @@ func (f *finalizers) remove(ctx context.Context, now time.Time) error {
 	if f.in == "" {
 		kinds = append(kinds, &shipper.ClusterList{})
 	}
-	for _, list := range kinds {
-		if err := f.client.List(ctx, list, client.InNamespace(f.in)); err != nil {
+	for _, list := range append(kinds, &corev1.ConfigMapList{}) {
+		of := []client.ListOption{client.InNamespace(f.in)}
+		if _, anchors := list.(*corev1.ConfigMapList); anchors {
+			of = append(of, client.HasLabels{shipper.AppLabel})
+		}
+		err := f.client.List(ctx, list, of...)
+		if meta.IsNoMatchError(err) { // it is an application cluster
+			continue
+		}
+		if err != nil {
 			return fmt.Errorf("listing what has finalizers: %w", err)
 		}
-		err := meta.EachListItem(list, func(item runtime.Object) error {
+		err = meta.EachListItem(list, func(item runtime.Object) error {
 			o, ok := item.(client.Object)
 			if !ok || !slices.ContainsFunc(o.GetFinalizers(), ofShipper) {
 				return nil

@@ -35,6 +35,7 @@ type List struct {
 	types.NamespacedName
 
 	Labels, Annotations, Data map[string]string
+	Finalizers                []string
 }
 
 // Read reads the ConfigMap of a List; nil if there is none.
@@ -57,6 +58,7 @@ func (l List) Write(ctx context.Context, c client.Client, was Version) (Version,
 	cm.SetName(l.Name)
 	cm.SetLabels(l.Labels)
 	cm.SetAnnotations(l.Annotations)
+	cm.SetFinalizers(l.Finalizers)
 	err := unstructured.SetNestedStringMap(cm.Object, l.Data, "data")
 	if err != nil {
 		return was, fmt.Errorf("encoding ConfigMap %s: %w", l.NamespacedName, err)

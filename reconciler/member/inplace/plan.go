@@ -39,12 +39,20 @@ type workload struct {
 	// newest is the newest Release in the cluster, and served is true if any has capacity there, with the workload or without.
 	newest *release
 	served bool
+	// unlisted are Releases with capacity that have no anchor in the cluster.
+	unlisted []string
 }
 
 // workloads are those of Releases, which come with the newest first, by kind and name.
 func workloads(releases []*release) []*workload {
 	var out []*workload
 	served := slices.ContainsFunc(releases, func(r *release) bool { return r.want.Percent > 0 })
+	var unlisted []string
+	for _, r := range releases {
+		if r.installed == nil && r.want.Percent > 0 {
+			unlisted = append(unlisted, r.name)
+		}
+	}
 	for _, r := range releases {
 		if r.installed == nil {
 			continue
@@ -55,7 +63,7 @@ func workloads(releases []*release) []*workload {
 			n := slices.IndexFunc(out, func(w *workload) bool { return w.kind == kind && w.key == item.Key })
 			if n < 0 {
 				n = len(out)
-				out = append(out, &workload{kind: kind, key: item.Key, newest: releases[0], served: served})
+				out = append(out, &workload{kind: kind, key: item.Key, newest: releases[0], served: served, unlisted: unlisted})
 			}
 			out[n].sides = append(out[n].sides, side{r, item})
 		}
@@ -112,6 +120,10 @@ func (w *workload) pick(is live) choice {
 		}
 	}
 	if owner := w.side(is.owner); is.there && owner >= 0 && w.sides[owner].want.AsFound {
+		return c
+	}
+	// An anchor that was deleted is made again: until then, nothing is known of that Release.
+	if is.there && (slices.Contains(w.unlisted, is.owner) || slices.Contains(w.unlisted, is.base)) {
 		return c
 	}
 	if c.contender >= 0 {

@@ -70,10 +70,12 @@ type anchor struct {
 
 	targetUID string
 	// identity is that of the management cluster that wrote it; empty when it does not say.
-	identity  string
-	deleting  bool
-	rendered  string
-	inventory []item
+	identity string
+	deleting bool
+	// finalizers are those of the ConfigMap as it was read.
+	finalizers []string
+	rendered   string
+	inventory  []item
 	// hooks is a hookBook; empty when none were run.
 	hooks string
 	// claim is set when it is another management cluster's.
@@ -117,7 +119,7 @@ func anchorFrom(
 func anchorOf(m *fleet.Member, cm *corev1.ConfigMap) *anchor {
 	out := &anchor{
 		Version: applyset.VersionOf(cm), targetUID: cm.Data[shipper.AnchorTargetUIDKey], identity: cm.Data[shipper.AnchorIdentityKey],
-		deleting: cm.DeletionTimestamp != nil, hooks: cm.Data[hooksKey], claim: m.Claim(cm),
+		deleting: cm.DeletionTimestamp != nil, finalizers: cm.Finalizers, hooks: cm.Data[hooksKey], claim: m.Claim(cm),
 	}
 	out.inventory, out.rendered = inventoryOf(cm)
 	return out
@@ -139,13 +141,16 @@ func inventoryOf(cm *corev1.ConfigMap) (inventory []item, rendered string) {
 
 // anchorFor is the anchor as it is to be, before it is written.
 func anchorFor(m *fleet.Member, it *shipper.InstallationTarget, inventory []item, rendered string) *anchor {
-	return &anchor{targetUID: string(it.UID), identity: m.Identity, rendered: rendered, inventory: inventory}
+	return &anchor{
+		targetUID: string(it.UID), identity: m.Identity, rendered: rendered, inventory: inventory,
+		finalizers: []string{shipper.AnchorFinalizer},
+	}
 }
 
 // says reports whether the anchor says what want does.
 func (a *anchor) says(want *anchor) bool {
 	return a != nil && a.targetUID == want.targetUID && a.identity == want.identity && a.rendered == want.rendered &&
-		a.hooks == want.hooks && slices.Equal(a.inventory, want.inventory)
+		a.hooks == want.hooks && slices.Equal(a.inventory, want.inventory) && (a.held() || !want.held())
 }
 
 // goesWith reports whether what the anchor owns goes with a target of its name: it was written by this management cluster,
@@ -164,7 +169,7 @@ func writeAnchor(
 	switch {
 	case now == nil:
 		err = m.ClaimedLive(ctx, it.Namespace, it.Labels[shipper.AppLabel])
-	case now.deleting:
+	case now.deleting && !now.held():
 		err = waiting("what an earlier installation left behind is still being removed")
 	default:
 		err = now.claim
@@ -206,7 +211,7 @@ func (a *anchor) list(it *shipper.InstallationTarget) (out applyset.List, err er
 	if a.hooks != "" {
 		data[hooksKey] = a.hooks
 	}
-	return applyset.List{NamespacedName: anchorKey(it), Labels: labels, Data: data}, nil
+	return applyset.List{NamespacedName: anchorKey(it), Labels: labels, Data: data, Finalizers: []string{shipper.AnchorFinalizer}}, nil
 }
 
 // record writes the anchor, unless it says so already: a pass that ended after this write must not begin with it again.

@@ -89,7 +89,7 @@ func (i *installer) preDelete(ctx context.Context) error {
 	if reason, _ := retry.ClassifyInCluster(namespace); namespace != nil && reason != shipper.NamespaceMissing {
 		return namespace
 	}
-	if a == nil || a.deleting || namespace != nil || !a.goesWith(i.it) {
+	if a == nil || a.deleting && !a.held() || namespace != nil || !a.goesWith(i.it) {
 		i.hookRecord = &hookRecord{Runs: []shipper.HookRun{}}
 		return nil
 	}

@@ -19,6 +19,7 @@ const (
 	configMapDeleted = "ConfigMapDeleted"
 	configMapAdopted = "ConfigMapAdopted"
 	configMapLeft    = "ConfigMapLeft"
+	configMapRemade  = "ConfigMapReplaced"
 	cleanupAbandoned = "CleanupAbandoned"
 	sameAsAnother    = "ClusterHasAnotherName"
 )
@@ -50,6 +51,14 @@ func adopted(cluster, name string) report.Event {
 		Type: corev1.EventTypeNormal, Reason: configMapAdopted, Action: "Install in " + cluster,
 		Note: fmt.Sprintf("Config map %q in cluster %q belonged to another InstallationTarget of this name "+
 			"and is now this one's", name, cluster),
+	}
+}
+
+func remade(cluster, name string) report.Event {
+	return report.Event{
+		Type: corev1.EventTypeWarning, Reason: configMapRemade, Action: "Install in " + cluster,
+		Note: fmt.Sprintf("Config map %q was deleted in cluster %q, not by Shipper; what it owned has another one for its owner now",
+			name, cluster),
 	}
 }
 

@@ -3,6 +3,7 @@
 package installation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ func (i *installer) install(ctx context.Context) error {
 		return err
 	}
 	if err := i.findNamespace(ctx); err != nil {
-		return err
+		return cmp.Or(i.releaseAnchor(ctx), err)
 	}
 	if err := i.member.Claimed(ctx, i.it.Namespace, i.it.Labels[shipper.AppLabel]); err != nil {
 		return err
@@ -102,7 +103,9 @@ func (i *installer) install(ctx context.Context) error {
 		return i.anchor.claim
 	}
 	if i.anchor != nil && i.anchor.deleting {
-		return waiting("what an earlier installation left behind is still being removed")
+		if err := i.replaceAnchor(ctx); err != nil {
+			return err
+		}
 	}
 	i.was = i.anchor != nil && i.anchor.rendered != ""
 	i.hookRecord = hookRecordOf(i.anchor, find(i.it.Status.Clusters, i.member.Name))
@@ -162,17 +165,17 @@ func (i *installer) intact(ctx context.Context) (bool, error) {
 		return false, nil
 	}
 	for _, entry := range i.anchor.inventory {
-		if entry.InPlace { // whose it is now is for its step to say
-			continue
-		}
 		live, err := i.member.Metadata(ctx, entry.gvk(), entry.key())
 		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+			if entry.InPlace { // it is written at its step, which says whose it is
+				continue
+			}
 			return false, nil
 		}
 		if err != nil {
 			return false, err
 		}
-		if decide(i.it, entry, i.anchor, live) != keep {
+		if a := decide(i.it, entry, i.anchor, live); a != keep && (!entry.InPlace || a == mark) {
 			return false, nil
 		}
 		i.note(entry, live.UID)

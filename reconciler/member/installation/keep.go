@@ -78,7 +78,7 @@ func disown(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget
 				continue
 			}
 		}
-		if err := client.IgnoreNotFound(setOwners(ctx, m, live, refs)); err != nil {
+		if _, err := setOwners(ctx, m, live, refs); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("keeping %s: %w", entry, err)
 		}
 	}
@@ -104,21 +104,22 @@ func withoutAnchor(
 	if len(refs) == len(live.OwnerReferences) {
 		return nil
 	}
-	return setOwners(ctx, m, live, refs)
+	_, err := setOwners(ctx, m, live, refs)
+	return err
 }
 
-// setOwners gives an object other owners, as it was read.
+// setOwners gives an object other owners, as it was read, and returns it as it is then.
 func setOwners(
 	ctx context.Context, m *fleet.Member, live *metav1.PartialObjectMetadata, refs []metav1.OwnerReference,
-) error {
+) (*metav1.PartialObjectMetadata, error) {
 	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": live.ResourceVersion, "ownerReferences": refs,
 	}})
 	if err != nil {
-		return fmt.Errorf("writing its owners: %w", err)
+		return nil, fmt.Errorf("writing its owners: %w", err)
 	}
-	patch := client.RawPatch(types.MergePatchType, raw)
-	return m.Client().Patch(ctx, live.DeepCopy(), patch, client.FieldOwner(shipper.FieldOwner))
+	out := live.DeepCopy()
+	return out, m.Client().Patch(ctx, out, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(shipper.FieldOwner))
 }
 
 // withoutOwner is references without those to an anchor of a name.

@@ -47,6 +47,8 @@ func decide(it *shipper.InstallationTarget, want item, a *anchor, live *metav1.P
 		return keep
 	case !ours || isMade(live):
 		return refuse
+	case want.InPlace && mine && current == want.Digest && !owned:
+		return mark // it has lost its owner
 	case want.InPlace:
 		return keep
 	case live.DeletionTimestamp != nil:

@@ -52,7 +52,7 @@ func removeInstalled(
 	if !a.goesWith(it) {
 		return []report.Event{leftAlone(m, a, key.Name)}, forgetList(ctx, m, it)
 	}
-	if a.deleting {
+	if a.deleting && !a.held() {
 		return nil, waiting("waiting until everything that %q owns is gone", key.Name)
 	}
 	remaining, err := removeItems(ctx, m, it, a.inventory)
@@ -68,7 +68,9 @@ func removeInstalled(
 	if err := disown(ctx, m, it, a.inventory); err != nil {
 		return nil, err
 	}
-	err = applyset.DeleteList(ctx, m.Client(), key, a.Version, applyset.Foreground)
+	if a, err = a.release(ctx, m, key); err == nil && !a.deleting {
+		err = applyset.DeleteList(ctx, m.Client(), key, a.Version, applyset.Foreground)
+	}
 	if apierrors.IsNotFound(err) {
 		return nil, removeListed(ctx, m, it)
 	}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package installation
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/member/applyset"
+)
+
+// held reports whether an anchor has Shipper's finalizer.
+func (a *anchor) held() bool {
+	return a != nil && slices.Contains(a.finalizers, shipper.AnchorFinalizer)
+}
+
+// release removes Shipper's finalizer from an anchor, as it was read.
+func (a *anchor) release(ctx context.Context, m *fleet.Member, key types.NamespacedName) (*anchor, error) {
+	if !a.held() {
+		return a, nil
+	}
+	out := *a
+	out.finalizers = slices.DeleteFunc(slices.Clone(a.finalizers), func(f string) bool { return f == shipper.AnchorFinalizer })
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": a.ResourceVersion, "finalizers": out.finalizers}})
+	if err != nil {
+		return a, fmt.Errorf("encoding finalizers: %w", err)
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+	if err := m.Client().Patch(ctx, cm, client.RawPatch(types.MergePatchType, raw), client.FieldOwner(shipper.FieldOwner)); err != nil {
+		return a, fmt.Errorf("removing the finalizer of ConfigMap %q: %w", key.Name, err)
+	}
+	out.Version = applyset.VersionOf(cm)
+	return &out, nil
+}
+
+// releaseAnchor lets the anchor go in a namespace that is being deleted, or nothing would end the deletion. One without our label is in no
+// cache.
+func (i *installer) releaseAnchor(ctx context.Context) error {
+	a, err := liveAnchor(ctx, i.member, i.it)
+	if err = foreignIsNone(err); err != nil || !a.held() || a.claim != nil {
+		return err
+	}
+	_, err = a.release(ctx, i.member, anchorKey(i.it))
+	return client.IgnoreNotFound(err)
+}
+
+// ReleaseAnchor lets an anchor go that is being deleted in a cluster where the target of its name is not, or is not any more.
+func (w *Worker) ReleaseAnchor(ctx context.Context, cluster string, target types.NamespacedName) error {
+	member, err := w.fleet.Get(ctx, cluster)
+	if err != nil { // its connection brings an event of the anchor
+		return nil
+	}
+	it := &shipper.InstallationTarget{ObjectMeta: metav1.ObjectMeta{Namespace: target.Namespace, Name: target.Name}}
+	a, err := anchorFrom(ctx, member.Client(), member, it)
+	if err = foreignIsNone(err); err != nil || !a.held() || !a.deleting || a.claim != nil {
+		return err
+	}
+	if err := w.live.Get(ctx, target, it); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading InstallationTarget %s: %w", target, err)
+	}
+	if slices.Contains(Clusters(it), cluster) {
+		return nil // a cache is late
+	}
+	_, err = a.release(ctx, member, anchorKey(it))
+	return client.IgnoreNotFound(err)
+}
+
+// replaceAnchor makes another anchor in place of one that is being deleted. Nothing that it owns has an owner in between, so that the
+// garbage collector deletes none of it. A pass that is killed then leaves objects without an owner, which the next pass marks.
+func (i *installer) replaceAnchor(ctx context.Context) error {
+	key := anchorKey(i.it)
+	old, err := liveAnchor(ctx, i.member, i.it)
+	switch i.anchor, i.live = old, true; {
+	case err != nil || old == nil:
+		return err
+	case old.claim != nil:
+		return old.claim
+	case !old.deleting:
+		return nil
+	case !old.held():
+		return waiting("what an earlier installation left behind is still being removed")
+	}
+	owned, err := i.setFree(ctx, old)
+	if err != nil {
+		return err
+	}
+	if len(old.finalizers) > 1 { // that of the garbage collector, say: an event reports its removal
+		return waiting("ConfigMap %q was deleted in the cluster, and has the finalizers %q", key.Name, old.finalizers)
+	}
+	if _, err := old.release(ctx, i.member, key); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	want := anchorFor(i.member, i.it, old.inventory, old.rendered)
+	want.hooks = old.hooks
+	if i.anchor, err = writeAnchor(ctx, i.member, i.it, nil, want); err != nil {
+		return err
+	}
+	i.events = append(i.events, remade(i.member.Name, key.Name))
+	for _, live := range owned {
+		refs := withOwner(live.OwnerReferences, i.anchor.reference(key.Name))
+		if _, err := setOwners(ctx, i.member, live, refs); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("giving %s %q its owner: %w", live.Kind, live.Name, err)
+		}
+	}
+	return nil
+}
+
+// setFree removes an anchor from the owners of what it lists, and of hooks and tests, and returns these objects as they are then.
+func (i *installer) setFree(ctx context.Context, old *anchor) (owned []*metav1.PartialObjectMetadata, err error) {
+	all, err := i.runs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range old.inventory {
+		if entry.Namespace == "" {
+			continue
+		}
+		live, err := i.member.LiveMetadata(ctx, entry.gvk(), entry.key())
+		if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, live)
+	}
+	for _, live := range all {
+		if !old.owns(live) {
+			continue
+		}
+		free, err := setOwners(ctx, i.member, live, withoutOwner(live.OwnerReferences, shipper.AnchorName(i.it.Name)))
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("keeping %s %q: %w", live.Kind, live.Name, err)
+		}
+		owned = append(owned, free)
+	}
+	return owned, nil
+}
+
+// runs are the Jobs in the namespace, and the Pods of the Application: those of hooks and tests have the anchor for an owner.
+func (i *installer) runs(ctx context.Context) (out []*metav1.PartialObjectMetadata, err error) {
+	for _, of := range []struct {
+		kind schema.GroupVersionKind
+		with client.MatchingLabels
+	}{
+		{batchv1.SchemeGroupVersion.WithKind("Job"), nil},
+		{corev1.SchemeGroupVersion.WithKind("Pod"), client.MatchingLabels{shipper.AppLabel: i.it.Labels[shipper.AppLabel]}},
+	} {
+		var list metav1.PartialObjectMetadataList
+		list.SetGroupVersionKind(of.kind)
+		if err := i.member.Live().List(ctx, &list, client.InNamespace(i.it.Namespace), of.with); err != nil {
+			return nil, fmt.Errorf("listing kind %s: %w", of.kind.Kind, err)
+		}
+		for n := range list.Items {
+			list.Items[n].SetGroupVersionKind(of.kind)
+			out = append(out, &list.Items[n])
+		}
+	}
+	return out, nil
+}
