@@ -84,6 +84,13 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 			rel.Spec.TargetStep = 1
 			return as(s.T, reconcilerUser).Update(s.Context(), rel, client.DryRunAll)
 		}, false},
+		"the gates of a Release": {onRelease(func(rel *shipper.Release) {
+			rel.Spec.Environment.Strategy.Steps[0].Gate = nil
+		}), true},
+		"a claim of a run with a key twice": {func(s *lineCase, _ *user) error {
+			claim := fmt.Sprintf(`{"namespace":%q,"namespace":"other","run":"r","uid":"u"}`, s.ns)
+			return updating(ask.Annotated(shipper.AppRunAnnotation, claim))(s, as(s.T, "system:serviceaccount:"+s.ns+":robot"))
+		}, false},
 		"the Application of a Release": {onRelease(func(rel *shipper.Release) { rel.Labels[shipper.AppLabel] = "other" }), true},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -9,10 +9,11 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// ClaimOf reads shipper.AppRunAnnotation or shipper.ReleaseRunAnnotation; an empty claim if it is none.
+// ClaimOf reads shipper.AppRunAnnotation or shipper.ReleaseRunAnnotation; an empty claim if it is none, or if Claim writes it otherwise: of
+// a key that is there twice, the policy reads the first one.
 func ClaimOf(annotation string) shipper.RunClaim {
 	var out shipper.RunClaim
-	if annotation == "" || json.Unmarshal([]byte(annotation), &out) != nil {
+	if annotation == "" || json.Unmarshal([]byte(annotation), &out) != nil || Claim(out) != annotation {
 		return shipper.RunClaim{}
 	}
 	return out
