@@ -74,6 +74,8 @@ Creating a ValidatingAdmissionPolicy called control.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called control.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called credentials.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called credentials.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicy called definitions.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicyBinding called definitions.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called envelopes.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called resources.shipper.booking.com... done
@@ -143,6 +145,8 @@ Creating a ValidatingAdmissionPolicy called control.shipper.booking.com... alrea
 Creating a ValidatingAdmissionPolicyBinding called control.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called credentials.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called credentials.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicy called definitions.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called definitions.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called envelopes.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called resources.shipper.booking.com... already exists. Skipping
@@ -246,6 +250,8 @@ Creating a ValidatingAdmissionPolicy called control.shipper.booking.com... alrea
 Creating a ValidatingAdmissionPolicyBinding called control.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called credentials.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called credentials.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicy called definitions.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called definitions.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called envelopes.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called resources.shipper.booking.com... already exists. Skipping
