@@ -146,7 +146,7 @@ func (r *pass) run(ctx context.Context, req ctrl.Request) (wait time.Duration, e
 	if t.restoring || t.acts() && acted.err() == nil { // the events of these writes bring the next pass, which sees them
 		return wait, errs
 	}
-	errs = append(errs, r.ownContent(ctx, s))
+	errs = append(errs, r.ownContent(ctx, s), r.setOwners(ctx, s))
 	done := r.applyReleases(ctx, s, p)
 	if done.moved {
 		return wait, append(errs, done.errs()...)

@@ -4,8 +4,10 @@ package simulation
 
 import (
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -18,7 +20,8 @@ func (f *Fixture) achieved(release string) string {
 	return "none"
 }
 
-// deletionStory deletes an Application in the middle of a rollout: nothing of it stays in any cluster.
+// deletionStory deletes an Application in the middle of a rollout: nothing of it stays in any cluster. Its Releases and their targets have
+// lost their owners before, as in a restore that drops them.
 func deletionStory() Story {
 	return Story{
 		Name: "deletion",
@@ -33,6 +36,12 @@ func deletionStory() Story {
 			f.WaitsForCommand(contender, 1)
 		},
 		Parts: []Part{{
+			Name: "owned again", Floor: replicaCount,
+			Act: func(f *Fixture) {
+				f.losesOwners()
+				f.Eventually("objects without an owner", "", func() string { return strings.Join(f.ownerless(), " ") })
+			},
+		}, {
 			Name: "deleted",
 			Act: func(f *Fixture) {
 				f.Deletes(&shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: appName}})
@@ -51,4 +60,36 @@ func deletionStory() Story {
 			},
 		}},
 	}
+}
+
+// ofRollouts are what Applications and Releases own.
+var ofRollouts = []string{"releases", "installationtargets", "capacitytargets", "traffictargets"}
+
+// losesOwners takes the owners off all Releases and targets of the Application.
+func (f *Fixture) losesOwners() {
+	f.T.Helper()
+	for _, resource := range ofRollouts {
+		for _, o := range f.hosts[management].all(kindOf(resource)) {
+			if o.GetLabels()[shipper.AppLabel] != appName {
+				continue
+			}
+			err := f.Management.Edit(shipper.GroupName, resource, namespace, o.GetName(), func(u *unstructured.Unstructured) error {
+				u.SetOwnerReferences(nil)
+				return nil
+			})
+			f.must("taking an owner", err)
+		}
+	}
+}
+
+// ownerless are the Releases and targets of the Application that nothing owns.
+func (f *Fixture) ownerless() (out []string) {
+	for _, resource := range ofRollouts {
+		for _, o := range f.hosts[management].all(kindOf(resource)) {
+			if o.GetLabels()[shipper.AppLabel] == appName && len(o.GetOwnerReferences()) == 0 {
+				out = append(out, resource+"/"+o.GetName())
+			}
+		}
+	}
+	return out
 }
