@@ -54,9 +54,23 @@ func visit(value any, path []string, replace func(string) string) {
 	}
 }
 
+// Uses reports whether the containers of a Pod see a ConfigMap or Secret of a kind and name.
+func Uses(pod *unstructured.Unstructured, kind, name string) bool {
+	found := false
+	eachReferenceIn(section(pod.Object, "spec"), func(of schema.GroupKind, used string) string {
+		found = found || of.Kind == kind && used == name
+		return used
+	})
+	return found
+}
+
 // eachReference replaces the names of the ConfigMaps and Secrets that the Pods of a workload use by what replace returns for them.
 func eachReference(o *unstructured.Unstructured, replace func(of schema.GroupKind, name string) string) {
-	pod := section(podTemplate(o), "spec")
+	eachReferenceIn(section(podTemplate(o), "spec"), replace)
+}
+
+// eachReferenceIn is eachReference for the spec of a Pod.
+func eachReferenceIn(pod map[string]any, replace func(of schema.GroupKind, name string) string) {
 	for _, of := range []schema.GroupKind{configMap, secret} {
 		for _, field := range referring[of] {
 			visit(pod, strings.Split(field, "/"), func(name string) string { return replace(of, name) })

@@ -189,6 +189,23 @@ func TestCopies(t *testing.T) {
 	}
 }
 
+func TestUses(t *testing.T) {
+	pod := objects(t, `{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {
+		volumes: [{projected: {sources: [{secret: {name: a}}]}}, {configMap: {name: b}}], imagePullSecrets: [{name: c}],
+		containers: [{env: [{valueFrom: {secretKeyRef: {name: d}}}]}]}}`)[0]
+	var got []string
+	for _, kind := range []string{"ConfigMap", "Secret", "Service"} {
+		for _, name := range []string{"a", "b", "c", "d"} {
+			if lots.Uses(&pod, kind, name) {
+				got = append(got, kind+" "+name)
+			}
+		}
+	}
+	if diff := cmp.Diff([]string{"ConfigMap b", "Secret a", "Secret d"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 // TestPodsInPlaceKeepCopiesOfEqualContent: with other names, each Release would replace their Pods.
 func TestPodsInPlaceKeepCopiesOfEqualContent(t *testing.T) {
 	const pod = "{containers: [{envFrom: [{configMapRef: {name: conf}}, {secretRef: {name: conf}}, {secretRef: {name: conf}}]}]}"

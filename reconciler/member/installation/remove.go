@@ -26,9 +26,12 @@ import (
 // is without an error.
 type afterRemoval func(context.Context, *anchor) (*anchor, error)
 
-// uninstall removes a target from a cluster, and in the end what is stored of it. The error is nil once that is done.
-func uninstall(ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, after afterRemoval) ([]report.Event, error) {
-	events, err := removeInstalled(ctx, m, it, after)
+// uninstall removes a target from a cluster, and in the end what is stored of it. The error is nil once that is done. What Pods in place use
+// goes after them if keepUsed is true.
+func uninstall(
+	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, keepUsed bool, after afterRemoval,
+) ([]report.Event, error) {
+	events, err := removeInstalled(ctx, m, it, keepUsed, after)
 	if err == nil {
 		err = forgetStored(ctx, m, it)
 	}
@@ -39,7 +42,7 @@ func uninstall(ctx context.Context, m *fleet.Member, it *shipper.InstallationTar
 // else it owns. What others own too stays. The error is nil once the anchor is gone, with what is listed without a namespace, or
 // the anchor has another owner.
 func removeInstalled(
-	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, after afterRemoval,
+	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, keepUsed bool, after afterRemoval,
 ) ([]report.Event, error) {
 	key := anchorKey(it)
 	a, err := liveAnchor(ctx, m, it)
@@ -55,9 +58,18 @@ func removeInstalled(
 	if a.deleting && !a.held() {
 		return nil, waiting("waiting until everything that %q owns is gone", key.Name)
 	}
-	remaining, err := removeItems(ctx, m, it, a.inventory)
+	var used []item
+	if keepUsed {
+		if used, err = stillUsed(ctx, m, it, a); err != nil {
+			return nil, err
+		}
+	}
+	remaining, err := removeItems(ctx, m, it, without(a.inventory, used))
 	if err != nil {
 		return nil, err
+	}
+	if len(used) > 0 {
+		return nil, &problem{shipper.InProgress, retry.Retry, "waiting until Pods in place do not use these any more: " + list(it, used)}
 	}
 	if len(remaining) > 0 {
 		return nil, waiting("waiting until these are gone: %s", list(it, remaining))

@@ -165,7 +165,12 @@ func (w *Worker) uninstall(
 	case deletion && leaving:
 		after = work.postDelete
 	}
-	out.events, out.err = uninstall(ctx, member, it, after)
+	stays, err := w.stays(ctx, it)
+	if err != nil {
+		out.general = err
+		return out
+	}
+	out.events, out.err = uninstall(ctx, member, it, stays, after)
 	out.err, out.wake = work.discreet(out.err), work.wake
 	if work.hookRecord != nil {
 		out.hooks = work.hookRecord.Runs
