@@ -5,6 +5,7 @@ package installation
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -42,9 +43,6 @@ type drifting struct {
 func (d *drifting) look(ctx context.Context) error {
 	var objects []wanted
 	for _, entry := range d.anchor.inventory {
-		if entry.InPlace { // its steps decide what it is
-			continue
-		}
 		live, err := d.member.Metadata(ctx, entry.gvk(), entry.key())
 		if apierrors.IsNotFound(err) {
 			continue // it is brought back
@@ -53,6 +51,9 @@ func (d *drifting) look(ctx context.Context) error {
 			return err
 		}
 		if live.Labels[shipper.OwnedByLabel] != d.it.Name || live.DeletionTimestamp != nil {
+			continue
+		}
+		if entry.InPlace && live.Annotations[shipper.InstalledDigestAnnotation] != entry.Digest { // its step is about to write it
 			continue
 		}
 		if d.policy == driftUnset && !fleet.EditedByOthers(live) {
@@ -146,6 +147,9 @@ func (d *drifting) applied(
 		if w.digest != entry.Digest || w.content.GetName() != entry.Name || w.content.GetKind() != entry.Kind {
 			continue
 		}
+		if entry.InPlace {
+			return w.stepped(live), nil
+		}
 		there := &metav1.PartialObjectMetadata{}
 		there.OwnerReferences, there.Annotations = live.GetOwnerReferences(), live.GetAnnotations()
 		object, err := d.content(ctx, step{wanted: w, item: entry, live: there})
@@ -156,6 +160,25 @@ func (d *drifting) applied(
 		return object, nil
 	}
 	return nil, nil
+}
+
+// decidedBySteps are the fields of workloads in place that their steps decide.
+var decidedBySteps = [][]string{
+	{"metadata", "annotations", shipper.BaseAnnotation}, {"spec", "replicas"}, {"spec", "updateStrategy", "rollingUpdate", "partition"},
+}
+
+// stepped is a workload in place as it was written at its step, if it is still the one that was read.
+func (w wanted) stepped(live *unstructured.Unstructured) *unstructured.Unstructured {
+	object := w.in(live.GetNamespace())
+	for _, field := range decidedBySteps {
+		unstructured.RemoveNestedField(object.Object, field...)
+		if value, found, err := unstructured.NestedFieldNoCopy(live.Object, field...); found && err == nil {
+			_ = unstructured.SetNestedField(object.Object, value, field...) // the chart's are maps, or the API server refuses them
+		}
+	}
+	object.SetOwnerReferences(slices.DeleteFunc(live.GetOwnerReferences(), func(ref metav1.OwnerReference) bool { return !isAnchor(ref) }))
+	object.SetResourceVersion(live.GetResourceVersion())
+	return object
 }
 
 // describe adds what is known of an object to what status says.
