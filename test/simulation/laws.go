@@ -32,7 +32,8 @@ import (
 //  11. No process plans by an object that is older than its own last write of it.
 //  12. An object without a namespace is listed in shipper-system of its cluster before it is there, and until it is gone.
 //  13. What a Release has written in a cluster is never rendered again.
-//  14. A workload in place has the template of a Release only while that asks for capacity, and on no more Pods than that.
+//  14. A workload in place has the template of a Release only while that asks for capacity, and on no more Pods than that. What its Pods
+//     use does not change while they run.
 //  15. Of a StatefulSet with several Pods, one at a time is not ready.
 //  16. Nothing of an Application is removed before its pre-delete hooks have succeeded, and a post-delete hook begins when nothing is left.
 //

@@ -29,6 +29,7 @@ func (l *laws) clusterChange(c change) {
 	o := c.any()
 	l.stays(c)
 	l.inPlace(c)
+	l.keepsConfiguration(c)
 	l.deletionHooks(c)
 	switch c.kind {
 	case pods:

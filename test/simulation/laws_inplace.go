@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -81,6 +83,30 @@ func (l *laws) inPlace(c change) {
 	if n := *set.Spec.Replicas; older && n-*set.Spec.UpdateStrategy.RollingUpdate.Partition > strategy.Pods(n, most) {
 		l.offend(14, "%s from %d of %d on, which asks for %d %% of it", what, *set.Spec.UpdateStrategy.RollingUpdate.Partition, n, most)
 	}
+}
+
+// keepsConfiguration is the second half of law 14, of ConfigMaps and Secrets.
+func (l *laws) keepsConfiguration(c change) {
+	if c.kind != configMaps && c.kind != secrets || c.old == nil {
+		return
+	}
+	for _, field := range []string{"data", "stringData"} {
+		if c.object != nil && !cmp.Equal(c.old.Object[field], c.object.Object[field]) || c.object == nil && c.old.Object[field] != nil {
+			for _, pod := range l.world.hosts[c.host].all(pods) {
+				owner := metav1.GetControllerOf(pod)
+				inPlace := owner != nil && (owner.Kind == "StatefulSet" || owner.Kind == "DaemonSet")
+				if inPlace && pod.GetDeletionTimestamp() == nil && usesConfiguration(pod, c.old.GetName()) {
+					l.offend(14, "%s: %s %s changes under Pod %s", c.host, c.kind, c.old.GetName(), pod.GetName())
+				}
+			}
+		}
+	}
+}
+
+// usesConfiguration reports whether the containers of a Pod name a ConfigMap or Secret of the story.
+func usesConfiguration(pod *unstructured.Unstructured, name string) bool {
+	containers, _, _ := unstructured.NestedSlice(pod.Object, "spec", "containers")
+	return strings.Contains(fmt.Sprint(containers), "map[name:"+name+"]")
 }
 
 // generation is the place of a Release in the history; that of one that is gone is above all.

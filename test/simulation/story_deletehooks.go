@@ -44,7 +44,7 @@ func deleteHooksStory() Story {
 		}
 	}
 	return Story{
-		Name: "delete-hooks",
+		Name: "delete-hooks", Shared: true,
 		Begin: func(f *Fixture) {
 			f.Bystand()
 			installs(f, false)

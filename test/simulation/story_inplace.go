@@ -9,13 +9,15 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/lots"
 )
 
 // statefulChart are the files of a chart with a Deployment, a StatefulSet and a DaemonSet, none of which has the Release in its name. The
-// images have its version.
+// images have its version, and so has ConfigMap settings, with a text that another rendering has not. Secret constant is always the same.
 func statefulChart(version string) map[string]string {
 	workload := func(kind, name, spec string) string {
 		return fmt.Sprintf(`apiVersion: apps/v1
@@ -26,11 +28,16 @@ spec:
   selector: {matchLabels: {app: %s}}
   template:
     metadata: {labels: {app: %s}}
-    spec: {containers: [{name: it, image: "%s:%s"}]}
+    spec:
+      containers:
+      - {name: it, image: "%s:%s", envFrom: [{configMapRef: {name: settings}}, {secretRef: {name: constant}}]}
 `, kind, name, spec, name, name, name, version)
 	}
 	return map[string]string{
-		"Chart.yaml":                "apiVersion: v2\nname: stateful\nversion: " + version + "\n",
+		"Chart.yaml": "apiVersion: v2\nname: stateful\nversion: " + version + "\n",
+		"templates/settings.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {is: \"" + version +
+			" of revision {{ .Release.Revision }}\"}\n",
+		"templates/constant.yaml":   "apiVersion: v1\nkind: Secret\nmetadata: {name: constant}\nstringData: {a: b}\n",
 		"templates/web.yaml":        workload("Deployment", "web", "replicas: {{ .Values.replicaCount }}"),
 		"templates/db.yaml":         workload("StatefulSet", "db", "replicas: {{ .Values.replicaCount }}\n  serviceName: db"),
 		"templates/agent.yaml":      workload("DaemonSet", "agent", "minReadySeconds: 0"),
@@ -67,6 +74,22 @@ func (f *Fixture) versionsOf(cluster, workload string) string {
 	return strings.Join(out, " ")
 }
 
+// Uses waits until the template of a StatefulSet uses this in each cluster: the text of its ConfigMap, and the name of its Secret.
+func (f *Fixture) Uses(name, text, secret string) {
+	f.T.Helper()
+	for cluster := range f.Clusters {
+		f.Eventually(name+" uses in "+cluster, text+", "+secret, func() string {
+			h := f.hosts[cluster]
+			var set appsv1.StatefulSet
+			h.read(statefulSets, namespace, name, &set)
+			from := set.Spec.Template.Spec.Containers[0].EnvFrom
+			var settings corev1.ConfigMap
+			h.read(configMaps, namespace, from[0].ConfigMapRef.Name, &settings)
+			return settings.Data["is"] + ", " + from[1].SecretRef.Name
+		})
+	}
+}
+
 // Partition is what the StatefulSet of the story says in each cluster, and whose it is.
 func (f *Fixture) Partition() (out []string) {
 	for _, name := range []string{clusterName(0), clusterName(1)} {
@@ -83,7 +106,7 @@ func (f *Fixture) Partition() (out []string) {
 func inPlaceStory() Story {
 	const old, young = "0.0.1 0.0.1 0.0.1 0.0.1", "0.0.2 0.0.2 0.0.2 0.0.2"
 	const one, three = "0.0.1 0.0.1 0.0.1 0.0.2", "0.0.1 0.0.2 0.0.2 0.0.2"
-	var first, contender string
+	var first, contender, constant string
 	var held []string
 	strategy := steps{step("one", 100, 25, 100, 0), step("three", 50, 75, 50, 50), step("full on", 0, 100, 0, 100)}
 	return Story{
@@ -95,6 +118,8 @@ func inPlaceStory() Story {
 			f.Creates(app)
 			first = f.Generation(0)
 			f.Completes(first)
+			constant = "constant" + lots.Suffix(lots.Release{App: appName, Name: first})
+			f.Uses("db", "0.0.1 of revision 1", constant)
 		},
 		Parts: []Part{
 			{Name: "up", Floor: replicaCount, Act: func(f *Fixture) {
@@ -117,6 +142,7 @@ func inPlaceStory() Story {
 				f.Completes(contender)
 				f.Has("db", young)
 				f.Has("agent", "0.0.2")
+				f.Uses("db", "0.0.2 of revision 2", constant)
 			}},
 			{Name: "back from all", Floor: replicaCount, Act: func(f *Fixture) {
 				f.Steps(contender, 1)
@@ -135,6 +161,7 @@ func inPlaceStory() Story {
 				f.IsGone("releases", contender)
 				f.Settles(first)
 				f.Has("db", old)
+				f.Uses("db", "0.0.1 of revision 1", constant)
 			}},
 			{
 				Name: "blocked", Floor: replicaCount,
@@ -168,6 +195,7 @@ func inPlaceStory() Story {
 				f.Completes(f.Generation(2))
 				f.Has("db", old)
 				f.Has("agent", "0.0.1")
+				f.Uses("db", "0.0.1 of revision 1", constant)
 			}},
 		},
 	}

@@ -30,7 +30,7 @@ func (s sources) private() bool { return s.secret() || !s.open && s.found }
 
 // keyed makes digests of what is to be written such that a password in it cannot be tried against them: they stand in annotations and
 // in anchors, which more may read than may read Secrets. From holds the values by now, if they have been rendered. Otherwise, and where a
-// chart has looked up what may be secret, nobody needs the key again: the digests are stored.
+// chart has looked up what may be secret, the key is random: the digests are stored.
 func (s sources) keyed(all []wanted, from *Later) error {
 	key := []byte(rand.Text())
 	if s.secret() && from != nil {

@@ -89,8 +89,8 @@ func (k *Anchors) of(m *fleet.Member, cm *corev1.ConfigMap) *Installed {
 	return is
 }
 
-// Of are the Releases of an Application whose anchors are in a cluster, by name. Anchors that are being deleted, that are another management
-// cluster's or that list nothing yet are left out. What is returned must not be changed.
+// Of are the Releases of an Application whose anchors are in a cluster, by name. Anchors that are being deleted, that are of another
+// management cluster or that list nothing yet are left out. What is returned must not be changed.
 func (k *Anchors) Of(ctx context.Context, m *fleet.Member, app types.NamespacedName) ([]Installed, error) {
 	var list corev1.ConfigMapList
 	err := m.Client().List(ctx, &list, client.InNamespace(app.Namespace), client.MatchingFields{fleet.ByApp: app.Name},

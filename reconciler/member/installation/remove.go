@@ -26,8 +26,8 @@ import (
 // is without an error.
 type afterRemoval func(context.Context, *anchor) (*anchor, error)
 
-// uninstall removes a target from a cluster, and in the end what is stored of it. The error is nil once that is done. What Pods in place use
-// goes after them if keepUsed is true.
+// uninstall removes a target from a cluster, and in the end what is stored of it. The error is nil once that is done. If keepUsed is true,
+// what Pods in place use goes after them.
 func uninstall(
 	ctx context.Context, m *fleet.Member, it *shipper.InstallationTarget, keepUsed bool, after afterRemoval,
 ) ([]report.Event, error) {

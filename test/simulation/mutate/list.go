@@ -167,4 +167,18 @@ var mutations = []mutation{
 		new:  "	case serving >= 0 && g.Contender:\n",
 		hunt: "inplace/undisturbed,inplace/killed", law: 15,
 	},
+	{
+		name: "configuration of Pods in place changes when a Release is installed",
+		file: "chart/lots/references.go",
+		old:  "			if !isConfiguration(e.Object) {\n",
+		new:  "			if !isConfiguration(e.Object) || by.Lot == InPlace {\n",
+		hunt: "inplace/undisturbed", law: 14,
+	},
+	{
+		name: "a rollback renders again",
+		file: "reconciler/member/installation/restore.go",
+		old:  "stored == nil || stored.from != from || !stored.known() {\n",
+		new:  "stored == nil || stored.from == from || !stored.known() {\n",
+		hunt: "inplace/undisturbed", law: 7,
+	},
 }
