@@ -14,8 +14,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
-	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/cmd/shipperctl/chartcheck"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/test/charts"
@@ -305,27 +303,6 @@ func TestGrantIsWhatIsLacked(t *testing.T) {
 	if role.Name != "shipper-shop" || role.Labels["shipper.booking.com/aggregate-to-application"] != "true" {
 		t.Errorf("%s %v", role.Name, role.Labels)
 	}
-}
-
-// TestPopularChartsRollOut is about widely used charts, unedited.
-func TestPopularChartsRollOut(t *testing.T) {
-	charts.EachPopular(t, "../../..", func(t *testing.T, of charts.PopularArchive) {
-		c, err := render.Open(of.Bytes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		values := shipper.ChartValues(of.Values)
-		report, err := chartcheck.ReportOf(t.Context(), c, &values, of.Name, "shop")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if refused := len(report.Refused) > 0; refused != (of.Name == "keda") { // it writes to kube-system
-			t.Errorf("refused: %q", report.Refused)
-		}
-		if len(report.Workloads) == 0 || report.Text(80) == "" {
-			t.Errorf("nothing is said of it: %+v", report)
-		}
-	})
 }
 
 func TestMisuse(t *testing.T) {

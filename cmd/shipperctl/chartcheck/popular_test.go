@@ -85,6 +85,9 @@ func reportOf(t *testing.T, of charts.PopularArchive) *chartcheck.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(report.Workloads) == 0 || report.Text(80) == "" {
+		t.Errorf("nothing is said of it: %+v", report)
+	}
 	return report
 }
 
