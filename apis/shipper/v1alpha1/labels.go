@@ -91,8 +91,8 @@ const (
 	AppValuesRefreshAnnotation = "shipper.booking.com/app.values.refresh"
 	// AppResourcesRefreshAnnotation is set by users. A new value makes the reconciler take the content of resources again.
 	AppResourcesRefreshAnnotation = "shipper.booking.com/app.resources.refresh"
-	// AppSelectedByAnnotation is the Selector, as JSON, whose rights the content of resources is taken with: the user that last edited the
-	// selectors. Written by the webhook.
+	// AppSelectedByAnnotation is the Selector, as JSON, whose rights the content of resources is taken with: the user that last edited spec,
+	// requested the content again or rolled back. Written by the webhook.
 	AppSelectedByAnnotation = "shipper.booking.com/app.selected-by"
 	// AppRolledBackToAnnotation names the Release whose environment spec.rollbackTo put into the template. While it is there, the same
 	// rollback is not done again. The next edit of the template removes it, and so does the reconciler when the content of resources is
