@@ -84,16 +84,7 @@ func build(
 			return nil, fmt.Errorf("adding the clients' authorities: %w", err)
 		}
 	}
-	source, err := certs.Setup(ctx, mgr, certOptions)
-	if err != nil {
-		return nil, err
-	}
-	late.source = source
-	late.path, err = reviewpath.Setup(ctx, mgr, reviewpath.Options{
-		Secret: certOptions.Secret, Configurations: certOptions.Configurations, Lifetime: certOptions.Lifetimes.Certificate,
-		Clock: clock.RealClock{},
-	})
-	if err != nil {
+	if err := late.setup(ctx, mgr, certOptions); err != nil {
 		return nil, err
 	}
 	known, err := state.Watch(ctx, mgr.GetCache(), stream, mgr.GetAPIReader(), o.blocksNamespace)
@@ -124,7 +115,7 @@ func build(
 	return mgr, addChecks(mgr, map[string]healthz.Checker{
 		"leaving":     d.ready,
 		"caches":      func(r *http.Request) error { return known.Ready(r.Context()) },
-		"certificate": source.Ready,
+		"certificate": late.source.Ready,
 		"path":        late.path.Ready,
 		"webhook":     d.StartedChecker(),
 	})
@@ -193,6 +184,16 @@ func pings() error {
 type late struct {
 	source certs.Source
 	path   *reviewpath.Path
+}
+
+func (l *late) setup(ctx context.Context, mgr manager.Manager, o certs.Options) (err error) {
+	if l.source, err = certs.Setup(ctx, mgr, o); err != nil {
+		return err
+	}
+	l.path, err = reviewpath.Setup(ctx, mgr, reviewpath.Options{
+		Secret: o.Secret, Configurations: o.Configurations, Lifetime: o.Lifetimes.Certificate, Clock: clock.RealClock{},
+	})
+	return err
 }
 
 func (l *late) gate(isHook func(string) bool, next http.Handler) http.Handler {

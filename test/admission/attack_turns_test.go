@@ -64,8 +64,10 @@ func TestWritesOfOneTenantHoldUpNobody(t *testing.T) {
 			c := &shipper.Check{
 				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "own"},
 				Spec: shipper.CheckSpec{
-					Prometheus: &shipper.PrometheusCheck{Queries: map[string]shipper.CheckQuery{"new": shipper.CheckQuery(fmt.Sprintf("sum(up) + %d", n))}},
-					Pass:       fmt.Sprintf("new > %d.0", n),
+					Prometheus: &shipper.PrometheusCheck{Queries: map[string]shipper.CheckQuery{
+						"new": shipper.CheckQuery(fmt.Sprintf("sum(up) + %d", n)),
+					}},
+					Pass: fmt.Sprintf("new > %d.0", n),
 				},
 			}
 			app := ask.Application(ask.Placing(shipper.ResourceSelector{Group: "example.net", Kind: fmt.Sprintf("Own%d", n), Name: "a"}))
