@@ -19,6 +19,12 @@ func ClaimOf(annotation string) shipper.RunClaim {
 	return out
 }
 
+// HasUnreadClaim reports whether a Release has a claim of which nothing is read: who asked for it is not known then.
+func HasUnreadClaim(rel *shipper.Release) bool {
+	text := rel.Annotations[shipper.ReleaseRunAnnotation]
+	return text != "" && Claim(ClaimOf(text)) != text
+}
+
 // Claim is the annotation of a claim.
 func Claim(c shipper.RunClaim) string {
 	raw, err := json.Marshal(c)

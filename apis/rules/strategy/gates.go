@@ -115,13 +115,14 @@ const maxApprovers = 10
 
 // ApprovalsOf are the approvals of a Release's requested step, and the rejection if there is one. The users who asked for the Release do
 // not count, nor does what was said of an earlier Release with its name, nor, unless the gate allows it, ServiceAccounts of the namespace.
+// Nobody does where it is not known who asked.
 func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []shipper.Approval) (
 	out shipper.ReleaseApprovals, no *shipper.Approval,
 ) {
 	out.Required = step.RequiredApprovals()
 	move, requesters := stamp.Moved(rel).Count, stamp.Requesters(rel)
 	accounts := step.AllowsServiceAccounts()
-	isBarred := !accounts && stamp.AccountRequester(rel) != ""
+	isBarred := stamp.HasUnreadClaim(rel) || !accounts && stamp.AccountRequester(rel) != ""
 	for i := range all {
 		a := &all[i].Spec
 		if a.Release != rel.Name || a.Step == nil || *a.Step != rel.Spec.TargetStep || a.Move != move || a.By.Username == "" ||

@@ -18,7 +18,8 @@ import (
 func TestApprovalsCountForThePositionOfTheRelease(t *testing.T) {
 	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{
 		Name: "web-1-0", UID: "now", Annotations: map[string]string{
-			shipper.ReleaseRequestedByAnnotation: "requester", shipper.ReleaseRunAnnotation: `{"run":"web-1","requesters":["starter"]}`,
+			shipper.ReleaseRequestedByAnnotation: "requester",
+			shipper.ReleaseRunAnnotation:         `{"namespace":"shop","run":"web-1","uid":"u","requesters":["starter"]}`,
 		},
 	}}
 	rel.Spec.TargetStep = 1
@@ -88,7 +89,7 @@ func TestApprovalsCountForThePositionOfTheRelease(t *testing.T) {
 // A user with the roles edit and approve changes an Application as a ServiceAccount of its namespace, and approves.
 func TestServiceAccountsOfTheNamespaceAreNoSecondPerson(t *testing.T) {
 	const own, other = "system:serviceaccount:shop:ci", "system:serviceaccount:argocd:sync"
-	const run = `{"namespace":"shop","run":"web-1","requesters":["cay"]}`
+	const run = `{"namespace":"shop","run":"web-1","uid":"u","requesters":["cay"]}`
 	for sentence, tc := range map[string]struct {
 		requester, run, approver string
 		allow, counts            bool
@@ -101,6 +102,7 @@ func TestServiceAccountsOfTheNamespaceAreNoSecondPerson(t *testing.T) {
 		"a ServiceAccount approves, which the gate allows":              {"cay", "", own, true, true},
 		"a ServiceAccount asked and approves, which the gate allows":    {own, "", own, true, false},
 		"the runner wrote it for a user":                                {own, run, "ann", false, true},
+		"it is not known for whom the runner wrote it":                  {own, `{"requesters":["ann"],` + run[1:], "bob", true, false},
 		"the runner wrote it for a user, who approves":                  {own, run, "cay", false, false},
 		"the runner of another namespace wrote it for a ServiceAccount": {other, strings.Replace(run, "cay", own, 1), "ann", false, false},
 	} {
