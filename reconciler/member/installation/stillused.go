@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,13 +38,19 @@ func stillUsed(ctx context.Context, m *fleet.Member, it *shipper.InstallationTar
 		return nil, err
 	}
 	listed := inventories(m, others)
-	if !slices.ContainsFunc(a.inventory, func(entry item) bool { return entry.InPlace && contains(listed, entry) }) {
+	stays := func(entry item) bool { return entry.InPlace && contains(listed, entry) }
+	if !slices.ContainsFunc(a.inventory, stays) {
 		return nil, nil // it has none, or they go with it
 	}
-	pods, err := podsInPlace(ctx, m, it.Namespace)
-	if err != nil {
-		return nil, err
+	var pods unstructured.UnstructuredList
+	pods.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
+	if err := m.Live().List(ctx, &pods, client.InNamespace(it.Namespace)); err != nil {
+		return nil, fmt.Errorf("listing Pods: %w", err)
 	}
+	pods.Items = slices.DeleteFunc(pods.Items, func(pod unstructured.Unstructured) bool {
+		inPlace := slices.ContainsFunc(a.inventory, func(entry item) bool { return stays(entry) && runs(entry, &pod) })
+		return !inPlace || pod.GetDeletionTimestamp() != nil
+	})
 	var used []item
 	for _, entry := range a.inventory {
 		gk := entry.gvk().GroupKind()
@@ -50,7 +58,7 @@ func stillUsed(ctx context.Context, m *fleet.Member, it *shipper.InstallationTar
 		if !isConfiguration || contains(listed, entry) {
 			continue
 		}
-		if !slices.ContainsFunc(pods, func(pod unstructured.Unstructured) bool { return lots.Uses(&pod, gk.Kind, entry.Name) }) {
+		if !slices.ContainsFunc(pods.Items, func(pod unstructured.Unstructured) bool { return lots.Uses(&pod, gk.Kind, entry.Name) }) {
 			continue
 		}
 		live, err := m.LiveMetadata(ctx, entry.gvk(), entry.key())
@@ -67,14 +75,15 @@ func stillUsed(ctx context.Context, m *fleet.Member, it *shipper.InstallationTar
 	return used, nil
 }
 
-// podsInPlace are the Pods of a namespace that are not side by side, which have the label of their Release, and are not being deleted.
-func podsInPlace(ctx context.Context, m *fleet.Member, namespace string) ([]unstructured.Unstructured, error) {
-	var list unstructured.UnstructuredList
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("PodList"))
-	if err := m.Live().List(ctx, &list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("listing Pods: %w", err)
+// runs reports whether a workload in place has made a Pod. That of a Deployment is known by the name of its ReplicaSet.
+func runs(workload item, pod *unstructured.Unstructured) bool {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil {
+		return false
 	}
-	return slices.DeleteFunc(list.Items, func(pod unstructured.Unstructured) bool {
-		return pod.GetLabels()[shipper.ReleaseLabel] != "" || pod.GetDeletionTimestamp() != nil
-	}), nil
+	kind, name := owner.Kind, owner.Name
+	if n := strings.LastIndexByte(name, '-'); kind == "ReplicaSet" && n > 0 {
+		kind, name = "Deployment", name[:n]
+	}
+	return kind == workload.Kind && name == workload.Name
 }
