@@ -101,18 +101,14 @@ func (r *pass) runDeleteHooks(ctx context.Context, app *shipper.Application, rel
 // awaitDeleteHooks returns true while post-delete hooks keep an Application whose Releases are gone. Targets are read from the cache: an
 // Application that goes too early takes nothing with it but the way to say so.
 func (r *pass) awaitDeleteHooks(ctx context.Context, app *shipper.Application) (bool, error) {
-	var list shipper.InstallationTargetList
-	if err := targets.OfApplication(ctx, r.client, &list, app.Namespace, app.Name); err != nil {
+	with, err := r.withDeleteHooks(ctx, app)
+	if err != nil {
 		return false, err
 	}
 	skip := app.Annotations[shipper.AppDeleteSkipHooksAnnotation] == "true"
 	var waits []string
 	failed := false
-	for i := range list.Items {
-		it := &list.Items[i]
-		if it.Annotations[shipper.DeleteHooksAnnotation] == "" {
-			continue
-		}
+	for _, it := range with {
 		want, _ := strings.CutPrefix(it.Annotations[shipper.DeleteHooksAnnotation], shipper.DeleteHooksHeld)
 		if skip {
 			want = ""
@@ -139,14 +135,13 @@ func (r *pass) awaitDeleteHooks(ctx context.Context, app *shipper.Application) (
 
 // holdDeleteHooks has hooks wait that run, or would be tried again, while a block holds the deletion.
 func (r *pass) holdDeleteHooks(ctx context.Context, app *shipper.Application) error {
-	var list shipper.InstallationTargetList
-	if err := targets.OfApplication(ctx, r.client, &list, app.Namespace, app.Name); err != nil {
+	with, err := r.withDeleteHooks(ctx, app)
+	if err != nil {
 		return err
 	}
-	for i := range list.Items {
-		it := &list.Items[i]
+	for _, it := range with {
 		is := it.Annotations[shipper.DeleteHooksAnnotation]
-		if is == "" || strings.HasPrefix(is, shipper.DeleteHooksHeld) {
+		if strings.HasPrefix(is, shipper.DeleteHooksHeld) {
 			continue
 		}
 		if err := r.setDeleteHooks(ctx, it, shipper.DeleteHooksHeld+is); err != nil {
@@ -154,6 +149,20 @@ func (r *pass) holdDeleteHooks(ctx context.Context, app *shipper.Application) er
 		}
 	}
 	return nil
+}
+
+// withDeleteHooks are the targets of an Application that name clusters where hooks of the deletion run, by the cache.
+func (r *pass) withDeleteHooks(ctx context.Context, app *shipper.Application) (out []*shipper.InstallationTarget, err error) {
+	var list shipper.InstallationTargetList
+	if err := targets.OfApplication(ctx, r.client, &list, app.Namespace, app.Name); err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		if list.Items[i].Annotations[shipper.DeleteHooksAnnotation] != "" {
+			out = append(out, &list.Items[i])
+		}
+	}
+	return out, nil
 }
 
 // setDeleteHooks names in a target the clusters where hooks of the deletion run, unless it was changed since it was read.
