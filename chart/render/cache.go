@@ -22,12 +22,18 @@ const teamShare = 4
 // same manifest in several passes, and charts that generate names or passwords must not generate others in between.
 type Cache struct {
 	room *keyedsemaphore.Semaphore
-	done *lru.Cache[[sha256.Size]byte, Manifest]
+	done *lru.Cache[[sha256.Size]byte, result]
+}
+
+// result is what came of a rendering: a manifest, or why there is none.
+type result struct {
+	Manifest
+	err error
 }
 
 // NewCache has room concurrent renderings, and caches manifests of at most most bytes in all.
 func NewCache(room int, most int64) *Cache {
-	return &Cache{room: keyedsemaphore.New(room, room/teamShare), done: lru.New[[sha256.Size]byte, Manifest](most)}
+	return &Cache{room: keyedsemaphore.New(room, room/teamShare), done: lru.New[[sha256.Size]byte, result](most)}
 }
 
 // renderKey differs if any input of a manifest differs. The labels of a target are not an input: Prepare and Hooks add them.

@@ -3,12 +3,15 @@
 package render_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/render"
+	"shipper.dev/shipper/test/await"
 	"shipper.dev/shipper/test/charts"
 )
 
@@ -78,6 +81,28 @@ spec:
 			}
 		})
 	}
+}
+
+// TestALateFailureIsFoundByALaterCall has callers that leave long before the chart has made a key, and then has no Deployment.
+func TestALateFailureIsFoundByALaterCall(t *testing.T) {
+	archive, err := charts.PackFiles("sample", "0.0.1", map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: sample\nversion: 0.0.1\n", "templates/service.yaml": service + `{{ $_ := genPrivateKey "rsa" }}`,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := render.NewCache(8, 32<<20).Open(archive.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	await.Eventually(t, "the failure is not found", func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Millisecond)
+		defer cancel()
+		if _, err := c.Render(ctx, nil, target); read(t, err).Retry {
+			return err
+		}
+		return nil
+	})
 }
 
 // renderFor renders for a target.

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -56,14 +57,14 @@ func (c *Chart) Render(ctx context.Context, from *shipper.ChartValues, t Target)
 func (c *Chart) inTurn(ctx context.Context, values map[string]any, t Target) (Manifest, error) {
 	key := c.renderKey(values, t)
 	if known, ok := c.renders.done.Get(key); ok && !t.Lookups.used() {
-		return known, nil
+		return known.Manifest, known.err
 	}
 	if err := c.enter(ctx, t); err != nil {
 		return Manifest{}, err
 	}
 	if known, ok := c.renders.done.Get(key); ok && !t.Lookups.used() { // rendered while this waited
 		c.renders.room.Leave(t.Namespace)
-		return known, nil
+		return known.Manifest, known.err
 	}
 	if t.Lookups != nil {
 		return c.inSlot(ctx, key, values, t)
@@ -100,14 +101,15 @@ func (c *Chart) enter(ctx context.Context, t Target) error {
 	return nil
 }
 
-// inSlot renders, caches the result, and leaves the slot.
+// inSlot renders, caches the result, and leaves the slot. A failure of the chart is a result, too: the caller may have left.
 func (c *Chart) inSlot(ctx context.Context, key [sha256.Size]byte, values map[string]any, t Target) (Manifest, error) {
 	defer c.renders.room.Leave(t.Namespace)
 	ctx, cancel := context.WithTimeout(ctx, maxRenderTime)
 	defer cancel()
 	manifest, err := c.render(ctx, values, t)
-	if err == nil && !t.Lookups.used() {
-		c.renders.done.Put(key, manifest, manifest.size())
+	failure, ofChart := errors.AsType[*chart.Error](err)
+	if err == nil && !t.Lookups.used() || ofChart && !failure.Retry && t.Lookups == nil {
+		c.renders.done.Put(key, result{manifest, err}, manifest.size())
 	}
 	return manifest, err
 }
