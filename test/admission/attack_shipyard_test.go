@@ -306,6 +306,7 @@ func TestThePolicyAloneHoldsRuns(t *testing.T) {
 	relabels, owned := `{"metadata":{"labels":{"shipper.booking.com/stage":"staging"}}}`, fmt.Sprintf(
 		`{"metadata":{"ownerReferences":[{"apiVersion":"shipper.booking.com/v1alpha1","kind":"SequenceRun","name":"waiting","uid":%q}]}}`,
 		d.waiting.UID)
+	const foreign = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":"none"}]}}`
 	const kept = "spec, owners and Shipper's labels of an Approval cannot be changed"
 	creates := func(o client.Object) func(*user) error {
 		return func(u *user) error { return u.Create(t.Context(), o, client.DryRunAll) }
@@ -359,8 +360,12 @@ func TestThePolicyAloneHoldsRuns(t *testing.T) {
 		"a label of a Shipyard":              {as(t, "dev"), updates(`{"metadata":{"labels":{"a":"b"}}}`, "", d.yard), refused{}},
 		"a run that goes on":                 {as(t, "dev"), updates(`{"spec":{"hold":null}}`, "", d.waiting), refused{403, mayNotResume}},
 		"a run that goes on, by one who may": {as(t, "ann"), updates(`{"spec":{"hold":null}}`, "", d.waiting), refused{}},
-		"a run that is aborted by any user":  {as(t, "dev"), updates(`{"spec":{"abort":"x"}}`, "", d.waiting), refused{}},
-		"an approval":                        {as(t, "bob"), creates(approves("bob", "staging")), refused{}},
+		"a run with an owner of the user's": {
+			as(t, "dev"), updates(foreign, "", d.waiting), refused{403, "metadata.ownerReferences is written by Shipper"},
+		},
+		"a Shipyard, by a user who may delete it": {as(t, "dev"), updates(foreign, "", d.yard), refused{}},
+		"a run that is aborted by any user":       {as(t, "dev"), updates(`{"spec":{"abort":"x"}}`, "", d.waiting), refused{}},
+		"an approval":                             {as(t, "bob"), creates(approves("bob", "staging")), refused{}},
 		"an approval in the name of another": {
 			as(t, "bob"), creates(approves("ann", "staging")), refused{403, "spec.by must be the user who creates the Approval, bob"},
 		},

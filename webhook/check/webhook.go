@@ -24,6 +24,7 @@ import (
 	"shipper.dev/shipper/outward/expression"
 	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/bounds"
+	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -61,6 +62,11 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	}
 	if req.Operation == admissionv1.Delete {
 		return w.validateDelete(old)
+	}
+	if old != nil && !protected.IsController(req.UserInfo.Username) && protected.OwnerAdded(&old.ObjectMeta, &now.ObjectMeta) {
+		if err := w.validateDelete(old); err != nil { // the garbage collector would delete it with the owner
+			return err
+		}
 	}
 	if old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec) {
 		return nil

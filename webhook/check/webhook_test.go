@@ -422,7 +422,8 @@ func naming(n int) []client.Object {
 
 func TestChecksInUse(t *testing.T) {
 	const five = "Applications shop/web-0, shop/web-1, shop/web-2, shop/web-3, shop/web-4"
-	other := compared(fail("new > 1.0"))
+	other, owned := compared(fail("new > 1.0")), compared()
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "mine", UID: "mine"}}
 	const then, first = ": their next runs use the new definition", ": take it out of their strategies first"
 	for sentence, tc := range map[string]struct {
 		req     *admission.Request
@@ -442,6 +443,10 @@ func TestChecksInUse(t *testing.T) {
 		"a deletion for two": {
 			req: ask.Delete("ann", compared()), known: naming(2), message: "Applications shop/web-0, shop/web-1 name it" + first,
 		},
+		"an owner, with which it would be deleted": {
+			req: ask.Update("ann", owned, compared()), known: naming(2), message: "Applications shop/web-0, shop/web-1 name it" + first,
+		},
+		"an owner out of use":           {req: ask.Update("ann", owned, compared())},
 		"a deletion out of use":         {req: ask.Delete("ann", compared())},
 		"a deletion with the namespace": {req: ask.Delete("ann", compared()), known: append(naming(2), ask.GoingNamespace("shop"))},
 	} {

@@ -27,6 +27,20 @@ type Owner struct {
 	Now func(ctx context.Context) (metav1.Object, error)
 }
 
+// ForeignOwners has an error if an object gets an owner of another kind than this one of Shipper's: whoever deletes that owner has the garbage
+// collector delete the object, as if it were deleted.
+func ForeignOwners(old, meta *metav1.ObjectMeta, kind string) field.ErrorList {
+	for _, ref := range meta.OwnerReferences {
+		same := func(was metav1.OwnerReference) bool { return sameOwner(was, ref) }
+		foreign := ref.Kind != kind || !strings.HasPrefix(ref.APIVersion, shipper.GroupName+"/")
+		if foreign && !slices.ContainsFunc(old.OwnerReferences, same) {
+			return field.ErrorList{field.Forbidden(ownersPath, fmt.Sprintf(
+				"%s %s may not become an owner: the garbage collector would delete this object with it", ref.Kind, ref.Name))}
+		}
+	}
+	return nil
+}
+
 // IsController reports whether a user is the garbage collector or the namespace controller: a user with the right to it has made them delete.
 // The last name is theirs where controllers have no accounts of their own.
 func IsController(username string) bool {

@@ -66,8 +66,8 @@ func (j *Judge) JudgeEnvelope(ctx context.Context, who authenticationv1.UserInfo
 	return j.permitEnvelope(ctx, who, now.Name, needs)
 }
 
-// JudgeWithoutEnvelope refuses, for a user who may not place them, what takes the manifests of an Envelope out of content: its deletion, a new
-// owner, and other labels, by which Applications select. Shipper removes from clusters what is no longer selected.
+// JudgeWithoutEnvelope refuses, for a user who may not place them, what takes the manifests of an Envelope out of content: its deletion, a
+// new owner, and other labels, by which Applications select. Shipper removes from clusters what is no longer selected.
 func (j *Judge) JudgeWithoutEnvelope(ctx context.Context, who authenticationv1.UserInfo, old *shipper.Envelope) error {
 	if j == nil || j.Kinds == nil {
 		return response.Unable("kinds are not looked up here: Envelopes cannot be judged")

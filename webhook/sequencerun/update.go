@@ -28,6 +28,9 @@ func (w *Webhook) validateUpdate(ctx context.Context, req *admission.Request, a 
 	if err != nil {
 		return response.Later(err.Error(), authz.RetryAfter)
 	}
+	if !w.isFollowUp(req) && !protected.IsController(req.UserInfo.Username) {
+		errs = append(errs, protected.ForeignOwners(&old.ObjectMeta, &run.ObjectMeta, "Shipyard")...)
+	}
 	if err := response.Invalidate(kind, run.Name, errs); err != nil {
 		return err
 	}

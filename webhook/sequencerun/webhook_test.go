@@ -502,6 +502,7 @@ func TestRunsOfTheReconcilerAreNotChanged(t *testing.T) {
 func TestLabelsAndOwnersStay(t *testing.T) {
 	held := func(r *shipper.SequenceRun) { r.Spec.Hold = "DNS" }
 	const only = `SequenceRun.shipper.booking.com "old" is invalid: `
+	mine := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "mine", UID: "mine"}
 	for sentence, tc := range map[string]struct {
 		user     string
 		now, old *shipper.SequenceRun
@@ -515,6 +516,16 @@ func TestLabelsAndOwnersStay(t *testing.T) {
 		},
 		"without the labels and the owner, which stay": {
 			"dev", stored(func(r *shipper.SequenceRun) { r.Labels, r.OwnerReferences = nil, nil }), stored(), "", "",
+		},
+		"with an owner of the user's, whose deletion would delete it": {
+			"dev", stored(func(r *shipper.SequenceRun) { r.OwnerReferences = append(r.OwnerReferences, mine) }), stored(), response.Invalid,
+			only + "metadata.ownerReferences: Forbidden: ConfigMap mine may not become an owner: the garbage collector would delete this " +
+				"object with it",
+		},
+		"with that in place of its own": {
+			"dev", stored(func(r *shipper.SequenceRun) { r.OwnerReferences = []metav1.OwnerReference{mine} }), stored(), response.Invalid,
+			only + "metadata.ownerReferences: Forbidden: ConfigMap mine may not become an owner: the garbage collector would delete this " +
+				"object with it",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

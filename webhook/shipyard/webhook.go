@@ -23,6 +23,7 @@ import (
 	"shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/authz"
+	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -58,6 +59,11 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	}
 	if req.Operation == admissionv1.Delete {
 		return w.validateDelete(req, old)
+	}
+	if old != nil && !protected.IsController(req.UserInfo.Username) && protected.OwnerAdded(&old.ObjectMeta, &now.ObjectMeta) {
+		if err := w.validateDelete(req, old); err != nil { // the garbage collector would delete it with the owner
+			return err
+		}
 	}
 	now.Namespace = req.Namespace
 	if old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec) {

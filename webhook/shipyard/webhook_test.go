@@ -172,4 +172,8 @@ func TestShipyardsWithRunsUnderWayAreKept(t *testing.T) {
 			ask.CheckRefusal(t, err, decision, tc.message)
 		})
 	}
+	owned := shop()
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "mine", UID: "mine"}}
+	err := webhook(t, ask.Grant(), run("b", false)).Validate(t.Context(), ask.Update("dev", owned, shop()), &response.Response{})
+	ask.CheckRefusal(t, err, response.Forbidden, "run b is under way"+keep)
 }

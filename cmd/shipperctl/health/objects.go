@@ -102,6 +102,9 @@ const credentialsPolicy = "credentials.shipper.booking.com"
 // resourcesPolicy is the name of the policy that judges changes of Applications with resources, and of its binding.
 const resourcesPolicy = "resources.shipper.booking.com"
 
+// ownersPolicy is the name of the policy that protects owners of Shipper's objects, and of its binding.
+const ownersPolicy = "owners.shipper.booking.com"
+
 // policyFindings reports whether an admission policy, or its binding, exists and refuses. live is nil when there is none.
 func policyFindings(want, live *unstructured.Unstructured) []Finding {
 	unheld := "RolloutBlocks do not hold while no webhook is asked"
@@ -114,6 +117,8 @@ func policyFindings(want, live *unstructured.Unstructured) []Finding {
 		unheld = "while no webhook is asked, users can have Secrets sent that they may not read, by Checks and Notifications"
 	case envelopesPolicy:
 		unheld = "while no webhook is asked, users can write Envelopes with objects that they may not place on clusters"
+	case ownersPolicy:
+		unheld = "users can have the garbage collector delete what they may not delete, by adding an owner to it"
 	case resourcesPolicy:
 		unheld = "while no webhook is asked, users can change and remove what Applications place with the rights of others"
 	}

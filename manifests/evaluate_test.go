@@ -11,9 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
@@ -155,27 +157,96 @@ func TestThePolicyAsksForTheRightsToPlace(t *testing.T) {
 		}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			operation, now := admission.Delete, runtime.Object(nil)
-			if tc.after != nil {
-				operation, now = admission.Update, tc.after
-			}
-			resource := schema.GroupVersionResource{Group: "shipper.booking.com", Version: "v1alpha1", Resource: "applications"}
-			kind := schema.GroupVersionKind{Group: resource.Group, Version: resource.Version, Kind: "Application"}
-			request := &admission.VersionedAttributes{VersionedKind: kind, Attributes: admission.NewAttributesRecord(
-				now, tc.before, kind, "work", "web", resource, "", operation, nil, false, &user.DefaultInfo{Name: "dev"},
-			)}
-			request.VersionedOldObject = admission.NewLazyObject(tc.before)
-			if now != nil {
-				request.VersionedObject = admission.NewLazyObject(now)
-			}
-			var got []string
-			result := policy.Validate(t.Context(), resource, request, nil, nil, celconfig.RuntimeCELCostBudget, tc.rights)
-			for _, decision := range result.Decisions {
-				if decision.Action == validating.ActionDeny {
-					got = append(got, decision.Message)
-				}
-			}
+			got := refusalsOf(t, policy, "applications", tc.before, tc.after, tc.rights)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("refusals (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// refusalsOf are the messages with which a policy refuses a request of user dev; no object is left by a deletion.
+func refusalsOf(
+	t *testing.T, policy validating.Validator, plural string, before, after *unstructured.Unstructured, rights granted,
+) []string {
+	t.Helper()
+	operation, now := admission.Delete, runtime.Object(nil)
+	if after != nil {
+		operation, now = admission.Update, after
+	}
+	resource := schema.GroupVersionResource{Group: "shipper.booking.com", Version: "v1alpha1", Resource: plural}
+	kind := schema.GroupVersionKind{Group: resource.Group, Version: resource.Version, Kind: "Any"}
+	request := &admission.VersionedAttributes{VersionedKind: kind, Attributes: admission.NewAttributesRecord(
+		now, before, kind, before.GetNamespace(), before.GetName(), resource, "", operation, nil, false, &user.DefaultInfo{Name: "dev"},
+	)}
+	request.VersionedOldObject = admission.NewLazyObject(before)
+	if now != nil {
+		request.VersionedObject = admission.NewLazyObject(now)
+	}
+	var out []string
+	for _, decision := range policy.Validate(t.Context(), resource, request, nil, nil, celconfig.RuntimeCELCostBudget, rights).Decisions {
+		if decision.Action == validating.ActionDeny {
+			out = append(out, decision.Message)
+		}
+	}
+	return out
+}
+
+// TestThePolicyProtectsOwners evaluates owners.shipper.booking.com: the garbage collector deletes an object with its owners.
+func TestThePolicyProtectsOwners(t *testing.T) {
+	policy := policyOf(t, "owners.shipper.booking.com")
+	of := func(namespace string, owners ...string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{}}
+		o.SetName("web")
+		o.SetNamespace(namespace)
+		var refs []metav1.OwnerReference
+		for _, kind := range owners {
+			refs = append(refs, metav1.OwnerReference{APIVersion: "v1", Kind: kind, Name: "a", UID: types.UID(kind)})
+		}
+		o.SetOwnerReferences(refs)
+		return o
+	}
+	const (
+		byShipper = "metadata.ownerReferences is written by Shipper, and the garbage collector deletes the object with an owner: leave it as " +
+			"it is (the verb stamp on sequenceruns.shipper.booking.com is needed)"
+		mayNot = "the garbage collector deletes the object with the owner that this write adds, and user dev may not delete it: " +
+			"kubectl auth can-i delete "
+	)
+	for sentence, tc := range map[string]struct {
+		plural        string
+		before, after *unstructured.Unstructured
+		rights        granted
+		want          []string
+	}{
+		"a run gets another owner": {
+			plural: "sequenceruns", before: of("work", "Shipyard"), after: of("work", "Shipyard", "ConfigMap"), want: []string{byShipper},
+		},
+		"the owner of a run is replaced": {
+			plural: "sequenceruns", before: of("work", "Shipyard"), after: of("work", "ConfigMap"), want: []string{byShipper},
+		},
+		"the owner of a run is removed": {
+			plural: "sequenceruns", before: of("work", "Shipyard"), after: of("work"), want: []string{byShipper},
+		},
+		"a run, by a user who may stamp": {
+			plural: "sequenceruns", before: of("work", "Shipyard"), after: of("work"),
+			rights: granted{"stamp sequenceruns.shipper.booking.com work/web"},
+		},
+		"a run keeps its owner": {plural: "sequenceruns", before: of("work", "Shipyard"), after: of("work", "Shipyard")},
+		"a block that the user may not delete": {
+			plural: "rolloutblocks", before: of("work"), after: of("work", "ConfigMap"),
+			want: []string{mayNot + "rolloutblocks.shipper.booking.com/web -n work"},
+		},
+		"a block that the user may delete": {
+			plural: "rolloutblocks", before: of("work"), after: of("work", "ConfigMap"),
+			rights: granted{"delete rolloutblocks.shipper.booking.com work/web"},
+		},
+		"a Cluster": {
+			plural: "clusters", before: of(""), after: of("", "ConfigMap"), want: []string{mayNot + "clusters.shipper.booking.com/web"},
+		},
+		"a Check that loses one": {plural: "checks", before: of("work", "ConfigMap"), after: of("work")},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, refusalsOf(t, policy, tc.plural, tc.before, tc.after, tc.rights)); diff != "" {
 				t.Errorf("refusals (-want +got):\n%s", diff)
 			}
 		})
