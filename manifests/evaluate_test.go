@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	celgo "github.com/google/cel-go/cel"
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,7 +58,14 @@ func policyOf(t *testing.T, name string) validating.Validator {
 	}
 	with := cel.OptionalVariableDeclarations{HasParams: p.Spec.ParamKind != nil, HasAuthorizer: true}
 	without := cel.OptionalVariableDeclarations{HasParams: p.Spec.ParamKind != nil}
+	parser, err := celgo.NewEnv()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, v := range p.Spec.Variables {
+		if _, reserved := parser.Parse(v.Name); reserved.Err() != nil {
+			t.Fatalf("variable %s of %s: %v", v.Name, name, reserved.Err())
+		}
 		one := compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, with, environment.NewExpressions)
 		if one.Error != nil {
 			t.Fatalf("variable %s of %s: %v", v.Name, name, one.Error)
