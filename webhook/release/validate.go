@@ -104,11 +104,7 @@ func (w *Webhook) validateUpdate(
 		return err
 	}
 	if !w.reconciler(req) && protected.OwnerAdded(&old.ObjectMeta, &rel.ObjectMeta) {
-		c := w.deletion(ctx, req, app, old)
-		if err := w.BlockCheck.Judge(a, resource, rel.Name, overrider(rel), block.Overrides(rel.Annotations), c); err != nil {
-			return err
-		}
-		if err := w.permitRemoval(ctx, req, a, app, old); err != nil {
+		if err := w.judgeDeletion(ctx, req, a, app, rel, old); err != nil {
 			return err
 		}
 	}
@@ -166,14 +162,22 @@ func (w *Webhook) validateDelete(
 	if err != nil {
 		return err
 	}
-	c := w.deletion(ctx, req, app, old)
-	if err := w.BlockCheck.Judge(a, resource, old.Name, overrider(old), block.Overrides(old.Annotations), c); err != nil {
-		return err
-	}
-	if err := w.permitRemoval(ctx, req, a, app, old); err != nil {
+	if err := w.judgeDeletion(ctx, req, a, app, old, old); err != nil {
 		return err
 	}
 	return w.validateServing(ctx, req, a, app, old)
+}
+
+// judgeDeletion refuses the deletion of old, or a change that leads to it, under a block that rel does not override and without the right to
+// place.
+func (w *Webhook) judgeDeletion(
+	ctx context.Context, req *admission.Request, a *response.Response, app block.App, rel, old *shipper.Release,
+) error {
+	c := w.deletion(ctx, req, app, old)
+	if err := w.BlockCheck.Judge(a, resource, rel.Name, overrider(rel), block.Overrides(rel.Annotations), c); err != nil {
+		return err
+	}
+	return w.permitRemoval(ctx, req, a, app, old)
 }
 
 // ownerGone reports whether rel's Application, by its label, does not exist or is being deleted. It ignores rel's reference:
