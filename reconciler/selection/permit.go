@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,7 +27,11 @@ func (s *Source) Permit(
 		if err != nil {
 			return err
 		}
-		needs = append(needs, rights.ToPlace(app.Namespace, some)...)
+		for _, n := range rights.ToPlace(app.Namespace, some) {
+			if !slices.ContainsFunc(needs, func(other rights.Need) bool { return other.Action == n.Action }) {
+				needs = append(needs, n)
+			}
+		}
 	}
 	placed, err := s.reader.contained(content)
 	if err != nil {

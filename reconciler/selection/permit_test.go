@@ -44,7 +44,11 @@ func TestWhatIsPlacedAndRemovedNeedsTheRightsOfTheRecordedUser(t *testing.T) {
 	if diff := cmp.Diff(want, c.asked); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}
-	c.denied = []string{"ann"}
+	c.denied, c.asked = []string{"ann"}, nil
+	twice := []*shipper.Resources{app.Spec.Template.Resources, app.Spec.Template.Resources}
+	if err := c.source.Permit(t.Context(), app, twice, nil); err == nil || strings.Count(err.Error(), "may not list all configmaps") != 1 {
+		t.Errorf("of the same selectors twice it says %v", err)
+	}
 	p, ok := errors.AsType[*Problem](c.source.Permit(t.Context(), app, nil, content))
 	if !ok || p.Reason != shipper.SelectionNotAllowed || p.Recheck() != recheck ||
 		!strings.HasPrefix(p.Message, `the content: user "ann", who chose the resources of Application work/web, may not place namespaces "vault"`) {

@@ -218,7 +218,8 @@ func TestContentBelongsToReleasesAndGoesWithoutThem(t *testing.T) {
 	}
 }
 
-// TestAUserWithoutTheRightHasNothingTaken has neither a webhook nor a policy: the reconciler asks, before it reads.
+// TestAUserWithoutTheRightHasNothingTaken has neither a webhook nor a policy: the reconciler asks before it reads, and before it places
+// otherwise what was taken with the rights of another user.
 func TestAUserWithoutTheRightHasNothingTaken(t *testing.T) {
 	s := beginSelection(t, both...)
 	s.create(s.configMap("a", "1"))
@@ -227,6 +228,7 @@ func TestAUserWithoutTheRightHasNothingTaken(t *testing.T) {
 	s.soon("an edit", func() error {
 		app := s.app()
 		app.Annotations[shipper.AppSelectedByAnnotation] = `{"username":"ben"}`
+		app.Spec.Template.Apply = &shipper.Apply{TakeOver: shipper.TakeOverAlways}
 		return rollouts.admin.Update(s.ctx, app)
 	})
 	if message := s.reports(shipper.SelectionNotAllowed); !strings.Contains(message,
