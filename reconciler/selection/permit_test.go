@@ -50,8 +50,8 @@ func TestWhatIsPlacedAndRemovedNeedsTheRightsOfTheRecordedUser(t *testing.T) {
 		t.Errorf("of the same selectors twice it says %v", err)
 	}
 	p, ok := errors.AsType[*Problem](c.source.Permit(t.Context(), app, nil, content))
-	if !ok || p.Reason != shipper.SelectionNotAllowed || p.Recheck() != recheck ||
-		!strings.HasPrefix(p.Message, `the content: user "ann", who chose the resources of Application work/web, may not place namespaces "vault"`) {
+	const lacks = `the content: user "ann", who chose the resources of Application work/web, may not place namespaces "vault"`
+	if !ok || p.Reason != shipper.SelectionNotAllowed || p.Recheck() != recheck || !strings.HasPrefix(p.Message, lacks) {
 		t.Errorf("without the right it is %+v", p)
 	}
 }
