@@ -47,9 +47,6 @@ var another = map[string]shipper.ChartValues{
 // needed are values without which a chart refuses its own upgrade, also by Helm.
 var needed = map[string]shipper.ChartValues{"ghost": {"ghostPassword": "a password of this test"}}
 
-// renewed are the charts that make passwords and certificates anew each time and look nothing up: a rollback, which renders, has new ones.
-var renewed = []string{"harbor"}
-
 // refused are the charts that Shipper refuses at admission, with what it says.
 var refused = map[string]string{"keda": `asks for the namespace "kube-system"`}
 
@@ -109,7 +106,7 @@ func (s *story) tell() {
 		app.Spec.RollbackTo = &shipper.RollbackTo{Release: first, Strategy: shipper.RollbackImmediate}
 	})
 	s.Completes(s.Release(2))
-	if diff := cmp.Diff(before, s.configuration()); diff != "" && !slices.Contains(renewed, s.chart.Name) {
+	if diff := cmp.Diff(before, s.configuration()); diff != "" {
 		s.Errorf("what Pods are made of before the upgrade, and after the rollback (-before +after)\n%s", diff)
 	}
 	if lost := watching(); len(lost) > 0 {
