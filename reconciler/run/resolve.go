@@ -247,8 +247,8 @@ func (r *Reconciler) repeated(ctx context.Context, run *shipper.SequenceRun) (*s
 	return before, shipyard.NotAgain(before, of.From, run.UID, known), err
 }
 
-// useUp writes the retry into the run that it repeats, before it begins with the approvals of that run: what was approved is done once, also
-// when the retry is deleted.
+// useUp writes the retry into the run that it repeats, before it begins with the approvals of that run: what was approved is done once,
+// also when the retry is deleted.
 func (r *Reconciler) useUp(ctx context.Context, run *shipper.SequenceRun) error {
 	before, err := r.namedNow(ctx, run.Namespace, run.Spec.RetryOf.Run)
 	switch {

@@ -53,7 +53,9 @@ func checkAuthors(t *testing.T, ns string) {
 			`{"spec":{"applications":{"matchLabels":{"team":"mine"}}}}`,
 		},
 	}
-	mayNot := func(user string) refused { return refused{422, fmt.Sprintf("user %q may not get secrets/judge in %s", user, ns)} }
+	mayNot := func(user string) refused {
+		return refused{422, fmt.Sprintf("user %q may not get secrets/judge in %s", user, ns)}
+	}
 	for o := range edits {
 		checkRefused(t, as(t, author).Create(t.Context(), o.DeepCopyObject().(client.Object)), mayNot(author))
 	}

@@ -105,8 +105,8 @@ func TestSubstitute(t *testing.T) {
 		said(check.Substitute(`x{r="$(release)"} > $(slack)`, values)): `x{r="web-1"} > 0`,
 		said(check.Substitute("$$(release) $(release)", values)):       "$(release) web-1",
 		said(check.Substitute("no arguments ($) here", values)):        "no arguments ($) here",
-		said(check.Substitute("$(incumbant)", values)): "error: no argument incumbant is declared; there are: dot, out, path, quote, slack, up, " +
-			"app, namespace, release, incumbent, cluster, region, step, elapsed",
+		said(check.Substitute("$(incumbant)", values)): "error: no argument incumbant is declared; there are: dot, out, path, quote, slack, " +
+			"up, app, namespace, release, incumbent, cluster, region, step, elapsed",
 		said(check.Substitute("$(release", values)):                                   "error: $(release is not closed by )",
 		said(check.SubstituteURL("https://x/$(path)?q=$(path)&r=$(release)", values)): "https://x/a%20b&c%2Fd?q=a+b%26c%2Fd&r=web-1",
 		said(check.SubstituteURL("https://x/api/$(up)/state", values)):                left,

@@ -78,8 +78,8 @@ func JudgeApproval(a *shipper.Approval, run *shipper.SequenceRun, now time.Time)
 	return invalid(field.Invalid(specPath.Child("task"), a.Spec.Task, why))
 }
 
-// byAccount says why an Approval does not count because a ServiceAccount of the namespace requested the run, or approves it; empty if neither
-// does, or the task allows it. Users who may edit there may act as it.
+// byAccount says why an Approval does not count because a ServiceAccount of the namespace requested the run, or approves it; empty if
+// neither does, or the task allows it. Users who may edit there may act as it.
 func byAccount(run *shipper.SequenceRun, user string, asks Consent) string {
 	if asks.AllowServiceAccounts {
 		return ""
