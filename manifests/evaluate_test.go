@@ -96,6 +96,19 @@ func policyOf(t *testing.T, name string) validating.Validator {
 	)
 }
 
+// TestPoliciesCompile compiles all policies of the management cluster.
+func TestPoliciesCompile(t *testing.T) {
+	all, err := manifests.Objects(manifests.Policy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range all {
+		if o.GetKind() == "ValidatingAdmissionPolicy" {
+			policyOf(t, o.GetName())
+		}
+	}
+}
+
 // selecting is an Application of namespace work that selects objects, each as "kind.group namespace/name".
 func selecting(selectors ...string) *unstructured.Unstructured {
 	var list []any
@@ -198,6 +211,45 @@ func refusalsOf(
 		}
 	}
 	return out
+}
+
+// TestThePolicyKeepsTheRecordOfWhoPlaces evaluates control.shipper.booking.com: who changes spec leaves no other user in app.selected-by.
+func TestThePolicyKeepsTheRecordOfWhoPlaces(t *testing.T) {
+	policy := policyOf(t, "control.shipper.booking.com")
+	const record, refresh, back = "app.selected-by", "app.resources.refresh", "app.rolled-back-to"
+	of := func(drift string, annotations ...string) *unstructured.Unstructured {
+		o := selecting("ConfigMap /web")
+		with := map[string]string{}
+		for i := 0; i < len(annotations); i += 2 {
+			with["shipper.booking.com/"+annotations[i]] = annotations[i+1]
+		}
+		o.SetAnnotations(with)
+		if err := unstructured.SetNestedField(o.Object, drift, "spec", "driftPolicy"); err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	const dev, ann = `{"username":"dev"}`, `{"username":"ann"}`
+	before := of("Report", record, ann)
+	for sentence, tc := range map[string]struct {
+		after   *unstructured.Unstructured
+		refused bool
+	}{
+		"nothing":                          {of("Report", record, ann), false},
+		"spec":                             {of("Correct", record, ann), true},
+		"spec, as the author":              {of("Correct", record, dev), false},
+		"spec, with no record":             {of("Correct"), false},
+		"a refresh":                        {of("Report", record, ann, refresh, "1"), true},
+		"a rollback":                       {of("Report", record, ann, back, "web-1-0"), true},
+		"a rollback, as the author":        {of("Report", record, dev, back, "web-1-0"), false},
+		"the record alone":                 {of("Report", record, `{"username":"bob"}`), true},
+		"the record alone, for the author": {of("Report", record, dev), false},
+	} {
+		got := refusalsOf(t, policy, "applications", before, tc.after, nil)
+		if refused := len(got) > 0; refused != tc.refused {
+			t.Errorf("%s: %q", sentence, got)
+		}
+	}
 }
 
 // TestThePolicyProtectsOwners evaluates owners.shipper.booking.com: the garbage collector deletes an object with its owners.
