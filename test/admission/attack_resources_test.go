@@ -41,10 +41,8 @@ func TestThePolicyAloneKeepsWhatOthersPlace(t *testing.T) {
 	custom := shipper.ResourceSelector{Group: "example.com", Kind: "Widget", Name: "a"}
 	others, mine := placing("others", nil, own, payments, guard), placing("mine", nil, own)
 	unknown, kept := placing("unknown", nil, custom), placing("kept", keeps, payments)
-	complete := func(of *shipper.Application, status corev1.ConditionStatus) *shipper.Release {
-		with := of.DeepCopy()
-		with.Name += strings.ToLower(string(status))
-		rel := release(t, stamp.WithContent(with, nil, strings.Repeat("a", 64)))
+	complete := func(of *shipper.Application, content string, status corev1.ConditionStatus, existing ...*shipper.Release) *shipper.Release {
+		rel := release(t, stamp.WithContent(of, existing, strings.Repeat(content, 64)), existing...)
 		create(t, admin, rel)
 		rel.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: status, LastTransitionTime: metav1.Now()}}
 		if err := admin.Status().Update(t.Context(), rel); err != nil {
@@ -52,7 +50,8 @@ func TestThePolicyAloneKeepsWhatOthersPlace(t *testing.T) {
 		}
 		return rel
 	}
-	served, begun := complete(others, corev1.ConditionTrue), complete(others, corev1.ConditionFalse)
+	served := complete(others, "a", corev1.ConditionTrue)
+	begun := complete(others, "b", corev1.ConditionFalse, served)
 	const lacks = `that needs the verb "place" on namespaces/payments, which user dev does not have`
 	update := func(app *shipper.Application, edit func(*shipper.Application)) func(*user) error {
 		return func(by *user) error {
@@ -135,9 +134,9 @@ func keepsWhatOthersPlace(t *testing.T, ns string, by client.Client) {
 	} {
 		next := app.DeepCopy()
 		edit(next)
-		if err := denied(by.Update(t.Context(), next, client.DryRunAll)); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		t.Run(name, func(t *testing.T) {
+			checkRefused(t, by.Update(t.Context(), next, client.DryRunAll), refused{403, lacks})
+		})
 	}
 	checkRefused(t, by.Delete(t.Context(), app, client.DryRunAll), refused{403, "deleting it removes what it has placed: " +
 		"spec.template.resources.select[1]: " + lacks})
