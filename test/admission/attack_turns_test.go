@@ -76,7 +76,7 @@ func TestWritesOfOneTenantHoldUpNobody(t *testing.T) {
 			if err := u.Create(t.Context(), c, client.DryRunAll); err != nil {
 				t.Errorf("a Check: %v", err)
 			}
-			checkRefused(t, u.Create(t.Context(), app, client.DryRunAll), refused{422, "does not serve it"})
+			checkRefused(t, u.Create(t.Context(), app, client.DryRunAll), refused{422, "this API server does not serve Own"})
 			took = append(took, time.Since(began))
 		}
 		slices.Sort(took)
@@ -98,7 +98,7 @@ func TestWritesOfOneTenantHoldUpNobody(t *testing.T) {
 			own()
 			cancel()
 			all.Wait()
-			if n := sent.Load(); n < 2*writers {
+			if n := sent.Load(); n < writers {
 				t.Errorf("%d writes were sent: the attack did not happen", n)
 			} else {
 				t.Logf("beside %d writes of another tenant", n)
