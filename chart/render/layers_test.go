@@ -47,7 +47,8 @@ func TestReplicasDifferFromPlaceToPlace(t *testing.T) {
 	for place, want := range map[values.Place]int32{
 		{}: 3, {Cluster: "mid", Region: "eu"}: 3, {Cluster: "east", Region: "us"}: 5, {Cluster: "west", Region: "us"}: 7,
 	} {
-		if got, err := c.Replicas(t.Context(), rel, values.LayersOf(&rel.Spec.Environment), render.Cluster{Place: place}); err != nil || got != want {
+		got, err := c.Replicas(t.Context(), rel, values.LayersOf(&rel.Spec.Environment), render.Cluster{Place: place})
+		if err != nil || got != want {
 			t.Errorf("%v: got %d, %v, want %d", place, got, err, want)
 		}
 	}

@@ -104,7 +104,8 @@ func TestWorkloadsAreWrittenDown(t *testing.T) {
 		rel.Spec.Environment.Chart.Naming = naming
 		ct := capacityTarget(rel, []string{"a", "b"}, map[string]int32{"a": 3, "b": 3})
 		r := &pass{Reconciler: &Reconciler{charts: &namer{}}}
-		if err := r.describeWorkloads(t.Context(), rel, ct, []render.Cluster{{Place: values.Place{Cluster: "a"}}, {Place: values.Place{Cluster: "b"}}}); err != nil || ct.Annotations[shipper.WorkloadsAnnotation] != want {
+		clusters := []render.Cluster{{Place: values.Place{Cluster: "a"}}, {Place: values.Place{Cluster: "b"}}}
+		if err := r.describeWorkloads(t.Context(), rel, ct, clusters); err != nil || ct.Annotations[shipper.WorkloadsAnnotation] != want {
 			t.Errorf("%q: %v, %v", naming, ct.Annotations, err)
 		}
 	}

@@ -131,7 +131,8 @@ func turned(live, object *unstructured.Unstructured) string {
 	return ""
 }
 
-// templatesBehind are those of the Pods behind a Service: of other Releases, and of the target itself. Workloads in place exist once for all.
+// templatesBehind are those of the Pods behind a Service: of other Releases, and of the target itself. Workloads in place exist once for
+// all.
 func (i *installer) templatesBehind(
 	ctx context.Context, app string, object *unstructured.Unstructured,
 ) (others, own []corev1.PodTemplateSpec, err error) {
@@ -156,7 +157,8 @@ func (i *installer) templatesBehind(
 			o := &list.Items[n]
 			replicas, scaled, _ := unstructured.NestedInt64(o.Object, "spec", "replicas")
 			stays := o.GetAnnotations()[shipper.LotAnnotation] == shipper.LotInPlace
-			if t, is := behind(o, selector); is && (stays || o.GetLabels()[shipper.ReleaseLabel] != i.it.Name && (!scaled || replicas > 0)) {
+			runs := o.GetLabels()[shipper.ReleaseLabel] != i.it.Name && (!scaled || replicas > 0)
+			if t, is := behind(o, selector); is && (stays || runs) {
 				others = append(others, t)
 			}
 		}

@@ -138,8 +138,8 @@ func (i *installer) selectRelease(ctx context.Context, of traffic.Selectors, obj
 }
 
 // setReplicas has a Deployment keep its number of Pods, which is capacity's: a field that is no longer applied may fall back to its
-// default. The version it was read at makes sure that it has not been scaled meanwhile. A new Deployment starts with the Pods that wait for
-// it, which are none but where somebody deleted it and left them.
+// default. The version it was read at makes sure that it has not been scaled meanwhile. A new Deployment starts with the Pods that it
+// will adopt: none, unless a user deleted the one before and kept them.
 func (i *installer) setReplicas(ctx context.Context, s step, object *unstructured.Unstructured) error {
 	var replicas int64
 	if s.live == nil {

@@ -18,8 +18,9 @@ import (
 	"shipper.dev/shipper/reconciler/targets"
 )
 
-// OthersServe reports whether another Release of a target's Application has traffic or Pods in a cluster, or is to have Pods, which in place
-// have no label of it: then it needs the ports of its own chart. Home reads from the caches of the management cluster, pods those of the cluster, by fleet.ByApp.
+// OthersServe reports whether another Release of a target's Application has traffic or Pods in a cluster, or is to have Pods: in place
+// these have no label of it. Then it needs the ports of its own chart. Home reads from the caches of the management cluster, pods those of
+// the cluster, by fleet.ByApp.
 func OthersServe(ctx context.Context, home, pods client.Reader, it *shipper.InstallationTarget, cluster string) (bool, error) {
 	app := it.Labels[shipper.AppLabel]
 	var all shipper.TrafficTargetList

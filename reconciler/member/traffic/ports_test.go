@@ -49,17 +49,28 @@ func TestKeptPortsGoWithTheLastTrafficAndPodsOfOthers(t *testing.T) {
 		goes     bool
 		inPlace  []string
 	}{
-		"it has all traffic, and alone has Pods":                      {[]rules.Release{none, all}, []corev1.Pod{own}, true, nil},
-		"another has traffic":                                         {[]rules.Release{shares, all}, []corev1.Pod{own}, false, nil},
-		"another is left as it was found":                             {[]rules.Release{found, all}, []corev1.Pod{own}, false, nil},
-		"another is to have Pods, which in place have no label of it": {[]rules.Release{awaited, all}, []corev1.Pod{own}, false, nil},
-		"another has Pods in place still":                             {[]rules.Release{none, all}, []corev1.Pod{own}, false, []string{"web-1", "web-2"}},
-		"it alone has Pods in place":                                  {[]rules.Release{none, all}, []corev1.Pod{own}, true, []string{"web-2"}},
-		"another has Pods":                                            {[]rules.Release{none, all}, []corev1.Pod{own, other}, false, nil},
-		"a hook and a Pod that goes need no port":                     {[]rules.Release{none, all}, []corev1.Pod{own, hook, going}, true, nil},
-		"no Release has traffic, and no other Pods":                   {[]rules.Release{none}, nil, true, nil},
+		"it has all traffic, and alone has Pods": {releases: []rules.Release{none, all}, pods: []corev1.Pod{own}, goes: true},
+		"another has traffic":                    {releases: []rules.Release{shares, all}, pods: []corev1.Pod{own}},
+		"another is left as it was found":        {releases: []rules.Release{found, all}, pods: []corev1.Pod{own}},
+		"another is to have Pods, which in place have no label of it": {
+			releases: []rules.Release{awaited, all}, pods: []corev1.Pod{own},
+		},
+		"another has Pods in place still": {
+			releases: []rules.Release{none, all}, pods: []corev1.Pod{own}, inPlace: []string{"web-1", "web-2"},
+		},
+		"it alone has Pods in place": {
+			releases: []rules.Release{none, all}, pods: []corev1.Pod{own}, inPlace: []string{"web-2"}, goes: true,
+		},
+		"another has Pods": {releases: []rules.Release{none, all}, pods: []corev1.Pod{own, other}},
+		"a hook and a Pod that goes need no port": {
+			releases: []rules.Release{none, all}, pods: []corev1.Pod{own, hook, going}, goes: true,
+		},
+		"no Release has traffic, and no other Pods": {releases: []rules.Release{none}, goes: true},
 	} {
-		c := contents{family: application{inPlace: sets.New(tc.inPlace...)}, releases: tc.releases, own: tc.pods, services: []corev1.Service{keeping(`{"drop":["81/TCP"]}`)}}
+		c := contents{
+			family: application{inPlace: sets.New(tc.inPlace...)}, releases: tc.releases, own: tc.pods,
+			services: []corev1.Service{keeping(`{"drop":["81/TCP"]}`)},
+		}
 		if got := len(c.outlived()) == 1; got != tc.goes {
 			t.Errorf("%s: they go: %t", sentence, got)
 		}
