@@ -27,8 +27,8 @@ type Owner struct {
 	Now func(ctx context.Context) (metav1.Object, error)
 }
 
-// ForeignOwners has an error if an object gets an owner of another kind than this one of Shipper's: whoever deletes that owner has the garbage
-// collector delete the object, as if it were deleted.
+// ForeignOwners has an error if an object gets an owner of another kind than this one of Shipper's: whoever deletes that owner has the
+// garbage collector delete the object, as if it were deleted.
 func ForeignOwners(old, meta *metav1.ObjectMeta, kind string) field.ErrorList {
 	for _, ref := range meta.OwnerReferences {
 		same := func(was metav1.OwnerReference) bool { return sameOwner(was, ref) }
@@ -41,8 +41,8 @@ func ForeignOwners(old, meta *metav1.ObjectMeta, kind string) field.ErrorList {
 	return nil
 }
 
-// IsController reports whether a user is the garbage collector or the namespace controller: a user with the right to it has made them delete.
-// The last name is theirs where controllers have no accounts of their own.
+// IsController reports whether a user is the garbage collector or the namespace controller: a user with the right to it has made them
+// delete. The last name is theirs where controllers have no accounts of their own.
 func IsController(username string) bool {
 	return slices.Contains([]string{
 		"system:serviceaccount:kube-system:generic-garbage-collector", "system:serviceaccount:kube-system:namespace-controller",

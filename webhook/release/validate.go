@@ -168,8 +168,8 @@ func (w *Webhook) validateDelete(
 	return w.validateServing(ctx, req, a, app, old)
 }
 
-// judgeDeletion refuses the deletion of old, or a change that leads to it, under a block that rel does not override and without the right to
-// place.
+// judgeDeletion refuses the deletion of old, or a change that leads to it, under a block that rel does not override and without the right
+// to place.
 func (w *Webhook) judgeDeletion(
 	ctx context.Context, req *admission.Request, a *response.Response, app block.App, rel, old *shipper.Release,
 ) error {

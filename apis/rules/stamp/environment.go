@@ -6,13 +6,13 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/utils/ptr"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
 // SameEnvironment compares two environments by value, without chart.naming, which is the same in all Releases of an Application. Absent and
-// empty values are the same, as are absent and empty lists, and an absent default and one that is written out; inside values null, empty and absent differ, because charts distinguish them.
+// empty values are the same, as are absent and empty lists, and an absent default and one that is written out; inside values null, empty
+// and absent differ, because charts distinguish them.
 func SameEnvironment(a, b *shipper.ReleaseEnvironment) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -33,7 +33,7 @@ func requirements(env *shipper.ReleaseEnvironment) shipper.ClusterRequirements {
 	out := env.ClusterRequirements
 	out.Regions = slices.Clone(out.Regions)
 	for i := range out.Regions {
-		if ptr.Deref(out.Regions[i].Replicas, 1) == 1 {
+		if n := out.Regions[i].Replicas; n != nil && *n == 1 {
 			out.Regions[i].Replicas = nil
 		}
 	}
