@@ -170,7 +170,9 @@ func (r *Reconciler) decideNext(
 		return d, err
 	}
 	if run.Spec.RetryOf != nil && run.Status.StartTime == nil && d.Status.StartTime != nil {
-		if err := r.useUp(ctx, run); err != nil {
+		begins := *run // as it begins: it may have been resolved in this decision
+		begins.Status = d.Status
+		if err := r.useUp(ctx, &begins); err != nil {
 			return d, err
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/rights"
 	"shipper.dev/shipper/apis/rules/shipyard"
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/index"
@@ -244,7 +245,37 @@ func (r *Reconciler) repeated(ctx context.Context, run *shipper.SequenceRun) (*s
 		return nil, "run " + of.Run + ", which it repeats, is gone", nil
 	}
 	known, err := r.earlier(ctx, run)
-	return before, shipyard.NotAgain(before, of.From, run.UID, known), err
+	if err != nil {
+		return nil, "", err
+	}
+	if why := shipyard.NotAgain(before, of.From, run.UID, known); why != "" {
+		return before, why, nil
+	}
+	why, err := r.takenBack(ctx, before, of.From)
+	return before, why, err
+}
+
+// takenBack says that the Release is no longer the newest that a run made, and that a retry would make again on the approval that it keeps;
+// empty if the retry makes none again. Where that Release has failed or was aborted, what was approved is over.
+func (r *Reconciler) takenBack(ctx context.Context, before *shipper.SequenceRun, from string) (string, error) {
+	made := shipyard.MadeFrom(before, from)
+	if made == "" || !shipyard.CarriesApproval(before, from) {
+		return "", nil
+	}
+	key := shipyard.ApplicationOfRun(before)
+	var rels shipper.ReleaseList
+	if err := r.client.List(ctx, &rels, client.InNamespace(key.Namespace), client.MatchingLabels{shipper.AppLabel: key.Name}); err != nil {
+		return "", fmt.Errorf("listing the Releases of Application %s: %w", key, err)
+	}
+	all := make([]*shipper.Release, len(rels.Items))
+	for i := range rels.Items {
+		all[i] = &rels.Items[i]
+	}
+	if newest := stamp.NewestOf(all); newest != nil && newest.Name == made {
+		return "", nil
+	}
+	return fmt.Sprintf("Release %s, which run %s made, is not the newest any more, and what was approved is done once: begin with the approval",
+		made, before.Name), nil
 }
 
 // useUp writes the retry into the run that it repeats, before it begins with the approvals of that run: what was approved is done once,

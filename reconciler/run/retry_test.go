@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -204,9 +205,48 @@ func TestAnApprovalIsUsedOnceWhateverIsDeleted(t *testing.T) {
 	if begins || why != want {
 		t.Errorf("the second retry begins: %t, %q", begins, why)
 	}
+	fresh := retry("fourth")
+	resolved := fresh.Status.Resolved
+	fresh.Status = shipper.SequenceRunStatus{}
+	r = newReconciler(t, interceptor.Funcs{}, theShipyard(), runOf("first", undone, ended(shipper.ResultFail)), fresh)
+	if d, err := r.decideNext(t.Context(), fresh, judgement{resolved: resolved}, nil); err != nil || d.Status.StartTime == nil {
+		t.Errorf("a retry that begins when it is resolved: %+v, %v", d.Status, err)
+	}
 	newCase{again(from("deployment")), []client.Object{theShipyard(), runOf("first", undone, ended(shipper.ResultFail),
 		func(run *shipper.SequenceRun) {
 			run.Status.RepeatedBy = &shipper.RepeatedBy{Name: "second", UID: "gone"}
 		})},
 		`spec.retryOf.from: Invalid value: "deployment": ` + want}.check(t)
+}
+
+// The run is aborted when it has made its Release, the Release is taken back, and the run is repeated on its approval.
+func TestAReleaseThatWasTakenBackIsNotMadeAgainOnOneApproval(t *testing.T) {
+	before := runOf("first", undone, ended(shipper.ResultFail), func(run *shipper.SequenceRun) {
+		run.Status.Tasks[len(run.Status.Tasks)-1].Release = "web-2"
+	})
+	key := shipyard.ApplicationOfRun(before)
+	release := func(name, generation string) *shipper.Release {
+		return &shipper.Release{ObjectMeta: metav1.ObjectMeta{
+			Namespace: key.Namespace, Name: name, Labels: map[string]string{shipper.AppLabel: key.Name},
+			Annotations: map[string]string{shipper.ReleaseGenerationAnnotation: generation},
+		}}
+	}
+	retry := runOf("again", func(run *shipper.SequenceRun) {
+		run.Spec.RetryOf = &shipper.RetryOf{Run: "first", From: "deployment"}
+		run.Status.Resolved.RetryOfUID = "first-uid"
+	})
+	const gone = "Release web-2, which run first made, is not the newest any more, and what was approved is done once: begin with the approval"
+	for sentence, tc := range map[string]struct {
+		there []client.Object
+		want  string
+	}{
+		"it is the newest":      {[]client.Object{release("web-1", "1"), release("web-2", "2")}, ""},
+		"it was taken back":     {[]client.Object{release("web-1", "1")}, gone},
+		"another came after it": {[]client.Object{release("web-2", "2"), release("web-3", "3")}, gone},
+	} {
+		r := newReconciler(t, interceptor.Funcs{}, append(tc.there, theShipyard(), before.DeepCopy())...)
+		if _, why, err := r.repeated(t.Context(), retry); err != nil || why != tc.want {
+			t.Errorf("%s: %q, %v", sentence, why, err)
+		}
+	}
 }

@@ -69,6 +69,21 @@ func CarriesApproval(run *shipper.SequenceRun, from string) bool {
 	return slices.ContainsFunc(before, func(t shipper.TaskStatus) bool { return t.Name == TaskApproval })
 }
 
+// MadeFrom is the Release that a run has made, or made the newest, from a task on; empty if none.
+func MadeFrom(run *shipper.SequenceRun, from string) string {
+	sequence := OwnSequence(run)
+	if sequence == nil {
+		return ""
+	}
+	made := ""
+	for _, t := range run.Status.Tasks[min(max(TaskIndex(sequence, from), 0), len(run.Status.Tasks)):] {
+		if t.Name == TaskDeployment && t.Release != "" {
+			made = t.Release
+		}
+	}
+	return made
+}
+
 // notFrom says why a retry of a run cannot begin with a task; empty if it can. The tasks before it keep their results.
 func notFrom(run *shipper.SequenceRun, of *shipper.Sequence, name string) string {
 	at := TaskIndex(of, name)
