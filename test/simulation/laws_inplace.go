@@ -87,7 +87,7 @@ func (l *laws) inPlace(c change) {
 
 // keepsConfiguration is the second half of law 14, of ConfigMaps and Secrets.
 func (l *laws) keepsConfiguration(c change) {
-	if c.kind != configMaps && c.kind != secrets || c.old == nil {
+	if c.kind != configMaps && c.kind != secrets || c.old == nil || l.leaves(l.world.hosts[c.host]) {
 		return
 	}
 	for _, field := range []string{"data", "stringData"} {

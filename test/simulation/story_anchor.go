@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -72,7 +73,7 @@ func (f *Fixture) losesAnchors() {
 	lost := map[string]bool{}
 	for cluster := range f.Clusters {
 		for _, o := range f.hosts[cluster].all(configMaps) {
-			if o.GetNamespace() != namespace || o.GetLabels()[shipper.AppLabel] != appName {
+			if !isAnchor(o) {
 				continue
 			}
 			lost[string(o.GetUID())] = true
@@ -87,7 +88,7 @@ func (f *Fixture) losesAnchors() {
 		for cluster := range f.Clusters {
 			for _, kind := range []string{configMaps, deployments, services, statefulSets} {
 				for _, o := range f.hosts[cluster].all(kind) {
-					if o.GetNamespace() != namespace || o.GetLabels()[shipper.AppLabel] != appName {
+					if o.GetNamespace() != namespace || o.GetLabels()[shipper.AppLabel] != appName || kind == configMaps && !isAnchor(o) {
 						continue
 					}
 					owners := o.GetOwnerReferences()
@@ -107,6 +108,11 @@ func (f *Fixture) losesAnchors() {
 		slices.Sort(wrong)
 		return strings.Join(wrong, ", ")
 	})
+}
+
+// isAnchor reports whether a ConfigMap is an anchor of the Application, and none of its chart.
+func isAnchor(o client.Object) bool {
+	return o.GetNamespace() == namespace && o.GetLabels()[shipper.AppLabel] == appName && strings.HasSuffix(o.GetName(), "-anchor")
 }
 
 // running are the UIDs of what the Application has in the clusters, by kind and name.
