@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -152,8 +153,20 @@ func (m *Management) setNames(o *unstructured.Unstructured) error {
 		return unstructured.SetNestedField(o.Object, m.GlobalBlocksNamespace, "spec", "paramRef", "namespace")
 	}
 	// Policies about users alone do not name the account.
+	account := serviceaccount.MakeUsername(m.Namespace, m.ServiceAccount)
 	if variable, err := field(o, "variables", reconcilerVariable); err == nil {
-		variable["expression"] = quote(serviceaccount.MakeUsername(m.Namespace, m.ServiceAccount))
+		variable["expression"] = quote(account)
+	}
+	if conditions, found, _ := unstructured.NestedSlice(o.Object, "spec", "matchConditions"); found {
+		usual := serviceaccount.MakeUsername(shipper.SystemNamespace, shipper.ManagementServiceAccount)
+		for _, c := range conditions {
+			condition, _ := c.(map[string]any)
+			text, _ := condition["expression"].(string)
+			condition["expression"] = strings.ReplaceAll(text, "'"+usual+"'", "'"+account+"'")
+		}
+		if err := unstructured.SetNestedSlice(o.Object, conditions, "spec", "matchConditions"); err != nil {
+			return fmt.Errorf("naming the account in policy %s: %w", o.GetName(), err)
+		}
 	}
 	constraints, _, err := unstructured.NestedMap(o.Object, "spec", "matchConstraints")
 	if err != nil {

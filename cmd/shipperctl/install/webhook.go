@@ -120,7 +120,11 @@ func (m *Management) keepLiveSettings(live, want *unstructured.Unstructured) err
 		}
 	}
 	for name, webhook := range webhooksOf(want) {
-		if err := setToken(webhook, fmt.Sprint(name), token); err != nil {
+		its := token
+		if its == "" && m.WebhookURL != nil && before[name] == nil { // as when it is created; no older version answers for it
+			its = reviewpath.NewToken()
+		}
+		if err := setToken(webhook, fmt.Sprint(name), its); err != nil {
 			return err
 		}
 		if bundle != "" {
