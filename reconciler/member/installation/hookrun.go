@@ -126,6 +126,10 @@ func (i *installer) begin(ctx context.Context, w wanted, entry item, run shipper
 		text := fmt.Sprintf("hook %s: %s is not run, because there is a newer Release", run.Event, i.called(entry))
 		return &problem{shipper.InProgress, retry.Wait, text}
 	}
+	if i.hookOrders.blocked && i.asked(run) {
+		text := fmt.Sprintf("hook %s: %s is not run while RolloutBlocks stop the Release", run.Event, i.called(entry))
+		return &problem{shipper.InProgress, retry.Wait, text}
+	}
 	live, err := i.hookObject(ctx, entry)
 	if err != nil {
 		return err
@@ -138,6 +142,13 @@ func (i *installer) begin(ctx context.Context, w wanted, entry item, run shipper
 		return err
 	}
 	return i.start(ctx, w, entry, run)
+}
+
+// asked reports whether a user asked for a run by an annotation, which is no part of the rollout that was admitted. The tests of Checks are
+// held with their CheckTarget, and the hooks of the deletion with it.
+func (i *installer) asked(run shipper.HookRun) bool {
+	event := release.HookEvent(run.Event)
+	return event == release.HookTest && run.Request == i.hookOrders.test || ofInstallation(event) && run.Attempt > 1
 }
 
 // makeRoom removes an object with the name of a hook, if the chart requires that and Shipper owns the object.

@@ -58,6 +58,8 @@ type hookOrders struct {
 	goal string
 	// retry and test are the values of its annotations.
 	retry, test string
+	// blocked is set while RolloutBlocks stop the Release: then it gets no run that a user asks for.
+	blocked bool
 	// checks are the tests that Checks ask for.
 	checks []testOrder
 }
@@ -112,6 +114,8 @@ func (w *Worker) hookOrdersOf(ctx context.Context, it *shipper.InstallationTarge
 		goal:   rel.Annotations[shipper.ReleaseRollbackOfAnnotation],
 		retry:  rel.Annotations[shipper.ReleaseHooksRetryAnnotation],
 		test:   rel.Annotations[shipper.ReleaseTestAnnotation],
+
+		blocked: blocked(&rel),
 	}, nil
 }
 

@@ -57,11 +57,18 @@ func InPlaceChanged(e fleet.Event) bool {
 	return !ok || before.Data[inventoryKey] != after.Data[inventoryKey]
 }
 
-// SameOrders reports whether a Release asks the same of its hooks as before.
+// SameOrders reports whether a Release asks the same of its hooks as before, and is as free to run them.
 func SameOrders(before, after client.Object) bool {
 	asks := func(o client.Object, key string) string { return o.GetAnnotations()[key] }
-	return asks(before, shipper.ReleaseHooksRetryAnnotation) == asks(after, shipper.ReleaseHooksRetryAnnotation) &&
+	return blocked(before) == blocked(after) &&
+		asks(before, shipper.ReleaseHooksRetryAnnotation) == asks(after, shipper.ReleaseHooksRetryAnnotation) &&
 		asks(before, shipper.ReleaseTestAnnotation) == asks(after, shipper.ReleaseTestAnnotation)
+}
+
+// blocked reports whether RolloutBlocks stop a Release.
+func blocked(o client.Object) bool {
+	rel, ok := o.(*shipper.Release)
+	return ok && shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseBlocked)
 }
 
 // sameMark reports whether all that decide looks at is the same in both.
