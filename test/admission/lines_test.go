@@ -107,6 +107,15 @@ func settingHold(reason string) func(*lineCase, *user) error {
 	}
 }
 
+// asking gives an annotation of the Release a new value.
+func asking(key string) func(*lineCase, *user) error {
+	return func(s *lineCase, u *user) error {
+		rel := s.r.rel.DeepCopy()
+		ask.ReleaseAnnotated(key, "7")(rel)
+		return u.Update(s.Context(), rel, client.DryRunAll)
+	}
+}
+
 func deletingApplication(s *lineCase, u *user) error {
 	return u.Delete(s.Context(), s.r.app.DeepCopy(), client.DryRunAll)
 }
@@ -244,6 +253,9 @@ func theLines(s *lineCase) map[string]struct {
 		"a Release is moved":                                 {local, nil, byUser("dev", moving(2)), both},
 		"a Release is held for another reason":               {local, nil, byUser("dev", settingHold("dinner")), none},
 		"a Release is held no more":                          {local, nil, byUser("dev", settingHold("")), both},
+		"a Release's hooks are run again":                    {local, nil, byUser("dev", asking(shipper.ReleaseHooksRetryAnnotation)), both},
+		"a Release's tests are run":                          {local, nil, byUser("dev", asking(shipper.ReleaseTestAnnotation)), both},
+		"a Release's checks are made again":                  {local, nil, byUser("dev", asking(shipper.ReleaseChecksRetryAnnotation)), both},
 		"a Release is deleted":                               {local, nil, byUser("dev", deletingRelease), both},
 		"the garbage collector deletes a Release with owner": {local, nil, byUser(collector, deletingRelease), first},
 		"a target is edited by hand":                         {local, nil, byUser("dev", scaling), first},

@@ -4,6 +4,7 @@ package release
 
 import (
 	"context"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -48,6 +49,13 @@ func (w *Webhook) step(
 		return c.And(shipper.RolloutBlockRetreat)
 	}
 	return c
+}
+
+// beginsPods reports whether a request asks for another run of hooks, tests or checks. It is judged as a step, because they make Pods.
+func beginsPods(rel, old *shipper.Release) bool {
+	return slices.ContainsFunc([]string{
+		shipper.ReleaseHooksRetryAnnotation, shipper.ReleaseTestAnnotation, shipper.ReleaseChecksRetryAnnotation,
+	}, func(key string) bool { return rel.Annotations[key] != old.Annotations[key] })
 }
 
 // deletion is the change made by the deletion of a Release. The reconciler deletes Releases that are no longer needed, and the newest

@@ -83,12 +83,12 @@ func (w *Webhook) validateUpdate(
 	}
 	errs = append(errs, more...)
 	errs = append(errs, validateRetry(rel, old)...)
-	moved := rel.Spec.TargetStep != old.Spec.TargetStep
+	moved, begins := rel.Spec.TargetStep != old.Spec.TargetStep, beginsPods(rel, old)
 	if moved {
 		errs = append(errs, validateTargetStep(rel)...)
 	}
 	before, overrides := blockcheck.Overrides(old.Annotations), blockcheck.Overrides(rel.Annotations)
-	if moved || !blockcheck.SameOverride(rel.Annotations, old.Annotations) {
+	if moved || begins || !blockcheck.SameOverride(rel.Annotations, old.Annotations) {
 		var more field.ErrorList
 		overrides, more = w.BlockCheck.Check(ctx, rel.Namespace, rel.Annotations, before)
 		errs = append(errs, more...)
@@ -105,6 +105,12 @@ func (w *Webhook) validateUpdate(
 	}
 	if !w.reconciler(req) && protected.OwnerAdded(&old.ObjectMeta, &rel.ObjectMeta) {
 		if err := w.judgeDeletion(ctx, req, a, app, rel, old); err != nil {
+			return err
+		}
+	}
+	if begins {
+		c := w.asked(ctx, req, app.Step(rel))
+		if err := w.BlockCheck.Judge(a, resource, rel.Name, overrider(rel), block.Overrides(rel.Annotations), c); err != nil {
 			return err
 		}
 	}
