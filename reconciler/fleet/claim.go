@@ -48,9 +48,10 @@ func ValidIdentity(id string) bool {
 	return len(validation.IsDNS1123Subdomain(id)) == 0
 }
 
-// IsAnchor reports whether a ConfigMap is the anchor of an InstallationTarget.
+// IsAnchor reports whether a ConfigMap is the anchor of an InstallationTarget. What Shipper has written from a user's manifest is none,
+// whatever it says: it has the digest of that manifest.
 func IsAnchor(cm *corev1.ConfigMap) bool {
-	return cm.Data[shipper.AnchorTargetUIDKey] != ""
+	return cm.Data[shipper.AnchorTargetUIDKey] != "" && cm.Annotations[shipper.InstalledDigestAnnotation] == ""
 }
 
 // Claim is a *ClaimError when an anchor was written by another management cluster. The original writes

@@ -32,6 +32,8 @@ func anAnchor(by string) *corev1.ConfigMap {
 func TestClaim(t *testing.T) {
 	none := anAnchor("there")
 	delete(none.Data, shipper.AnchorTargetUIDKey)
+	ofUser := anAnchor("there")
+	ofUser.Annotations = map[string]string{shipper.PlacedOwnerAnnotation: "shop/rival", shipper.InstalledDigestAnnotation: "d"}
 	const says = `the Application "web" in namespace "shop" of this cluster is that of the management cluster "there", ` +
 		`says ConfigMap "web-1-anchor", and this one is "here"; use another name or namespace, or, if this management ` +
 		`cluster replaces that one, give it its id: kubectl -n ship patch configmap shipper-identity --type=merge ` +
@@ -45,6 +47,7 @@ func TestClaim(t *testing.T) {
 		"ours":                              {anAnchor("here"), ""},
 		"the original's":                    {anAnchor(""), ""},
 		"a ConfigMap that is no anchor":     {none, ""},
+		"what a manifest of a user says":    {ofUser, ""},
 		"another's":                         {anAnchor("there"), says},
 		"one that would have us run things": {anAnchor("'; reboot #"), evil},
 	}
