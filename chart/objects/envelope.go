@@ -129,6 +129,9 @@ func (p Policy) refusedManifest(o *unstructured.Unstructured, at *field.Path) *f
 	}
 	refusal := p.Refused(o.GroupVersionKind(), o.GetNamespace(), o.GetName())
 	if refusal == nil {
+		if reason := OwnOfCluster(o); reason != "" {
+			return field.Invalid(at, KeyOf(o).String(), "is never placed: "+reason)
+		}
 		return nil
 	}
 	switch refusal.Field {

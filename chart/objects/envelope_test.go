@@ -88,6 +88,19 @@ func TestUnpackNamesEachManifestThatIsWrong(t *testing.T) {
 			`spec.manifests[1].kind: Invalid value: "Widget": the administrators of Shipper do not allow Widget.example.com to be placed`},
 		{`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: b, namespace: work}}`,
 			`spec.manifests[1].metadata.namespace: Invalid value: "work": ClusterRoles have no namespace: leave it out`},
+		{`{apiVersion: v1, kind: ServiceAccount, metadata: {name: default}}`,
+			`spec.manifests[1]: Invalid value: "ServiceAccount work/default": is never placed: each namespace of each cluster has its own`},
+		{`{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: other}}`,
+			`spec.manifests[1]: Invalid value: "ConfigMap other/kube-root-ca.crt": is never placed: ` +
+				"each cluster publishes its own certificate authority"},
+		{`{apiVersion: v1, kind: ConfigMap, metadata: {name: web-1-anchor}, data: {InstallationTargetUID: x}}`,
+			`spec.manifests[1]: Invalid value: "ConfigMap work/web-1-anchor": is never placed: ` +
+				"it is Shipper's record of what is installed in this cluster"},
+		{`{apiVersion: v1, kind: ConfigMap, metadata: {name: lock, annotations: {control-plane.alpha.kubernetes.io/leader: "{}"}}}`,
+			`spec.manifests[1]: Invalid value: "ConfigMap work/lock": is never placed: it is a lock of the processes of one cluster`},
+		{`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: view, labels: {
+			kubernetes.io/bootstrapping: rbac-defaults}}}`,
+			`spec.manifests[1]: Invalid value: "ClusterRole view": is never placed: the API server of each cluster makes its own`},
 		{`{apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: work}}`,
 			`spec.manifests[1]: Duplicate value: "ConfigMap work/a, as manifests[0]"`},
 		{`{}`, `spec.manifests[1].apiVersion: Required value: each manifest is a whole object; ` +

@@ -3,6 +3,7 @@
 package objects
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"regexp"
@@ -221,10 +222,6 @@ func (p Policy) Skip(o *unstructured.Unstructured) (reason string, skip bool) {
 	if refusal := p.Refused(o.GroupVersionKind(), o.GetNamespace(), o.GetName()); refusal != nil {
 		return refusal.Reason, true
 	}
-	for _, r := range skipRules {
-		if reason := r(o); reason != "" {
-			return reason, true
-		}
-	}
-	return "", false
+	reason = cmp.Or(firstReason(liveSkipRules, o), OwnOfCluster(o))
+	return reason, reason != ""
 }

@@ -13,9 +13,28 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// skipRules give the reason why an object is left out; empty for none.
-var skipRules = []func(*unstructured.Unstructured) string{
-	skipDeleted, skipControlled, skipInstalled, skipSecret, skipConfigMap, skipServiceAccount, skipRoleBinding, skipBuiltIn,
+// skipRule gives the reason why an object is left out; empty for none.
+type skipRule func(*unstructured.Unstructured) string
+
+var (
+	// liveSkipRules are for what the API server says of a live object. Manifests lose these fields.
+	liveSkipRules = []skipRule{skipDeleted, skipControlled, skipInstalled}
+	// ownSkipRules are for what each cluster has of its own, whether an object is live or a manifest.
+	ownSkipRules = []skipRule{skipSecret, skipConfigMap, skipServiceAccount, skipRoleBinding, skipBuiltIn}
+)
+
+// OwnOfCluster is why an object or a manifest is never placed: each cluster has its own. It is empty for what may be placed.
+func OwnOfCluster(o *unstructured.Unstructured) (reason string) {
+	return firstReason(ownSkipRules, o)
+}
+
+func firstReason(of []skipRule, o *unstructured.Unstructured) string {
+	for _, r := range of {
+		if reason := r(o); reason != "" {
+			return reason
+		}
+	}
+	return ""
 }
 
 func skipDeleted(o *unstructured.Unstructured) string {

@@ -79,6 +79,9 @@ func TestContentIsMadeOfWhatWasRead(t *testing.T) {
 		"an Envelope with a Pod is refused": {
 			read(envelope("e", object("Pod", "", "a", ""))), planned{Reason: "SelectionInvalid"},
 		},
+		"an Envelope with what each cluster has of its own is refused": {
+			read(envelope("e", object("ConfigMap", "", "kube-root-ca.crt", "1"))), planned{Reason: "SelectionInvalid"},
+		},
 		"an object that does not exist is noted": {
 			[]found{{objects: []unstructured.Unstructured{a}}, {note: "ConfigMap work/x does not exist"}},
 			planned{Objects: []string{"ConfigMap work/a"}, Notes: "ConfigMap work/x does not exist"},

@@ -211,6 +211,10 @@ func TestManifestsOfEnvelopes(t *testing.T) {
 			manifest: object("v1", "Pod", "", "a"), decision: response.Invalid,
 			message: invalid + `.kind: Invalid value: "Pod": Pods are made by what owns them: select that`,
 		},
+		"of the ServiceAccount that each namespace has": {
+			manifest: object("v1", "ServiceAccount", "work", "default"), decision: response.Invalid,
+			message: invalid + `: Invalid value: "ServiceAccount work/default": is never placed: each namespace of each cluster has its own`,
+		},
 		"of a Role in the own namespace": {
 			manifest: object("rbac.authorization.k8s.io/v1", "Role", "", "a"), decision: response.Forbidden,
 			message: `spec.manifests[0]: you may not place namespaces "work" on clusters: that needs the verb "place" on it; ` +

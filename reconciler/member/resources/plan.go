@@ -79,6 +79,9 @@ func (r rules) decide(s *item) action {
 	case isSystem(s.want.key()): // admission refuses these; anchors are there
 		s.whose = "Shipper itself"
 		return refuse
+	case s.object != nil && objects.OwnOfCluster(s.object) != "": // neither are these in content
+		s.whose = "the cluster: " + objects.OwnOfCluster(s.object)
+		return refuse
 	case s.unserved:
 		return await
 	case s.live == nil:

@@ -3,6 +3,7 @@
 package resources
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -96,6 +97,32 @@ func TestEveryObjectHasOneAction(t *testing.T) {
 		r := rules{owner: "team/web", app: "web", takeOver: tc.policy, halt: tc.halt}
 		if got := r.decide(&tc.s); got != tc.want {
 			t.Errorf("%s: %s, want %s", sentence, got, tc.want)
+		}
+	}
+}
+
+func TestWhatEachClusterHasOfItsOwnIsRefused(t *testing.T) {
+	for sentence, o := range map[string]map[string]any{
+		"a ServiceAccount": {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": map[string]any{"name": "default"}},
+		"an anchor": {
+			"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "rival-1-anchor"},
+			"data": map[string]any{shipper.AnchorTargetUIDKey: "x"},
+		},
+	} {
+		object := fromContent(o)
+		of := entry{APIVersion: "v1", Kind: object.GetKind(), Namespace: "team", Name: object.GetName(), UID: "u", Digest: "new"}
+		for state, s := range map[string]*item{
+			"missing": {}, "foreign": {live: there("", "")}, "taken over before": {live: there("team/web", "new"), known: &of},
+		} {
+			s.object, s.want = object, of
+			s.action = rules{owner: "team/web", app: "web", takeOver: shipper.TakeOverAlways}.decide(s)
+			if s.action != refuse || !strings.HasPrefix(s.whose, "the cluster: ") {
+				t.Errorf("%s that is %s: %s, of %q", sentence, state, s.action, s.whose)
+			}
+			union, dropped := plan([]*item{s}, &anchor{inventory: []entry{of}})
+			if len(union)+len(dropped) > 0 {
+				t.Errorf("%s that is %s is still listed, and would be removed: %v, %v", sentence, state, union, dropped)
+			}
 		}
 	}
 }
