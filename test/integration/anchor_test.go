@@ -130,7 +130,7 @@ func (s *fixture) left(name, cluster string) {
 	})
 }
 
-// TestAnAnchorThatIsDeletedTakesNothingWithIt deletes the anchor as kubectl does by default.
+// TestAnAnchorThatIsDeletedTakesNothingWithIt deletes the anchor as kubectl does by default, also after a user has emptied its list.
 func TestAnAnchorThatIsDeletedTakesNothingWithIt(t *testing.T) {
 	t.Parallel()
 	s := begin(t, west)
@@ -139,16 +139,49 @@ func TestAnAnchorThatIsDeletedTakesNothingWithIt(t *testing.T) {
 	if !controllerutil.ContainsFinalizer(anchor, shipper.AnchorFinalizer) {
 		t.Fatalf("nothing holds the anchor: %+v", anchor.ObjectMeta)
 	}
-	background := client.PropagationPolicy(metav1.DeletePropagationBackground)
-	s.must(world.clusters[west].Delete(s.ctx, anchor, background))
+	s.replacesAnchor(anchor)
+	s.told("web-1", "ConfigMapReplaced", `Config map "web-1-anchor" was deleted in cluster "west", not by Shipper`)
+	s.installed("web-1")
+	s.settled()
+	if diff := cmp.Diff(before, s.uids()); diff != "" {
+		t.Errorf("objects came or went: -before +after:\n%s", diff)
+	}
+	s.replacesAnchor(s.rewrite("web-1", emptied))
+	s.installed("web-1")
+	s.settled()
+	if diff := cmp.Diff(before, s.uids()); diff != "" {
+		t.Errorf("objects came or went with an empty list: -before +after:\n%s", diff)
+	}
+	s.rewrite("web-1", emptied)
+	var d appsv1.Deployment
+	s.find(west, "web-1-"+s.app, &d)
+	s.must(world.clusters[west].Delete(s.ctx, &d))
+	s.soon("the Deployment is not made again", func() string {
+		var now appsv1.Deployment
+		if s.find(west, d.Name, &now) && now.UID != d.UID && now.Status.ReadyReplicas == 2 {
+			return ""
+		}
+		return fmt.Sprintf("%+v", now.Status)
+	})
+	s.must(s.management.Delete(s.ctx, it))
+	s.gone(it)
+	s.leftNothing("web-1")
+}
+
+// emptied is what a user writes into an anchor.
+var emptied = map[string]string{"Inventory": "[]"}
+
+// replacesAnchor deletes an anchor of web-1 and waits until another one lists and owns its objects.
+func (s *fixture) replacesAnchor(anchor *corev1.ConfigMap) {
+	s.Helper()
+	s.must(world.clusters[west].Delete(s.ctx, anchor, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	s.soon("the anchor is not made again", func() string {
 		cm := &corev1.ConfigMap{}
-		if s.find(west, anchor.Name, cm) && cm.UID != anchor.UID && cm.Data["RenderedFrom"] != "" {
+		if s.find(west, anchor.Name, cm) && cm.UID != anchor.UID && cm.Data["RenderedFrom"] != "" && cm.Data["Inventory"] != "[]" {
 			return ""
 		}
 		return fmt.Sprintf("%+v", cm)
 	})
-	s.told("web-1", "ConfigMapReplaced", `Config map "web-1-anchor" was deleted in cluster "west", not by Shipper`)
 	s.soon("its objects have another owner", func() string {
 		var d appsv1.Deployment
 		if !s.find(west, "web-1-"+s.app, &d) || len(d.OwnerReferences) != 1 {
@@ -156,14 +189,6 @@ func TestAnAnchorThatIsDeletedTakesNothingWithIt(t *testing.T) {
 		}
 		return cmp.Diff(s.anchor("web-1").UID, d.OwnerReferences[0].UID)
 	})
-	s.installed("web-1")
-	s.settled()
-	if diff := cmp.Diff(before, s.uids()); diff != "" {
-		t.Errorf("objects came or went: -before +after:\n%s", diff)
-	}
-	s.must(s.management.Delete(s.ctx, it))
-	s.gone(it)
-	s.leftNothing("web-1")
 }
 
 // uids are those of the Application's Deployments, Pods and Services in west.
@@ -210,7 +235,7 @@ func TestAnAnchorOfAnEarlierVersionIsClaimedOnce(t *testing.T) {
 	s := begin(t, west)
 	s.runs("web-1", 1)
 	before := s.settled()
-	s.outOfReach(func() { s.rewrite("web-1", map[string]string{shipper.AnchorIdentityKey: ""}) })
+	s.outOfReach(func() { s.rewrite("web-1", map[string]string{shipper.AnchorIdentityKey: "", "InventoryDigest": ""}) })
 	s.soon("it is not claimed", func() string { return cmp.Diff(s.identity(), s.anchor("web-1").Data[shipper.AnchorIdentityKey]) })
 	s.installed("web-1")
 	if diff := cmp.Diff(without(before, "web-1"), without(s.versions(), "web-1")); diff != "" {

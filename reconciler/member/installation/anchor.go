@@ -4,6 +4,8 @@ package installation
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -26,6 +28,8 @@ const (
 	inventoryKey = "Inventory"
 	// renderedKey holds the fingerprint of what the inventory was rendered from; empty while it is being installed.
 	renderedKey = "RenderedFrom"
+	// digestKey holds the digest of the two: without it, as when a user has edited the inventory, all is planned again.
+	digestKey = "InventoryDigest"
 )
 
 // anchorSuffix is how the name of every anchor ends.
@@ -74,8 +78,10 @@ type anchor struct {
 	deleting bool
 	// finalizers are those of the ConfigMap as it was read.
 	finalizers []string
-	rendered   string
-	inventory  []item
+	// rendered is empty, too, when the inventory is not the one that was written with the fingerprint; done is whether there is any.
+	rendered  string
+	done      bool
+	inventory []item
 	// hooks is a hookBook; empty when none were run.
 	hooks string
 	// claim is set when it is another management cluster's.
@@ -120,6 +126,7 @@ func anchorOf(m *fleet.Member, cm *corev1.ConfigMap) *anchor {
 	out := &anchor{
 		Version: applyset.VersionOf(cm), targetUID: cm.Data[shipper.AnchorTargetUIDKey], identity: cm.Data[shipper.AnchorIdentityKey],
 		deleting: cm.DeletionTimestamp != nil, finalizers: cm.Finalizers, hooks: cm.Data[hooksKey], claim: m.Claim(cm),
+		done: cm.Data[renderedKey] != "",
 	}
 	out.inventory, out.rendered = inventoryOf(cm)
 	return out
@@ -136,13 +143,22 @@ func inventoryOf(cm *corev1.ConfigMap) (inventory []item, rendered string) {
 	if slices.ContainsFunc(inventory, elsewhere) {
 		return slices.DeleteFunc(inventory, elsewhere), ""
 	}
-	return inventory, cm.Data[renderedKey]
+	if rendered = cm.Data[renderedKey]; cm.Data[digestKey] != digestOf(cm.Data[inventoryKey], rendered) {
+		return inventory, ""
+	}
+	return inventory, rendered
+}
+
+// digestOf is what an anchor says beside an inventory and the fingerprint of what it was rendered from.
+func digestOf(inventory, rendered string) string {
+	sum := sha256.Sum256([]byte(rendered + "\n" + inventory))
+	return hex.EncodeToString(sum[:])
 }
 
 // anchorFor is the anchor as it is to be, before it is written.
 func anchorFor(m *fleet.Member, it *shipper.InstallationTarget, inventory []item, rendered string) *anchor {
 	return &anchor{
-		targetUID: string(it.UID), identity: m.Identity, rendered: rendered, inventory: inventory,
+		targetUID: string(it.UID), identity: m.Identity, rendered: rendered, done: rendered != "", inventory: inventory,
 		finalizers: []string{shipper.AnchorFinalizer},
 	}
 }
@@ -207,6 +223,9 @@ func (a *anchor) list(it *shipper.InstallationTarget) (out applyset.List, err er
 	data := map[string]string{
 		shipper.AnchorTargetUIDKey: a.targetUID, shipper.AnchorIdentityKey: a.identity,
 		inventoryKey: string(inventory), renderedKey: a.rendered,
+	}
+	if a.rendered != "" {
+		data[digestKey] = digestOf(string(inventory), a.rendered)
 	}
 	if a.hooks != "" {
 		data[hooksKey] = a.hooks

@@ -3,7 +3,10 @@
 package installation
 
 import (
+	"encoding/json"
 	"errors"
+	"maps"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,10 +87,50 @@ func TestAnAnchorSpeaksOfItsOwnNamespaceOnly(t *testing.T) {
 		"nonsense":                     {},
 	} {
 		inventory, rendered := inventoryOf(&corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ours"}, Data: map[string]string{inventoryKey: text, renderedKey: "x"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ours"},
+			Data:       map[string]string{inventoryKey: text, renderedKey: "x", digestKey: digestOf(text, "x")},
 		})
 		if diff := cmp.Diff(want.inventory, inventory); diff != "" || rendered != want.rendered {
 			t.Errorf("%s: rendered from %q (-want +got):\n%s", text, rendered, diff)
 		}
 	}
+}
+
+// TestAnAnchorWhoseListWasEditedIsPlannedAnew has what a user writes into an anchor, and what an earlier version has left out.
+func TestAnAnchorWhoseListWasEditedIsPlannedAnew(t *testing.T) {
+	it := &shipper.InstallationTarget{ObjectMeta: metav1.ObjectMeta{Namespace: "ours", Name: "web", UID: "this"}}
+	here := &fleet.Member{Identity: "here"}
+	list := []item{{APIVersion: "v1", Kind: "Service", Namespace: "ours", Name: "web", Digest: "1"}}
+	for name, tc := range map[string]struct {
+		edit map[string]string
+		want string
+	}{
+		"as it was written":         {nil, "from"},
+		"an empty list":             {map[string]string{inventoryKey: "[]"}, ""},
+		"another digest":            {map[string]string{inventoryKey: strings.ReplaceAll(textOf(t, list), "1", "2")}, ""},
+		"another fingerprint":       {map[string]string{renderedKey: "other"}, ""},
+		"of an earlier version":     {map[string]string{digestKey: ""}, ""},
+		"not done, with an old one": {map[string]string{renderedKey: ""}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			written, err := anchorFor(here, it, list, "from").list(it)
+			if err != nil {
+				t.Fatal(err)
+			}
+			maps.Copy(written.Data, tc.edit)
+			a := anchorOf(here, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ours"}, Data: written.Data})
+			if a.rendered != tc.want || a.done != (written.Data[renderedKey] != "") {
+				t.Errorf("rendered from %q, done %t", a.rendered, a.done)
+			}
+		})
+	}
+}
+
+func textOf(t *testing.T, list []item) string {
+	t.Helper()
+	raw, err := json.Marshal(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
 }

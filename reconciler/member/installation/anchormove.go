@@ -103,7 +103,7 @@ func (i *installer) replaceAnchor(ctx context.Context) error {
 	if _, err := old.release(ctx, i.member, key); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	want := anchorFor(i.member, i.it, old.inventory, old.rendered)
+	want := anchorFor(i.member, i.it, old.inventory, "") // all is planned again: the list may lack what went with the old one
 	want.hooks = old.hooks
 	if i.anchor, err = writeAnchor(ctx, i.member, i.it, nil, want); err != nil {
 		return err
@@ -118,13 +118,18 @@ func (i *installer) replaceAnchor(ctx context.Context) error {
 	return nil
 }
 
-// setFree removes an anchor from the owners of what it lists, and of hooks and tests, and returns these objects as they are then.
+// setFree removes an anchor from the owners of what it lists and of what is stored, for a user may have edited the list, and of hooks and
+// tests, and returns these objects as they are then.
 func (i *installer) setFree(ctx context.Context, old *anchor) (owned []*metav1.PartialObjectMetadata, err error) {
 	all, err := i.runs(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, entry := range old.inventory {
+	stored, err := i.storedItems(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range merge(old.inventory, stored) {
 		if entry.Namespace == "" {
 			continue
 		}
@@ -151,6 +156,31 @@ func (i *installer) setFree(ctx context.Context, old *anchor) (owned []*metav1.P
 		owned = append(owned, free)
 	}
 	return owned, nil
+}
+
+// storedItems are the objects of the namespace that the target was rendered to, whatever its anchor lists. Those of another namespace, and
+// without one, have no owner.
+func (i *installer) storedItems(ctx context.Context) (out []item, err error) {
+	stored, err := readStored(ctx, i.member, i.it)
+	if stored == nil || err != nil {
+		return nil, err
+	}
+	for _, object := range stored.objects {
+		content := object.content
+		mapping, err := i.member.Mapping(content.GroupVersionKind())
+		if meta.IsNoMatchError(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			out = append(out, item{
+				APIVersion: content.GetAPIVersion(), Kind: content.GetKind(), Namespace: i.it.Namespace, Name: content.GetName(),
+			})
+		}
+	}
+	return out, nil
 }
 
 // runs are the Jobs in the namespace, and the Pods of the Application: those of hooks and tests have the anchor for an owner.

@@ -102,12 +102,12 @@ func (i *installer) install(ctx context.Context) error {
 	if i.anchor != nil && i.anchor.claim != nil { // one without an Application
 		return i.anchor.claim
 	}
+	i.was = i.anchor != nil && i.anchor.done
 	if i.anchor != nil && i.anchor.deleting {
 		if err := i.replaceAnchor(ctx); err != nil {
 			return err
 		}
 	}
-	i.was = i.anchor != nil && i.anchor.rendered != ""
 	i.hookRecord = hookRecordOf(i.anchor, find(i.it.Status.Clusters, i.member.Name))
 	source, err := i.rendering.sources.in(i.member.Name)
 	if err != nil {
