@@ -4,12 +4,14 @@ package protected
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -121,4 +123,19 @@ func (o Owner) names(ref metav1.OwnerReference, owner metav1.Object) bool {
 // sameOwner reports whether the garbage collector finds the same owner by both. If it finds none, it deletes the object.
 func sameOwner(a, b metav1.OwnerReference) bool {
 	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Name == b.Name && a.UID == b.UID
+}
+
+// Orphans reports whether a deletion keeps the dependents of an object: its options say so or, where they say nothing, its finalizers.
+func Orphans(req *admission.Request, old *metav1.ObjectMeta) bool {
+	var options metav1.DeleteOptions
+	if len(req.Options.Raw) > 0 && json.Unmarshal(req.Options.Raw, &options) != nil {
+		return false
+	}
+	switch {
+	case options.PropagationPolicy != nil:
+		return *options.PropagationPolicy == metav1.DeletePropagationOrphan
+	case options.OrphanDependents != nil: //nolint:staticcheck // API servers still obey it
+		return *options.OrphanDependents //nolint:staticcheck // as above
+	}
+	return slices.Contains(old.Finalizers, metav1.FinalizerOrphanDependents)
 }

@@ -287,6 +287,42 @@ func TestReleasesGo(t *testing.T) {
 	}
 }
 
+// TestReleasesGoWithTheirTargets has deletions that leave the targets of a Release behind, which would stay in effect for ever.
+func TestReleasesGoWithTheirTargets(t *testing.T) {
+	app := ask.Application()
+	now := metav1.Time{Time: ask.Now}
+	going := ask.Application(func(a *shipper.Application) { a.DeletionTimestamp = &now })
+	older, next := rel(), ask.Release(ask.Application(ask.Version("0.0.2")), []*shipper.Release{rel()})
+	kept := rel(func(r *shipper.Release) { r.Finalizers = append(r.Finalizers, metav1.FinalizerOrphanDependents) })
+	const refused = "delete it without --cascade=orphan: its targets would stay, and with them what it has in the clusters, also its traffic"
+	for sentence, tc := range map[string]struct {
+		old     *shipper.Release
+		options string
+		around  []client.Object
+		message string
+	}{
+		"in the background":                     {older, `{"propagationPolicy":"Background"}`, []client.Object{app, older, next}, ""},
+		"without options":                       {older, "", []client.Object{app, older, next}, ""},
+		"not without them":                      {older, `{"propagationPolicy":"Orphan"}`, []client.Object{app, older, next}, refused},
+		"not in the words of early versions":    {older, `{"orphanDependents":true}`, []client.Object{app, older, next}, refused},
+		"not by a finalizer":                    {kept, `{}`, []client.Object{app, kept, next}, refused},
+		"in the background despite a finalizer": {kept, `{"propagationPolicy":"Background"}`, []client.Object{app, kept, next}, ""},
+		"without them after the Application":    {older, `{"propagationPolicy":"Orphan"}`, []client.Object{next}, ""},
+		"without them with the Application":     {older, `{"propagationPolicy":"Orphan"}`, []client.Object{going, older, next}, ""},
+		"without them with the namespace": {
+			older, `{"propagationPolicy":"Orphan"}`, []client.Object{app, older, next, ask.GoingNamespace("default")}, "",
+		},
+	} {
+		req := ask.Delete("dev", tc.old)
+		req.Options.Raw = []byte(tc.options)
+		decision := response.Decision("")
+		if tc.message != "" {
+			decision = response.Forbidden
+		}
+		t.Run(sentence, row{req: req, known: tc.around, decision: decision, message: tc.message}.check)
+	}
+}
+
 func orphan(r *shipper.Release) { r.OwnerReferences = nil }
 
 // TestTheOwnerOfReleasesIsKept mutates and then validates, as the API server does.

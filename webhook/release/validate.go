@@ -164,6 +164,10 @@ func (w *Webhook) validateDelete(
 	if gone, err := w.ownerGone(ctx, old); err != nil || gone {
 		return err
 	}
+	if protected.Orphans(req, &old.ObjectMeta) {
+		return response.Forbid(resource, old.Name, "delete it without --cascade=orphan: its targets would stay, and with them what it has in "+
+			"the clusters, also its traffic")
+	}
 	app, err := w.State.App(old)
 	if err != nil {
 		return err

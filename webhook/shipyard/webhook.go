@@ -6,14 +6,12 @@ package shipyard
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -127,7 +125,7 @@ func (w *Webhook) permitRunner(ctx context.Context, req *admission.Request, now 
 
 // validateDelete refuses the deletion of a Shipyard with runs under way: the garbage collector would delete them in the midst of a task.
 func (w *Webhook) validateDelete(req *admission.Request, old *shipper.Shipyard) error {
-	if w.State.NamespaceTerminating(old.Namespace) || orphans(req) {
+	if w.State.NamespaceTerminating(old.Namespace) || protected.Orphans(req, &old.ObjectMeta) {
 		return nil
 	}
 	runs, err := w.State.Runs(types.NamespacedName{Namespace: old.Namespace, Name: old.Name})
@@ -156,15 +154,6 @@ func nameRuns(names []string) string {
 		return fmt.Sprintf("runs %s and %d more are", strings.Join(names[:maxListed], ", "), len(names)-maxListed)
 	}
 	return "runs " + strings.Join(names, ", ") + " are"
-}
-
-// orphans reports whether a deletion keeps the dependents of an object.
-func orphans(req *admission.Request) bool {
-	var options metav1.DeleteOptions
-	if len(req.Options.Raw) == 0 || json.Unmarshal(req.Options.Raw, &options) != nil {
-		return false
-	}
-	return options.PropagationPolicy != nil && *options.PropagationPolicy == metav1.DeletePropagationOrphan
 }
 
 // warnOfShared names other Shipyards that deploy to the same Applications: their runs would undo each other's.
