@@ -30,6 +30,7 @@ func TestWhatBeginsPodsIsJudgedAsAStep(t *testing.T) {
 			"not beside a hold": {
 				req:   ask.Update("dev", rel(asks, ask.ReleaseAnnotated(shipper.ReleaseHeldByAnnotation, "dev"), held), rel()),
 				known: []client.Object{dns}, decision: response.Blocked, message: story + end,
+				warned: []string{"nothing moves this Release by itself: hold has no effect"},
 			},
 			"not beside a retreat that is allowed": {
 				req: ask.Update("dev", rel(asks), rel(ask.TargetStep(1))), known: []client.Object{retreats},

@@ -116,17 +116,16 @@ func (w *Webhook) validateMove(ctx context.Context, req *admission.Request, rel,
 	return response.Forbid(resource, rel.Name, refusalOfGate(old, closed))
 }
 
-// validateHold judges the end of a hold by the blocks that stop an advance: the Release goes on. A hold itself is always admitted.
-func (w *Webhook) validateHold(
+// judgeLikeStep judges the end of a hold, with which the Release goes on, and what makes Pods, by the blocks that stop an advance. A hold
+// itself is always admitted.
+func (w *Webhook) judgeLikeStep(
 	ctx context.Context, req *admission.Request, a *response.Response, app block.App, rel, old *shipper.Release,
 ) error {
-	switch {
-	case rel.Spec.Hold == old.Spec.Hold:
-		return nil
-	case rel.Spec.Hold != "":
-		if !strategy.ByItself(rel.Spec.Environment.Strategy) {
-			a.Warn("nothing moves this Release by itself: hold has no effect")
-		}
+	changed, is := rel.Spec.Hold != old.Spec.Hold, rel.Spec.Hold != ""
+	if changed && is && !strategy.ByItself(rel.Spec.Environment.Strategy) {
+		a.Warn("nothing moves this Release by itself: hold has no effect")
+	}
+	if ends := changed && !is; !ends && !beginsPods(rel, old) {
 		return nil
 	}
 	return w.BlockCheck.Judge(a, resource, rel.Name, overrider(rel), block.Overrides(rel.Annotations), w.asked(ctx, req, app.Step(rel)))

@@ -108,13 +108,7 @@ func (w *Webhook) validateUpdate(
 			return err
 		}
 	}
-	if begins {
-		c := w.asked(ctx, req, app.Step(rel))
-		if err := w.BlockCheck.Judge(a, resource, rel.Name, overrider(rel), block.Overrides(rel.Annotations), c); err != nil {
-			return err
-		}
-	}
-	if err := w.validateHold(ctx, req, a, app, rel, old); err != nil || !moved {
+	if err := w.judgeLikeStep(ctx, req, a, app, rel, old); err != nil || !moved {
 		return err
 	}
 	if err := w.validateMove(ctx, req, rel, old); err != nil {
