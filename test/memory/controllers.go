@@ -55,6 +55,13 @@ func (s *Server) wake(k Kind, o *object, gone bool) {
 	if deletionOf(o.live) != nil && !gone {
 		s.later("end "+o.uid, reaction, func() { s.finish(reference{k.ID(), namespace, name}) })
 	}
+	if !gone {
+		for _, owner := range o.owners { // one that went before this object named it
+			if s.uids[owner] == 0 {
+				s.later("collect "+owner, reaction, func() { s.collect(owner) })
+			}
+		}
+	}
 	if gone {
 		if len(s.dependents[o.uid]) > 0 {
 			s.later("collect "+o.uid, reaction, func() { s.collect(o.uid) })
