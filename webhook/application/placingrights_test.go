@@ -20,7 +20,7 @@ import (
 
 const (
 	mayPlaceRoles = "dev place clusterroles.rbac.authorization.k8s.io /admin"
-	annSelected   = `user "ann" selected last, and may be asked: kubectl auth can-i place ` +
+	annSelected   = `user "ann" changed spec last, and may be asked; whether that user may: kubectl auth can-i place ` +
 		"clusterroles.rbac.authorization.k8s.io/admin --as=ann"
 )
 

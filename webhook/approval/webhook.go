@@ -118,7 +118,7 @@ func unread(is *shipper.Approval) field.ErrorList {
 		"eventID": is.Spec.EventID != "", "subject": is.Spec.Subject != "", "time": is.Spec.Time != nil,
 	} {
 		if given {
-			errs = append(errs, field.Forbidden(specPath.Child(name), "is not read: leave it out, the status has it"))
+			errs = append(errs, field.Forbidden(specPath.Child(name), "is not read: leave it out"))
 		}
 	}
 	slices.SortFunc(errs, func(a, b *field.Error) int { return cmp.Compare(a.Field, b.Field) })

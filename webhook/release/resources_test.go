@@ -119,7 +119,7 @@ func TestDeletionsOfReleasesWithResources(t *testing.T) {
 		`"payments" on clusters: that needs the verb "place" on it; ` +
 		"kubectl create clusterrole place-namespaces-payments --verb=place --resource=namespaces --resource-name=payments; " +
 		"kubectl create clusterrolebinding place-namespaces-payments-dev --clusterrole=place-namespaces-payments --user=dev; " +
-		`user "ann" selected last, and may be asked: kubectl auth can-i place namespaces/payments --as=ann`
+		`user "ann" changed spec last, and may be asked; whether that user may: kubectl auth can-i place namespaces/payments --as=ann`
 	aborts := "deleting the newest Release aborts its rollout: Application super-server goes back to Release " + payments.Name
 	again := "this is the only Release of Application super-server: Shipper makes it again from the template"
 	for sentence, tc := range map[string]row{

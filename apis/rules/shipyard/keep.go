@@ -49,8 +49,9 @@ func Strip(run *shipper.SequenceRun) {
 	}
 }
 
-// bytesAnnotation has the bytes of the data of a run in caches, where Strip removes the data. It is never written.
-const bytesAnnotation = "bytes"
+// bytesAnnotation has the bytes of the data of a run in caches, where Strip removes the data. It is never written,
+// and no user writes it: API servers refuse keys with blanks.
+const bytesAnnotation = "bytes of the data"
 
 // Bytes are those of the data of a run, whole or as Strip leaves it.
 func Bytes(run *shipper.SequenceRun) int {

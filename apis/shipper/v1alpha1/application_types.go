@@ -117,7 +117,7 @@ type ApplicationStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions, sorted by type: Aborting, Blocked, Failed, ReleaseSynced, ResourcesSelected, RolledBack, RollingOut, ValidHistory.
+	// conditions, sorted by type: Aborting, Blocked, Deleting, Failed, ReleaseSynced, ResourcesSelected, RolledBack, RollingOut, ValidHistory.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -105,23 +105,36 @@ const resourcesPolicy = "resources.shipper.booking.com"
 // ownersPolicy is the name of the policy that protects owners of Shipper's objects, and of its binding.
 const ownersPolicy = "owners.shipper.booking.com"
 
+// unheldWithout is what goes on without a policy, or without its binding.
+func unheldWithout(policy string) string {
+	switch policy {
+	case "approvals.shipper.booking.com":
+		return "while no webhook is asked, users can approve who may not, and what they asked for themselves"
+	case clustersPolicy:
+		return "a thief of the credentials of Shipper's account can change the addresses and taints of Clusters"
+	case "control.shipper.booking.com":
+		return "while no webhook is asked, users can change what only Shipper writes, and pass gates"
+	case credentialsPolicy:
+		return "while no webhook is asked, users can have Secrets sent that they may not read, by Checks and Notifications"
+	case "definitions.shipper.booking.com":
+		return "whoever deletes a CustomResourceDefinition of Shipper takes all its objects along, and what they have in clusters"
+	case envelopesPolicy:
+		return "while no webhook is asked, users can write Envelopes with objects that they may not place on clusters"
+	case ownersPolicy:
+		return "users can have the garbage collector delete what they may not delete, by adding an owner to it"
+	case resourcesPolicy:
+		return "while no webhook is asked, users can change and remove what Applications place with the rights of others"
+	case secretsPolicy:
+		return "who has stolen the credentials of Shipper's account may write whatever he likes into the Secrets of its namespace"
+	case "sequenceruns.shipper.booking.com":
+		return "while no webhook is asked, users can start and change runs of Shipyards who may not"
+	}
+	return "RolloutBlocks do not hold while no webhook is asked"
+}
+
 // policyFindings reports whether an admission policy, or its binding, exists and refuses. live is nil when there is none.
 func policyFindings(want, live *unstructured.Unstructured) []Finding {
-	unheld := "RolloutBlocks do not hold while no webhook is asked"
-	switch want.GetName() {
-	case secretsPolicy:
-		unheld = "who has stolen the credentials of Shipper's account may write whatever he likes into the Secrets of its namespace"
-	case clustersPolicy:
-		unheld = "a thief of the credentials of Shipper's account can change the addresses and taints of Clusters"
-	case credentialsPolicy:
-		unheld = "while no webhook is asked, users can have Secrets sent that they may not read, by Checks and Notifications"
-	case envelopesPolicy:
-		unheld = "while no webhook is asked, users can write Envelopes with objects that they may not place on clusters"
-	case ownersPolicy:
-		unheld = "users can have the garbage collector delete what they may not delete, by adding an owner to it"
-	case resourcesPolicy:
-		unheld = "while no webhook is asked, users can change and remove what Applications place with the rights of others"
-	}
+	unheld := unheldWithout(want.GetName())
 	name := want.GetKind() + " " + want.GetName()
 	if live == nil {
 		return []Finding{broken("there is no "+name, unheld, setUp)}
