@@ -56,7 +56,7 @@ func BenchmarkIndex(b *testing.B) {
 		b.ReportAllocs()
 		b.SetBytes(int64(len(data)))
 		for b.Loop() {
-			ix, err := Parse("charts.example.com", data)
+			ix, err := NewParser().Parse("charts.example.com", data)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -75,7 +75,7 @@ func BenchmarkIndex(b *testing.B) {
 }
 
 func BenchmarkResolve(b *testing.B) {
-	ix, err := Parse("charts.example.com", largeIndex())
+	ix, err := NewParser().Parse("charts.example.com", largeIndex())
 	if err != nil {
 		b.Fatal(err)
 	}

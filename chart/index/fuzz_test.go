@@ -23,7 +23,7 @@ func FuzzResolve(f *testing.F) {
 		if err != nil {
 			return
 		}
-		ix, err := chart.Guard(func() (*Index, error) { return Parse("charts.example.com", data) })
+		ix, err := chart.Guard(func() (*Index, error) { return NewParser().Parse("charts.example.com", data) })
 		if err != nil {
 			return
 		}

@@ -56,13 +56,16 @@ const (
 	entryOverhead = 224
 )
 
-// general runs the general YAML parser for one file at a time, because of its memory, and for servers in turns: one with many files that
-// need it delays those of others by one each.
-var general = keyedsemaphore.New(1, 1)
+// Parser parses index files. It runs the general YAML parser for one file at a time, because of its memory, and for servers in turns: one
+// with many files that need it delays those of others by one each.
+type Parser struct{ general *keyedsemaphore.Semaphore }
+
+// NewParser returns a Parser, which is safe for concurrent use.
+func NewParser() *Parser { return &Parser{general: keyedsemaphore.New(1, 1)} }
 
 // Parse parses an index file of a server. The error is a phrase that follows the file's URL.
-func Parse(server string, data []byte) (*Index, error) {
-	read, err := decode(server, data)
+func (p *Parser) Parse(server string, data []byte) (*Index, error) {
+	read, err := p.decode(server, data)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +111,7 @@ func OfVersions(name string, versions []string) *Index {
 func (ix *Index) Empty() bool { return len(ix.charts) == 0 }
 
 // decode chooses the cheapest parser for data.
-func decode(server string, data []byte) (*file, error) {
+func (p *Parser) decode(server string, data []byte) (*file, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil, errors.New("is an empty file, not a chart index")
 	}
@@ -126,8 +129,8 @@ func decode(server string, data []byte) (*file, error) {
 		return nil, fmt.Errorf("has %d MiB and is not laid out as `helm repo index` writes it; "+
 			"such an index may have at most %d MiB", len(data)>>20, maxFreeform>>20)
 	}
-	general.Wait(server)
-	defer general.Leave(server)
+	p.general.Wait(server)
+	defer p.general.Leave(server)
 	return decodeYAML(data)
 }
 

@@ -121,7 +121,7 @@ serverInfo:
 			if _, fast := scanIndex([]byte(test.data)); fast != test.fast {
 				t.Errorf("scanned: %v, want %v", fast, test.fast)
 			}
-			ix, err := Parse("charts.example.com", []byte(test.data))
+			ix, err := NewParser().Parse("charts.example.com", []byte(test.data))
 			if test.failure != "" {
 				if err == nil || err.Error() != test.failure {
 					t.Fatalf("got error %v, want %q", err, test.failure)
@@ -144,7 +144,7 @@ serverInfo:
 
 func TestParseIndexKeepsDigestsAndURLs(t *testing.T) {
 	const data = "entries:\n  a:\n  - digest: sha256:AB12\n    urls:\n    - x\n    - https://y\n    version: 1.0.0\n"
-	ix, err := Parse("charts.example.com", []byte(data))
+	ix, err := NewParser().Parse("charts.example.com", []byte(data))
 	if err != nil {
 		t.Fatal(err)
 	}

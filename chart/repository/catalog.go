@@ -106,6 +106,7 @@ type Catalog struct {
 	ctx     context.Context
 	options Options
 	fetcher *fetcher
+	indexes *index.Parser
 	renders *render.Cache
 
 	mu           sync.Mutex
@@ -125,11 +126,11 @@ func NewCatalog(ctx context.Context, o Options) *Catalog {
 	o = o.withDefaults()
 	return &Catalog{
 		ctx: ctx, options: o, fetcher: newFetcher(o.Repositories, o.Transport), renders: render.NewCache(o.MaxRenders, o.MaxRenderMemory),
-		repositories: map[string]*repository{},
-		disk:         openDisk(o.CacheDir, o.MaxDiskBytes, o.Clock, o.Log),
-		charts:       lru.New[archiveKey, *render.Chart](o.MaxChartMemory),
-		broken:       lru.New[archiveKey, backoff](1024),
-		downloads:    keyedsemaphore.New(math.MaxInt, downloadsEach),
+		indexes: index.NewParser(), repositories: map[string]*repository{},
+		disk:      openDisk(o.CacheDir, o.MaxDiskBytes, o.Clock, o.Log),
+		charts:    lru.New[archiveKey, *render.Chart](o.MaxChartMemory),
+		broken:    lru.New[archiveKey, backoff](1024),
+		downloads: keyedsemaphore.New(math.MaxInt, downloadsEach),
 	}
 }
 

@@ -278,7 +278,7 @@ func (c *Catalog) list(
 		return fresh, known, err == nil, err
 	}
 	marks, changed, err = c.fetcher.get(ctx, r.client, r.indexURL(), known, c.options.MaxIndexBytes, func(body []byte) error {
-		parsed, err := chart.Guard(func() (*index.Index, error) { return index.Parse(r.url.Host, body) })
+		parsed, err := chart.Guard(func() (*index.Index, error) { return c.indexes.Parse(r.url.Host, body) })
 		fresh = parsed
 		return err
 	})

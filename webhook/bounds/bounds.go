@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"k8s.io/utils/clock"
+
+	"shipper.dev/shipper/chart/keyedsemaphore"
 )
 
 // Bounds of one review.
@@ -36,20 +38,21 @@ var (
 
 // Bounds are the bounds of all reviews together. They are safe for concurrent use.
 type Bounds struct {
-	clock    clock.PassiveClock
-	lanes    []*lane
-	inFlight *inFlight
+	clock     clock.PassiveClock
+	lanes     []*lane
+	inFlight  *inFlight
+	compilers *keyedsemaphore.Semaphore
 }
 
 // New returns the bounds of one server.
 func New(c clock.PassiveClock) *Bounds {
-	return &Bounds{clock: c, lanes: newLanes(), inFlight: newInFlight(maxMemory)}
+	return &Bounds{clock: c, lanes: newLanes(), inFlight: newInFlight(maxMemory), compilers: compilers()}
 }
 
 // Handler lets next answer reviews that have arrived completely and got a slot. The others get 408, 411, 413 or 503.
 func (b *Bounds) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), timeoutFor(r))
+		ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), compilersKey{}, b.compilers), timeoutFor(r))
 		defer cancel()
 		if err := b.serve(ctx, w, r, next); err != nil {
 			http.Error(w, err.Error(), codeOf(err))

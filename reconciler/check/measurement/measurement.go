@@ -16,7 +16,6 @@ import (
 
 	"shipper.dev/shipper/apis/rules/check"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart/keyedsemaphore"
 	"shipper.dev/shipper/outward/expression"
 	"shipper.dev/shipper/outward/prometheus"
 	"shipper.dev/shipper/outward/promql"
@@ -79,8 +78,8 @@ func (m *Measurer) Measure(ctx context.Context, spec *shipper.CheckSpec, at Inpu
 	return out, nil
 }
 
-// enforcing bounds the queries that are parsed at the same time, each with some MB of memory: one of each namespace, in turns.
-var enforcing = keyedsemaphore.New(4, 1)
+// enforcing bounds the queries that are parsed at the same time, each with some MB of memory.
+var enforcing = make(chan struct{}, 4)
 
 // Query is a query as it is sent.
 func Query(text string, at Input) (string, error) {
@@ -88,8 +87,8 @@ func Query(text string, at Input) (string, error) {
 	if err != nil || at.TenantLabel == "" {
 		return query, err
 	}
-	enforcing.Wait(at.Tenant)
-	defer enforcing.Leave(at.Tenant)
+	enforcing <- struct{}{}
+	defer func() { <-enforcing }()
 	return promql.Enforce(query, at.TenantLabel, at.Tenant)
 }
 
