@@ -117,7 +117,7 @@ func unheldWithout(policy string) string {
 	case credentialsPolicy:
 		return "while no webhook is asked, users can have Secrets sent that they may not read, by Checks and Notifications"
 	case "definitions.shipper.booking.com":
-		return "whoever deletes a CustomResourceDefinition of Shipper takes all its objects along, and what they have in clusters"
+		return "who deletes a CustomResourceDefinition of Shipper deletes all its objects, and what they have in clusters"
 	case envelopesPolicy:
 		return "while no webhook is asked, users can write Envelopes with objects that they may not place on clusters"
 	case ownersPolicy:
