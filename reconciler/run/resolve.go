@@ -274,8 +274,8 @@ func (r *Reconciler) takenBack(ctx context.Context, before *shipper.SequenceRun,
 	if newest := stamp.NewestOf(all); newest != nil && newest.Name == made {
 		return "", nil
 	}
-	return fmt.Sprintf("Release %s, which run %s made, is not the newest any more, and what was approved is done once: begin with the approval",
-		made, before.Name), nil
+	return fmt.Sprintf("Release %s, which run %s made, is not the newest any more, and what was approved is done once: "+
+		"begin with the approval", made, before.Name), nil
 }
 
 // useUp writes the retry into the run that it repeats, before it begins with the approvals of that run: what was approved is done once,

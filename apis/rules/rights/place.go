@@ -106,8 +106,8 @@ func Could(what Action, username string) string {
 	if what.Namespace != "" {
 		scope = " -n " + shellWord(what.Namespace)
 	}
-	return fmt.Sprintf("user %q changed spec last, and may be asked; whether that user may: kubectl auth can-i %s %s%s --as=%s", username, what.Verb,
-		shellWord(object), scope, shellWord(username))
+	return fmt.Sprintf("user %q changed spec last, and may be asked; whether that user may: kubectl auth can-i %s %s%s --as=%s",
+		username, what.Verb, shellWord(object), scope, shellWord(username))
 }
 
 // List joins what is lacked, shortened.
