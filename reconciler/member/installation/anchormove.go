@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/member/applyset"
 )
@@ -143,6 +144,9 @@ func (i *installer) setFree(ctx context.Context, old *anchor) (owned []*metav1.P
 		all = append(all, live)
 	}
 	for _, live := range all {
+		if i.lost(live) {
+			owned = append(owned, live)
+		}
 		if !old.owns(live) {
 			continue
 		}
@@ -156,6 +160,13 @@ func (i *installer) setFree(ctx context.Context, old *anchor) (owned []*metav1.P
 		owned = append(owned, free)
 	}
 	return owned, nil
+}
+
+// lost reports whether a hook's object has no owner since an earlier try to replace the anchor, which a conflict or a kill ended. What the
+// chart installs gets its owner when it is written again; what a hook made is not.
+func (i *installer) lost(live *metav1.PartialObjectMetadata) bool {
+	return len(live.OwnerReferences) == 0 && live.Annotations[shipper.HookRunAnnotation] != "" &&
+		live.Labels[shipper.OwnedByLabel] == i.it.Name && !render.Keeps(live.Annotations)
 }
 
 // storedItems are the objects of the namespace that the target was rendered to, whatever its anchor lists. Those of another namespace, and
