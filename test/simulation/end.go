@@ -182,8 +182,8 @@ var identifier = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f
 // failedIn is the cluster that was first to fail, in the annotation app.failed.
 var failedIn = regexp.MustCompile(`"cluster":"cluster-\d"`)
 
-// random is the digest of a Secret that is rendered anew in each cluster, or once for both.
-var random = regexp.MustCompile(`("name":"password","digest":)"[0-9a-f]+"`)
+// random is the digest of a Secret that is rendered anew in each cluster, or once for both, and that of a list with it.
+var random = regexp.MustCompile(`("name":"password","digest":|InventoryDigest: )"?[0-9a-f]+"?`)
 
 // anonymous numbers ids and digests in the order of their appearance.
 func anonymous(text string) string {
