@@ -70,8 +70,8 @@ var mutations = []mutation{
 	{
 		name: "the reconciler overwrites an object that Shipper did not create",
 		file: "reconciler/member/installation/plan.go",
-		old:  "	case !ours:\n		return refuse\n",
-		new:  "	case !ours:\n		return write\n",
+		old:  "	case !ours || isMade(live):\n		return refuse\n",
+		new:  "	case !ours || isMade(live):\n		return write\n",
 		hunt: "foreign/undisturbed,foreign/killed", law: 6,
 	},
 	{
