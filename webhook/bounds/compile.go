@@ -21,7 +21,7 @@ var ErrCompiling = errors.New("waited too long for other expressions to be compi
 
 // Compile calls compile, which parses or compiles a text of a user, when it is the turn of the namespace among the reviews of a server.
 // It does not once ctx is done: the API server has given up then.
-func Compile(ctx context.Context, namespace string, compile func()) error {
+func Compile(ctx context.Context, namespace string, compile func() error) error {
 	if ctx.Err() != nil {
 		return ErrCompiling
 	}
@@ -31,6 +31,5 @@ func Compile(ctx context.Context, namespace string, compile func()) error {
 		}
 		defer turns.Leave(namespace)
 	}
-	compile()
-	return nil
+	return compile()
 }

@@ -16,9 +16,10 @@ func TestATextOfOneNamespaceWaitsForOneOfAnother(t *testing.T) {
 		order := make(chan string, 2000)
 		compile := func(ctx context.Context, namespace string) {
 			go func() {
-				_ = Compile(ctx, namespace, func() {
+				_ = Compile(ctx, namespace, func() error {
 					<-release
 					order <- namespace
+					return nil
 				})
 			}()
 		}
@@ -51,7 +52,7 @@ func TestNothingIsCompiledOnceTheRequestIsGone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 100 {
-		if err := Compile(ctx, "a", func() { t.Error("it was compiled") }); !errors.Is(err, ErrCompiling) {
+		if err := Compile(ctx, "a", func() error { t.Error("it was compiled"); return nil }); !errors.Is(err, ErrCompiling) {
 			t.Fatalf("got %v", err)
 		}
 	}

@@ -25,11 +25,7 @@ func (p *parser) parse(ctx context.Context, query string) error {
 		return fmt.Errorf("the queries of all checks, with their arguments, are longer than %d KiB together: use fewer or shorter ones",
 			maxQueries>>10)
 	}
-	var invalid error
-	if err := bounds.Compile(ctx, p.namespace, func() { invalid = promql.Parse(query) }); err != nil {
-		return err
-	}
-	return invalid
+	return bounds.Compile(ctx, p.namespace, func() error { return promql.Parse(query) })
 }
 
 // exhausted reports whether nothing more is parsed.

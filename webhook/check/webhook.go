@@ -5,7 +5,6 @@
 package check
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -170,9 +169,8 @@ func expressions(
 		if one.text == "" {
 			continue
 		}
-		var invalid error
-		err := bounds.Compile(ctx, namespace, func() { invalid = compile(one.text) })
-		switch err = cmp.Or(err, invalid); {
+		err := bounds.Compile(ctx, namespace, func() error { return compile(one.text) })
+		switch {
 		case errors.Is(err, expression.ErrBusy), errors.Is(err, bounds.ErrCompiling):
 			return nil, response.Later(err.Error(), time.Second)
 		case err != nil:

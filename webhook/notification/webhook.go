@@ -5,7 +5,6 @@
 package notification
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -73,9 +72,8 @@ func validateBody(ctx context.Context, now, old *shipper.Notification) error {
 	if text == "" || (old != nil && old.Spec.Body == text) {
 		return nil
 	}
-	var invalid error
-	err := bounds.Compile(ctx, now.Namespace, func() { invalid = body.Check(ctx, text) })
-	switch err = cmp.Or(err, invalid); {
+	err := bounds.Compile(ctx, now.Namespace, func() error { return body.Check(ctx, text) })
+	switch {
 	case errors.Is(err, body.ErrBusy), errors.Is(err, bounds.ErrCompiling):
 		return response.Later(err.Error(), time.Second)
 	case err != nil:

@@ -11,7 +11,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -106,8 +105,7 @@ func envelopeNeeds(of, other *shipper.Envelope, kinds map[schema.GroupKind]Kind)
 			continue
 		}
 		if !known { // what is removed is judged by the usual plural
-			plural, _ := meta.UnsafeGuessKindToResource(key.GroupKind().WithVersion(""))
-			k = Kind{GroupVersionKind: key.GroupKind().WithVersion(""), Resource: plural.Resource, Namespaced: key.Namespace != ""}
+			k = unserved(key.GroupKind().WithVersion(""), key.Namespace)
 		}
 		switch {
 		case !k.Namespaced:

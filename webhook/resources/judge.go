@@ -122,8 +122,7 @@ func (j *Judge) Placed(ctx context.Context, namespace string, was *shipper.Resou
 		one := item{index: i, ResourceSelector: &was.Select[i], kind: found[i]}
 		switch {
 		case errors.Is(errs[i], ErrNotServed):
-			plural, _ := meta.UnsafeGuessKindToResource(gvkOf(one.ResourceSelector))
-			one.kind = Kind{GroupVersionKind: gvkOf(one.ResourceSelector), Resource: plural.Resource, Namespaced: one.Namespace != ""}
+			one.kind = unserved(gvkOf(one.ResourceSelector), one.Namespace)
 		case errs[i] != nil:
 			out.late(i, errs[i])
 			continue
@@ -134,6 +133,12 @@ func (j *Judge) Placed(ctx context.Context, namespace string, was *shipper.Resou
 		out.items = append(out.items, one)
 	}
 	return out, nil
+}
+
+// unserved is a kind that the API server does not serve: it has the usual plural of its name, and namespaces if one is named.
+func unserved(gvk schema.GroupVersionKind, namespace string) Kind {
+	plural, _ := meta.UnsafeGuessKindToResource(gvk)
+	return Kind{GroupVersionKind: gvk, Resource: plural.Resource, Namespaced: namespace != ""}
 }
 
 // find looks up the kind of each selector.
@@ -269,9 +274,8 @@ func ValidateReady(ctx context.Context, namespace string, now, old *shipper.Reso
 		if rule.Expression == "" {
 			continue // another check refuses it
 		}
-		var invalid error
-		err := bounds.Compile(ctx, namespace, func() { invalid = objects.CheckReady(ctx, rule, environment.NewExpressions) })
-		switch err = cmp.Or(err, invalid); {
+		err := bounds.Compile(ctx, namespace, func() error { return objects.CheckReady(ctx, rule, environment.NewExpressions) })
+		switch {
 		case errors.Is(err, boundedcel.ErrBusy), errors.Is(err, bounds.ErrCompiling):
 			return nil, response.Later(err.Error(), time.Second)
 		case err != nil:
