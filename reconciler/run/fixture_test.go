@@ -60,9 +60,21 @@ func newReconciler(t *testing.T, funcs interceptor.Funcs, objects ...client.Obje
 		return true
 	})
 	return &Reconciler{
-		client: c, live: c, direct: c, charts: charts{}, revisions: kept, clock: testclock.NewFakePassiveClock(noon),
+		client: c, live: c, direct: c, charts: charts{}, revisions: kept, releases: labelled(c), clock: testclock.NewFakePassiveClock(noon),
 		recorder: events.NewFakeRecorder(100),
 		retrier:  retry.NewRetrier(retry.Limiter[ctrl.Request]()), deciding: keyedsemaphore.New(math.MaxInt, 1),
+	}
+}
+
+// labelled reads the Releases with an Application's label.
+func labelled(c client.Reader) func(context.Context, client.ObjectKey) ([]*shipper.Release, error) {
+	return func(ctx context.Context, app client.ObjectKey) (out []*shipper.Release, err error) {
+		var list shipper.ReleaseList
+		err = c.List(ctx, &list, client.InNamespace(app.Namespace), client.MatchingLabels{shipper.AppLabel: app.Name})
+		for i := range list.Items {
+			out = append(out, &list.Items[i])
+		}
+		return out, err
 	}
 }
 

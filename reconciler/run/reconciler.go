@@ -73,9 +73,11 @@ type Reconciler struct {
 	tasks     *native.Tasks
 	charts    Resolver
 	revisions *revisions
-	clock     clock.PassiveClock
-	recorder  events.EventRecorder
-	retrier   *retry.Retrier[ctrl.Request]
+	// releases are those that carry an Application's label. They are a cache's own.
+	releases func(ctx context.Context, app client.ObjectKey) ([]*shipper.Release, error)
+	clock    clock.PassiveClock
+	recorder events.EventRecorder
+	retrier  *retry.Retrier[ctrl.Request]
 	// deciding locks each Shipyard by its key: two runs of a stage must not begin without knowing of each other.
 	deciding *keyedsemaphore.Semaphore
 	// begun has the start of each unfinished run, by its key, that this process has written.

@@ -262,16 +262,11 @@ func (r *Reconciler) takenBack(ctx context.Context, before *shipper.SequenceRun,
 	if made == "" || !shipyard.CarriesApproval(before, from) {
 		return "", nil
 	}
-	key := shipyard.ApplicationOfRun(before)
-	var rels shipper.ReleaseList
-	if err := r.client.List(ctx, &rels, client.InNamespace(key.Namespace), client.MatchingLabels{shipper.AppLabel: key.Name}); err != nil {
-		return "", fmt.Errorf("listing the Releases of Application %s: %w", key, err)
+	rels, err := r.releases(ctx, shipyard.ApplicationOfRun(before))
+	if err != nil {
+		return "", err
 	}
-	all := make([]*shipper.Release, len(rels.Items))
-	for i := range rels.Items {
-		all[i] = &rels.Items[i]
-	}
-	if newest := stamp.NewestOf(all); newest != nil && newest.Name == made {
+	if newest := stamp.NewestOf(rels); newest != nil && newest.Name == made {
 		return "", nil
 	}
 	return fmt.Sprintf("Release %s, which run %s made, is not the newest any more, and what was approved is done once: "+

@@ -68,7 +68,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, o Options) error {
 	}
 	r := &Reconciler{
 		client: mgr.GetClient(), direct: direct, live: mgr.GetAPIReader(), clock: o.Clock,
-		charts: o.Charts, revisions: newRevisions(direct),
+		charts: o.Charts, revisions: newRevisions(direct), releases: o.Histories.Releases,
 		recorder: mgr.GetEventRecorder(fleet.UserAgent), retrier: retry.NewRetrier(retry.Limiter[ctrl.Request]()),
 		deciding: keyedsemaphore.New(math.MaxInt, 1),
 		tasks: native.New(native.Options{
