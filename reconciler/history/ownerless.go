@@ -28,17 +28,12 @@ func (h History) Ownerless(app *shipper.Application) (out []Ownerless) {
 		for _, kind := range []string{"InstallationTarget", "CapacityTarget", "TrafficTarget"} {
 			for _, target := range h.targets[kind] {
 				if target.GetName() == rel.Name && target.GetDeletionTimestamp().IsZero() && !hasRelease(target) {
-					out = append(out, Ownerless{target, ReleaseReference(rel)})
+					out = append(out, Ownerless{target, stamp.ReleaseReference(rel)})
 				}
 			}
 		}
 	}
 	return out
-}
-
-// ReleaseReference is the reference by which a target is owned by its Release.
-func ReleaseReference(rel *shipper.Release) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: shipper.GroupVersion.String(), Kind: "Release", Name: rel.Name, UID: rel.UID}
 }
 
 // hasRelease reports whether a Release owns a target, of whatever name.

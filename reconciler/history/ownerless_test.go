@@ -25,13 +25,13 @@ func TestOwnersThatAreMissingAreThoseOfNameAndLabels(t *testing.T) {
 	}
 	going := target("owned")
 	going.SetDeletionTimestamp(&metav1.Time{Time: metav1.Now().Time})
-	former := ReleaseReference(owned)
+	former := stamp.ReleaseReference(owned)
 	former.UID = "old"
 	h := History{
 		Live: []strategy.Release{{Release: bare}, {Release: owned}},
 		targets: map[string][]client.Object{
 			"InstallationTarget": {target("bare"), target("other")},
-			"CapacityTarget":     {target("owned"), target("owned", former), target("owned", ReleaseReference(owned)), going},
+			"CapacityTarget":     {target("owned"), target("owned", former), target("owned", stamp.ReleaseReference(owned)), going},
 		},
 	}
 	var got []string

@@ -197,7 +197,7 @@ func trafficTarget(rel *shipper.Release, clusters []string) *shipper.TrafficTarg
 func targetMeta(rel *shipper.Release) metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{
 		Name: rel.Name, Namespace: rel.Namespace, Labels: map[string]string{},
-		OwnerReferences: []metav1.OwnerReference{history.ReleaseReference(rel)},
+		OwnerReferences: []metav1.OwnerReference{stamp.ReleaseReference(rel)},
 	}
 	for key, value := range rel.Labels {
 		meta.Labels[key] = value

@@ -24,9 +24,7 @@ func (o ofRelease) stamp(a *shipper.Approval) {
 	a.Spec.Move = stamp.Moved(o.rel).Count
 	response.Label(&a.ObjectMeta, shipper.AppLabel, o.rel.Labels[shipper.AppLabel])
 	response.Label(&a.ObjectMeta, shipper.ReleaseLabel, o.rel.Name)
-	a.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: shipper.GroupVersion.String(), Kind: "Release", Name: o.rel.Name, UID: o.rel.UID,
-	}}
+	a.OwnerReferences = []metav1.OwnerReference{stamp.ReleaseReference(o.rel)}
 }
 
 func (o ofRelease) judge(a *shipper.Approval) error {

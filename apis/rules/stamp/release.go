@@ -119,6 +119,11 @@ func OwnerReference(app *shipper.Application) metav1.OwnerReference {
 	}
 }
 
+// ReleaseReference is the reference by which what is made for a Release is owned by it.
+func ReleaseReference(rel *shipper.Release) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: shipper.GroupVersion.String(), Kind: "Release", Name: rel.Name, UID: rel.UID}
+}
+
 func labels(app *shipper.Application, name, hash string) map[string]string {
 	out := maps.Clone(app.Labels)
 	if out == nil {

@@ -128,7 +128,7 @@ func (o *observed) measure(rel *shipper.Release, checks []shipper.CheckRun) acti
 	out.begin = &shipper.CheckTarget{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: rel.Namespace, Name: checksName(o.task), Labels: labels,
-			OwnerReferences: []metav1.OwnerReference{{APIVersion: shipper.GroupVersion.String(), Kind: "Release", Name: rel.Name, UID: rel.UID}},
+			OwnerReferences: []metav1.OwnerReference{stamp.ReleaseReference(rel)},
 		},
 		Spec: shipper.CheckTargetSpec{
 			Run: 1, Step: rel.Spec.TargetStep, StartTime: metav1.NewTime(o.now), Clusters: stamp.Clusters(rel), Checks: checks,
