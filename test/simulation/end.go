@@ -182,7 +182,7 @@ var identifier = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f
 // failedIn is the cluster that was first to fail, in the annotation app.failed.
 var failedIn = regexp.MustCompile(`"cluster":"cluster-\d"`)
 
-// random is the digest of a Secret that is rendered anew in each cluster, or once for both, and that of a list with it.
+// random are the digests of a Secret that each cluster renders for itself, and of an anchor's list, which has such a digest in it.
 var random = regexp.MustCompile(`("name":"password","digest":|InventoryDigest: )"?[0-9a-f]+"?`)
 
 // anonymous numbers ids and digests in the order of their appearance.

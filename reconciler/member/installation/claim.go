@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,8 +52,8 @@ func (i *installer) maker(ctx context.Context, entry item, live *metav1.PartialO
 		return "", nil
 	}
 	made, err := applyset.Maker(ctx, i.member.Live(), entry.gvk().GroupKind(), live)
-	if kind, _, found := strings.Cut(made, " "); found {
-		return madeBy(kind), nil
+	if made.Kind != "" {
+		return madeBy(made.Kind), nil
 	}
 	return "", err
 }

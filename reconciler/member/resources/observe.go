@@ -100,10 +100,13 @@ func (p *pass) look(ctx context.Context, s *item) (*metav1.PartialObjectMetadata
 // maker names the object that another one was made for or belongs to; empty if there is none. Shipper places objects without owners.
 func (p *pass) maker(ctx context.Context, key objects.Key, live *metav1.PartialObjectMetadata) (string, error) {
 	made, err := applyset.Maker(ctx, p.Cluster.Live(), key.GroupKind(), live)
-	if made == "" && len(live.OwnerReferences) > 0 {
-		made = fmt.Sprintf("%s %q", live.OwnerReferences[0].Kind, live.OwnerReferences[0].Name)
+	if owners := live.OwnerReferences; made.Kind == "" && len(owners) > 0 {
+		made = applyset.Made{Kind: owners[0].Kind, Name: owners[0].Name}
 	}
-	return made, err
+	if err != nil || made.Kind == "" {
+		return "", err
+	}
+	return made.String(), nil
 }
 
 // otherOwner names the other Application that an object belongs to; empty if there is none. The annotation alone proves nothing: with
