@@ -69,11 +69,7 @@ func Group(layers values.Layers, clusters []Cluster) []Alike {
 
 // targetOf is the Target of a Release in a cluster.
 func targetOf(rel *shipper.Release, in Cluster) Target {
-	return Target{
-		Naming: rel.Spec.Environment.Chart.Naming, ReleaseName: rel.Name, Namespace: rel.Namespace, App: rel.Labels[shipper.AppLabel],
-		KubeVersion: in.KubeVersion, APIVersions: in.APIVersions,
-		HelmWorkaround: rel.Labels[shipper.HelmWorkaroundLabel], Labels: rel.Labels,
-	}
+	return TargetOf(&rel.ObjectMeta, rel.Spec.Environment.Chart.Naming, in.KubeVersion, in.APIVersions)
 }
 
 // NamingIn decides how the objects of the first Release of an Application are named: by Release if the chart fits the rules of the original

@@ -87,7 +87,7 @@ func (m Manifest) Replicas() int32 {
 
 // prepareDeployment prepares a Deployment for Shipper: no replicas yet, and labels in its selector and on its Pods that
 // distinguish them. what names it.
-func prepareDeployment(o *unstructured.Unstructured, what string, t Target, own map[string]string) error {
+func prepareDeployment(o *unstructured.Unstructured, what string, t Target) error {
 	if !strings.Contains(o.GetName(), t.ReleaseName) {
 		return chartError("Deployment %q has invalid name. "+
 			"The name of the Deployment should be templated with {{ .Release.Name }}.", o.GetName())
@@ -95,10 +95,8 @@ func prepareDeployment(o *unstructured.Unstructured, what string, t Target, own 
 	if err := unstructured.SetNestedField(o.Object, int64(0), "spec", "replicas"); err != nil {
 		return chartError("%s has no spec that is a map", what)
 	}
-	for _, fields := range [][]string{{"spec", "selector", "matchLabels"}, {"spec", "template", "metadata", "labels"}} {
-		if err := mergeLabels(o.Object, own, fields...); err != nil {
-			return chartError("%s: %s", what, err)
-		}
+	if err := t.labelDeployment(o); err != nil {
+		return chartError("%s: %s", what, err)
 	}
 	if _, open := podLabels(o)[shipper.TrafficStatusLabel]; open {
 		return chartError("%s: its Pods have the label %s, which is Shipper's to give: "+

@@ -4,7 +4,6 @@ package render
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -101,7 +100,7 @@ func prepareEntry(e *lots.Entry, previews []string, what string, t Target) error
 	if err := removeReserved(e.Object, what, t); err != nil {
 		return err
 	}
-	if err := addLabels(e.Object, t, nil, "metadata", "labels"); err != nil {
+	if err := t.labelObject(e.Object); err != nil {
 		return chartError("%s: %s", what, err)
 	}
 	if e.Copy != nil {
@@ -166,7 +165,7 @@ func prepareSideBySide(e *lots.Entry, previews []string, what string, t Target) 
 	for _, service := range append(slices.Clone(e.Serves), previews...) {
 		own[shipper.BackendLabel(service)] = "true"
 	}
-	if err := addLabels(e.Object, t, own, "spec", "template", "metadata", "labels"); err != nil {
+	if err := addLabels(e.Object, t, own, selectorOf(e.Object), "spec", "template", "metadata", "labels"); err != nil {
 		return chartError("%s: %s", what, err)
 	}
 	return checkSelector(e.Object, what)
@@ -190,32 +189,4 @@ func selectByService(o *unstructured.Unstructured, use lots.Use, t Target) error
 		return chartError("Service %q has no spec that is a map", chart.Shorten(o.GetName()))
 	}
 	return mergeLabels(o.Object, map[string]string{shipper.LBLabel: mark}, "metadata", "labels")
-}
-
-// addLabels adds to a map of labels those of the Application that the chart does not have, and those of Shipper.
-func addLabels(o *unstructured.Unstructured, t Target, more map[string]string, fields ...string) error {
-	if err := mergeLabels(o.Object, nil, fields...); err != nil {
-		return err
-	}
-	added := maps.Clone(t.Labels)
-	given, _, _ := unstructured.NestedStringMap(o.Object, fields...)
-	maps.DeleteFunc(added, func(key, _ string) bool {
-		_, has := given[key]
-		return has || shipper.ReservedLabel(key)
-	})
-	if added == nil {
-		added = map[string]string{}
-	}
-	maps.Copy(added, t.marks())
-	maps.Copy(added, more)
-	return mergeLabels(o.Object, added, fields...)
-}
-
-// marks are the labels by which Shipper knows the objects of a Release.
-func (t Target) marks() map[string]string {
-	out := map[string]string{shipper.AppLabel: t.App, shipper.ReleaseLabel: t.ReleaseName, shipper.OwnedByLabel: t.ReleaseName}
-	if sum := t.Labels[shipper.ReleaseHashLabel]; sum != "" {
-		out[shipper.ReleaseHashLabel] = sum
-	}
-	return out
 }

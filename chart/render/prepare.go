@@ -3,8 +3,6 @@
 package render
 
 import (
-	"maps"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -38,7 +36,6 @@ func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := t.ownLabels()
 	prepared := make([]unstructured.Unstructured, len(m.Objects))
 	for i := range m.Objects {
 		o := m.Objects[i].DeepCopy()
@@ -51,12 +48,12 @@ func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
 		} else if err := removeReserved(o, m.source(i), t); err != nil {
 			return nil, err
 		}
-		if err := mergeLabels(o.Object, own, "metadata", "labels"); err != nil {
+		if err := t.labelObject(o); err != nil {
 			return nil, chartError("%s: %s", m.source(i), err)
 		}
 		prepared[i] = *o
 	}
-	if err := prepareDeployment(&prepared[deployment], m.source(deployment), t, own); err != nil {
+	if err := prepareDeployment(&prepared[deployment], m.source(deployment), t); err != nil {
 		return nil, err
 	}
 	pods := podLabels(&prepared[deployment])
@@ -69,20 +66,6 @@ func (m Manifest) Prepare(t Target) ([]unstructured.Unstructured, error) {
 		}
 	}
 	return prepared, nil
-}
-
-// ownLabels are the labels that every object gets, over those of the chart. They are in the Deployment's selector too,
-// including the owner: running Deployments have it, and a selector is immutable.
-func (t Target) ownLabels() map[string]string {
-	own := make(map[string]string, len(t.Labels)+3)
-	maps.Copy(own, t.Labels)
-	// These two mark single objects; on all of them they would give all Pods traffic at once.
-	delete(own, shipper.TrafficStatusLabel)
-	delete(own, shipper.LBLabel)
-	own[shipper.AppLabel] = t.App
-	own[shipper.ReleaseLabel] = t.ReleaseName
-	own[shipper.OwnedByLabel] = t.ReleaseName
-	return own
 }
 
 // clusterScoped are the built-in kinds that have no namespace.

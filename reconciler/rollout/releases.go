@@ -141,6 +141,9 @@ func installationTarget(
 	chart := env.Chart.Reference()
 	it := &shipper.InstallationTarget{ObjectMeta: targetMeta(rel)}
 	it.Finalizers = []string{shipper.InstallationFinalizer}
+	if whose, said := rel.Annotations[shipper.ReleaseLabelPrecedenceAnnotation]; said {
+		metav1.SetMetaDataAnnotation(&it.ObjectMeta, shipper.ReleaseLabelPrecedenceAnnotation, whose)
+	}
 	it.Spec = shipper.InstallationTargetSpec{
 		Clusters: append([]string{}, clusters...), CanOverride: newest, Chart: &chart, Values: env.Values,
 		ValuesPerRegion: env.ValuesPerRegion, ValuesPerCluster: env.ValuesPerCluster, Regions: regions,

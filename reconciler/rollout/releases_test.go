@@ -201,6 +201,7 @@ func TestReleasesPlan(t *testing.T) {
 func TestTargetsAreMadeWhole(t *testing.T) {
 	r := releaseAt(3, "a,b")
 	r.Annotations[shipper.ReleaseChartDigestAnnotation] = "abc"
+	r.Annotations[shipper.ReleaseLabelPrecedenceAnnotation] = shipper.LabelsOfChart
 	r.Spec.Environment.Values = &shipper.ChartValues{"x": int64(1)}
 	r.Spec.Environment.ValuesPerRegion = []shipper.ValuesFor{{Name: "eu", Values: &shipper.ChartValues{"x": int64(2)}}}
 	r.Spec.Environment.ValuesPerCluster = []shipper.ValuesFor{{Name: "b", Patch: []shipper.PatchOperation{{"op": "remove", "path": "/x"}}}}
@@ -213,6 +214,7 @@ func TestTargetsAreMadeWhole(t *testing.T) {
 	}
 	kept := *meta.DeepCopy()
 	kept.Finalizers = []string{shipper.InstallationFinalizer}
+	kept.Annotations[shipper.ReleaseLabelPrecedenceAnnotation] = shipper.LabelsOfChart
 	meta.Finalizers = []string{shipper.RolloutFinalizer}
 	clusters := []string{"a", "b"}
 	chart := r.Spec.Environment.Chart

@@ -62,7 +62,7 @@ var (
 			shipper.ReleaseGenerationAnnotation, shipper.ReleaseTemplateIterationAnnotation, shipper.ReleaseClustersAnnotation,
 			shipper.ReleaseChartDigestAnnotation, shipper.ReleaseRequestedByAnnotation, shipper.ReleaseReturnedAnnotation,
 			shipper.ReleaseRollbackOfAnnotation, shipper.ReleaseChartSignatureAnnotation, shipper.ReleaseMovedAnnotation,
-			shipper.ReleaseHeldByAnnotation, shipper.ReleaseRunAnnotation,
+			shipper.ReleaseHeldByAnnotation, shipper.ReleaseRunAnnotation, shipper.ReleaseLabelPrecedenceAnnotation,
 		},
 		Labels: []string{shipper.AppLabel, shipper.ReleaseLabel, shipper.ReleaseHashLabel},
 	}

@@ -4,7 +4,6 @@ package stamp
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"shipper.dev/shipper/apis/rules/tracking"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -49,7 +49,7 @@ func NewestOf(rels []*shipper.Release) *shipper.Release {
 // Release returns a new Release of app's template, fully stamped but for chart.naming where that is Undecided. Its generation is one more
 // than the highest of app's; its iteration is one more than the highest of all names in use and of all Releases with its hash, whichever
 // Application owns them.
-// Labels of Shipper win over labels of the Application.
+// It gets the labels of the Application, but for those by which tools know it; labels of Shipper win over them.
 func Release(app *shipper.Application, existing []*shipper.Release, inUse ...string) (*shipper.Release, error) {
 	hash, err := Hash(app.Spec.Template)
 	if err != nil {
@@ -125,7 +125,7 @@ func ReleaseReference(rel *shipper.Release) metav1.OwnerReference {
 }
 
 func labels(app *shipper.Application, name, hash string) map[string]string {
-	out := maps.Clone(app.Labels)
+	out := tracking.Without(app.Labels)
 	if out == nil {
 		out = map[string]string{}
 	}
@@ -146,6 +146,9 @@ func annotations(app *shipper.Application, generation, iteration int) map[string
 	copyAnnotation(out, shipper.ReleaseRollbackOfAnnotation, app, shipper.AppRolledBackToAnnotation)
 	copyAnnotation(out, shipper.ReleaseRequestedByAnnotation, app, shipper.AppRequestedByAnnotation)
 	copyAnnotation(out, shipper.ReleaseRunAnnotation, app, shipper.AppRunAnnotation)
+	if app.Spec.Template.Resources == nil {
+		out[shipper.ReleaseLabelPrecedenceAnnotation] = shipper.LabelsOfChart
+	}
 	if pinned(app) {
 		copyAnnotation(out, shipper.ReleaseChartDigestAnnotation, app, shipper.AppChartDigestAnnotation)
 	}

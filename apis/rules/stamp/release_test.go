@@ -47,6 +47,8 @@ func TestReleaseIsStampedWhole(t *testing.T) {
 	app := quickStart()
 	app.Labels = map[string]string{
 		"team": "web", shipper.AppLabel: "other", shipper.ReleaseLabel: "x", shipper.ReleaseHashLabel: "y",
+		"app.kubernetes.io/instance": "argo", "kustomize.toolkit.fluxcd.io/name": "flux", "objectset.rio.cattle.io/hash": "rancher",
+		"applyset.kubernetes.io/part-of": "kubectl",
 	}
 	app.Annotations = map[string]string{
 		"free":                                    "text",
@@ -74,6 +76,7 @@ func TestReleaseIsStampedWhole(t *testing.T) {
 				shipper.RolloutBlockOverrideAnnotation:     "default/a",
 				shipper.ReleaseRequestedByAnnotation:       "alice",
 				shipper.ReleaseChartDigestAnnotation:       "abc",
+				shipper.ReleaseLabelPrecedenceAnnotation:   shipper.LabelsOfChart,
 			},
 			OwnerReferences: owner("app-uid"),
 			Finalizers:      []string{shipper.RolloutFinalizer},
@@ -84,7 +87,7 @@ func TestReleaseIsStampedWhole(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	(*got.Spec.Environment.Values)["replicaCount"] = int64(4)
-	if (*app.Spec.Template.Values)["replicaCount"] != int64(3) || app.Labels[shipper.AppLabel] != "other" {
+	if (*app.Spec.Template.Values)["replicaCount"] != int64(3) || app.Labels[shipper.AppLabel] != "other" || len(app.Labels) != 8 {
 		t.Error("the application shares something with its release")
 	}
 }

@@ -26,7 +26,7 @@ const (
 // FieldOwner is the name under which Shipper owns fields by server-side apply.
 const FieldOwner = "shipper"
 
-// Labels. Those of Shipper win over labels copied from a user's Application.
+// Labels. Those of Shipper win over labels of a chart, which win over labels of a user's Application.
 const (
 	// AppLabel names the Application an object belongs to: on Releases, targets and everything installed, Pods included.
 	AppLabel = "shipper-app"
@@ -67,6 +67,8 @@ const (
 
 	// LotInPlace is the value of LotAnnotation.
 	LotInPlace = "in-place"
+	// LabelsOfChart is the value of ReleaseLabelPrecedenceAnnotation.
+	LabelsOfChart = "chart"
 )
 
 // Annotations of Applications.
@@ -142,6 +144,10 @@ const (
 	ReleaseTestAnnotation = "shipper.booking.com/release.test"
 	// ReleaseChecksRetryAnnotation is set by users. A new value makes the reconciler make the checks of the requested step again.
 	ReleaseChecksRetryAnnotation = "shipper.booking.com/release.checks.retry"
+	// ReleaseLabelPrecedenceAnnotation with value LabelsOfChart, on a Release and its InstallationTarget: where the chart and the Application
+	// set a label to different values, that of the chart is installed. Absent, as on Releases of the original and of earlier versions: that
+	// of the Application. Written when the Release is created.
+	ReleaseLabelPrecedenceAnnotation = "shipper.booking.com/release.label-precedence"
 	// ReleaseChartDigestAnnotation is the sha256 (hex) that the chart's archive must have. Empty or absent: not known.
 	ReleaseChartDigestAnnotation = "shipper.booking.com/release.chart.digest"
 	// ReleaseChartSignatureAnnotation is the ChartSignature, as JSON, of the archive that the Release is pinned to. The reconciler

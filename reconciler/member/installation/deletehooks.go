@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/reconciler/retry"
 )
 
@@ -101,7 +102,7 @@ func (i *installer) preDelete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t := target(i.it, source.Chart.Naming, i.member.KubeVersion(), i.member.APIVersions())
+	t := render.TargetOf(&i.it.ObjectMeta, source.Chart.Naming, i.member.KubeVersion(), i.member.APIVersions())
 	i.render = sync.OnceValues(func() ([]wanted, error) { return i.storedOrRendered(ctx, source, t) })
 	return i.runDeleteHooks(ctx, release.HookPreDelete)
 }

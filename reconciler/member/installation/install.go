@@ -23,6 +23,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/member/traffic"
@@ -113,7 +114,7 @@ func (i *installer) install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t := target(i.it, source.Chart.Naming, i.member.KubeVersion(), i.member.APIVersions())
+	t := render.TargetOf(&i.it.ObjectMeta, source.Chart.Naming, i.member.KubeVersion(), i.member.APIVersions())
 	fingerprint, err := source.fingerprint(t)
 	if err != nil {
 		return err

@@ -5,11 +5,11 @@ package installation
 import (
 	"context"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/values"
 )
 
@@ -29,7 +29,6 @@ type Cluster struct {
 func Preview(
 	ctx context.Context, renderer Renderer, rel *shipper.Release, in Cluster,
 ) (objects, hooks []*unstructured.Unstructured, err error) {
-	it := &shipper.InstallationTarget{ObjectMeta: metav1.ObjectMeta{Namespace: rel.Namespace, Name: rel.Name, Labels: rel.Labels}}
 	from := sources{
 		Chart: rel.Spec.Environment.Chart, Digest: rel.Annotations[shipper.ReleaseChartDigestAnnotation],
 		values: values.LayersOf(&rel.Spec.Environment), regions: map[string]string{in.Name: in.Region},
@@ -39,7 +38,7 @@ func Preview(
 	if err != nil {
 		return nil, nil, err
 	}
-	t := target(it, source.Chart.Naming, in.KubeVersion, in.APIVersions)
+	t := render.TargetOf(&rel.ObjectMeta, source.Chart.Naming, in.KubeVersion, in.APIVersions)
 	all, err := (&rendering{renderer: renderer, sources: from}).render(ctx, source, t, nil)
 	if err != nil {
 		return nil, nil, err

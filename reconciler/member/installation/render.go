@@ -128,15 +128,6 @@ func (w *Worker) source(ctx context.Context, it *shipper.InstallationTarget) (so
 	return out, nil
 }
 
-// target is what the chart room has to know of a target and a cluster.
-func target(it *shipper.InstallationTarget, naming shipper.ChartNaming, kubeVersion string, apis []string) render.Target {
-	return render.Target{
-		Naming: naming, ReleaseName: it.Name, Namespace: it.Namespace, App: it.Labels[shipper.AppLabel],
-		KubeVersion: kubeVersion, APIVersions: apis,
-		HelmWorkaround: it.Labels[shipper.HelmWorkaroundLabel], Labels: it.Labels,
-	}
-}
-
 // wanted is an object as it is to be written, and the digest of that.
 type wanted struct {
 	content *unstructured.Unstructured

@@ -41,7 +41,7 @@ func (i *installer) goal(ctx context.Context, source Source) (*storedRendering, 
 		later.Pinned.Release = it.Name
 		source.Later = &later
 	}
-	from, err := source.fingerprint(target(&it, source.Chart.Naming, "", nil))
+	from, err := source.fingerprint(render.TargetOf(&it.ObjectMeta, source.Chart.Naming, "", nil))
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func TestTheFingerprintOfATargetIsThatOfEarlierVersions(t *testing.T) {
 	s := Source{Chart: shipper.Chart{Name: "web", Version: "0.0.1"}, Digest: "cafe", Values: &shipper.ChartValues{"a": int64(1)}}
 	got, err := s.fingerprint(render.Target{
 		ReleaseName: "web-1", Namespace: "shop", App: "web", KubeVersion: "v1.37.1", APIVersions: []string{"v1"},
-		Labels: map[string]string{shipper.AppLabel: "web"}, Lookups: &render.Lookups{},
+		Labels: map[string]string{shipper.AppLabel: "web"}, Lookups: &render.Lookups{}, ChartLabels: true,
 	})
 	if want := "aa99768eb22eb87a2e8b163a4b9eece033b2ff443a2a5b5deba43a15232f3f96"; got != want || err != nil {
 		t.Errorf("it is %s, %v, and was %s", got, err, want)
