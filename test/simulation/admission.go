@@ -72,7 +72,10 @@ func (rs *replicas) choose(ctx context.Context) *replica {
 }
 
 // mutate is memory.Options.Mutate of the management cluster.
-func (w *World) mutate(r *memory.Review) error { return w.review(r, admissionRules().mutating) }
+func (w *World) mutate(r *memory.Review) error {
+	w.byEarlier(r)
+	return w.review(r, admissionRules().mutating)
+}
 
 // validate is memory.Options.Review of it.
 func (w *World) validate(r *memory.Review) error { return w.review(r, admissionRules().validating) }

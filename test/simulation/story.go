@@ -65,6 +65,7 @@ func Stories() []Story {
 		foreignStory(),
 		abortStory(),
 		inPlaceStory(),
+		labelsStory(),
 		deadlineStory(),
 		walkStory(1),
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,6 +54,9 @@ type World struct {
 	replicas replicas
 	running  []*supervisor
 	stop     context.CancelFunc
+
+	// earlier is set while an earlier version of Shipper creates Releases.
+	earlier atomic.Bool
 
 	mu      sync.Mutex
 	changed chan struct{} // closed with the next change of the management cluster
