@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// keys are labels that such tools share with users. Both tell who delivered this very object.
+// keys are labels that such tools share with users. On a copy their values are wrong.
 var keys = []string{
 	"app.kubernetes.io/instance",   // Argo CD, trackingMethod label: https://argo-cd.readthedocs.io/en/stable/user-guide/resource_tracking/
 	"app.kubernetes.io/managed-by", // https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/
