@@ -10,10 +10,12 @@ import (
 	"strings"
 )
 
-// keys are labels that such tools share with users. On a copy their values are wrong.
+// keys are labels of such tools whose prefix has labels of users, too.
 var keys = []string{
 	"app.kubernetes.io/instance",   // Argo CD, trackingMethod label: https://argo-cd.readthedocs.io/en/stable/user-guide/resource_tracking/
 	"app.kubernetes.io/managed-by", // https://kubernetes.io/docs/concepts/overview/working-with-objects/common-labels/
+	"velero.io/backup-name",        // Velero, on what it restores: https://velero.io/docs/main/restore-reference/
+	"velero.io/restore-name",       // the same
 }
 
 // domains are the prefixes of labels that only one tool sets; subdomains are meant, too.
@@ -35,7 +37,6 @@ var domains = []string{
 	"projectsveltos.io",          // Sveltos: https://projectsveltos.github.io/sveltos/
 	"skaffold.dev",               // Skaffold, run-id: https://skaffold.dev/docs/
 	"tanka.dev",                  // Tanka prunes by environment: https://tanka.dev/garbage-collection
-	"velero.io",                  // Velero, the restore that made an object: https://velero.io/docs/main/restore-reference/
 }
 
 // Is reports whether a label is one of these.

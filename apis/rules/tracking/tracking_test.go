@@ -15,6 +15,7 @@ func TestLabelsOfToolsAreRemoved(t *testing.T) {
 		// Labels that users set, also of domains that end like those of tools.
 		"team": "web", "app": "web", "app.kubernetes.io/name": "web", "app.kubernetes.io/part-of": "shop", "app.kubernetes.io/version": "1",
 		"instance": "web", "managed-by": "me", "notfluxcd.io/name": "x", "fluxcd.io": "x", "example.com/argocd.argoproj.io": "x",
+		"velero.io/exclude-from-backup": "true",
 	}
 	want := map[string]string{}
 	for key, value := range given {
