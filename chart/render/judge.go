@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -36,6 +37,7 @@ func (c *Chart) Judge(ctx context.Context, rel *shipper.Release, in Cluster) (do
 		_, err = manifest.Prepare(t)
 		doubts = manifest.scaledByOthers()
 	}
+	doubts = slices.Concat(manifest.Warnings(), doubts)
 	_, ofHooks := manifest.Hooks(t)
 	if err == nil {
 		err = ofHooks

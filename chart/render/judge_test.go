@@ -3,6 +3,7 @@
 package render_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -20,6 +21,8 @@ func TestAChartIsJudgedAsItsInstallationWould(t *testing.T) {
 	const web = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n" +
 		"spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}}\n"
 	const broken = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: db}\nspec: {replicas: -1}\n"
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [%s{port: 80}]}\n"
+	const twice = `template sample/templates/service.yaml: Service "web": spec.ports[0] and [1] have the same port and protocol "80, TCP"; `
 	const hook = "apiVersion: v1\nkind: Pod\nmetadata: {name: check, namespace: kube-system, annotations: {helm.sh/hook: test}}\n"
 	for sentence, tc := range map[string]struct {
 		files  map[string]string
@@ -72,6 +75,18 @@ func TestAChartIsJudgedAsItsInstallationWould(t *testing.T) {
 			naming: shipper.NamingByApplication,
 			doubts: []string{"HorizontalPodAutoscaler hpa scales Deployment web, which Shipper does too, step by step: " +
 				"leave it out of the chart, or disable it by a value"},
+		},
+		"equal elements of a list, by Release": {
+			files:  map[string]string{"templates/service.yaml": fmt.Sprintf(service, "{port: 80}, ")},
+			doubts: []string{twice + "the second is left out"},
+		},
+		"equal elements of a list, named by Application": {
+			files:  map[string]string{"templates/service.yaml": fmt.Sprintf(service, "{port: 80}, ")},
+			naming: shipper.NamingByApplication, doubts: []string{twice + "the second is left out"},
+		},
+		"elements of a list that differ in more than their key": {
+			files:  map[string]string{"templates/service.yaml": fmt.Sprintf(service, "{port: 80, name: x}, ")},
+			reason: shipper.ChartError, want: `chart "sample" 1.2.3: ` + twice + "Kubernetes accepts no two: remove one",
 		},
 		"a Service of each Release": {
 			files: map[string]string{

@@ -20,6 +20,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/duplicates"
 )
 
 // maxObjects bounds the objects of a chart.
@@ -36,7 +37,12 @@ type Manifest struct {
 	hookSources []string
 	// naming is ByApplication if it was rendered that way.
 	naming shipper.ChartNaming
+	// warnings say what of the objects is not installed as the chart has it.
+	warnings []string
 }
+
+// Warnings say what of the objects is not installed as the chart has it.
+func (m Manifest) Warnings() []string { return m.warnings }
 
 // source names an object for messages, with the template it came from.
 func (m Manifest) source(i int) string {
@@ -74,7 +80,28 @@ func assemble(c *helmchart.Chart, files map[string]string) (Manifest, error) {
 	if n := len(manifest.Objects) + len(manifest.hooks); n > maxObjects {
 		return Manifest{}, chartError("it renders to %d objects, more than the %d that are accepted", n, maxObjects)
 	}
-	return manifest, manifest.checkUnique()
+	if err := manifest.checkUnique(); err != nil {
+		return Manifest{}, err
+	}
+	return manifest, manifest.removeDuplicates()
+}
+
+// removeDuplicates removes what server-side apply refuses in lists of the objects. Hooks are created, and keep it.
+func (m *Manifest) removeDuplicates() error {
+	objects, found := duplicates.Remove(m.Objects)
+	var refused []string
+	for _, f := range found {
+		if text := fmt.Sprintf("%s: %s", m.source(f.Object), f.Text); f.Refused {
+			refused = append(refused, text)
+		} else {
+			m.warnings = append(m.warnings, text)
+		}
+	}
+	if len(refused) > 0 {
+		return chartError("%s", strings.Join(refused, "; "))
+	}
+	m.Objects = objects
+	return nil
 }
 
 // isManifest reports whether a file contains objects. NOTES and the like are for users.

@@ -73,6 +73,7 @@ func read(t *testing.T, p page, text string) {
 		Resources, Patches  any
 		Strategy            any `json:"strategy"`
 		Status              any `json:"status"`
+		Env                 any `json:"env"`
 	}
 	if err := yaml.Unmarshal([]byte(text), &head); err != nil {
 		t.Fatal(err)
@@ -107,6 +108,8 @@ func read(t *testing.T, p page, text string) {
 		}
 	case head.Rules != nil:
 		applies(t, p, "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: of-the-document}\n"+text, head.Metadata)
+	case head.Env != nil:
+		strict(&corev1.Container{})
 	case head.Resources != nil, head.Patches != nil:
 		strict(&kustomization{})
 	case p.name == "examples/gitops/README.md": // annotations for a program that test/gitops simulates

@@ -64,15 +64,11 @@ func (w *Webhook) judgeChart(
 	if len(failures.list) > 0 && certain {
 		return refuseChart(app, failures.refusal())
 	}
-	prefix := shipper.MightNotRollOut
 	for _, text := range failures.texts() { // clusters with other values may be chosen later
-		a.Warn("%s%s", prefix, text)
-	}
-	if rel.Spec.Environment.Chart.Naming == shipper.NamingByApplication {
-		prefix = ""
+		a.Warn("%s%s", shipper.MightNotRollOut, text)
 	}
 	for _, text := range doubts.texts() {
-		a.Warn("%s%s", prefix, text)
+		a.Warn("%s", text)
 	}
 	return nil
 }

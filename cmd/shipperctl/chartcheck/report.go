@@ -120,6 +120,7 @@ func (r *Report) add(manifest render.Manifest, target render.Target) error {
 	if sentence := warnOfRights(r.Rights); sentence != "" {
 		r.Warnings = append(r.Warnings, sentence)
 	}
+	r.Warnings = append(r.Warnings, manifest.Warnings()...)
 	if target.Naming == shipper.NamingByRelease {
 		return r.addByRelease(manifest, target)
 	}

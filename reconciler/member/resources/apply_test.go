@@ -72,6 +72,24 @@ func TestClientSideMergesThreeWays(t *testing.T) {
 	same(t, "a large object", "apply ConfigMap work/l", writes[1])
 }
 
+func TestDuplicatesInListsArePlacedOnce(t *testing.T) {
+	f := begin(t)
+	deployment := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	f.snapshot("one", `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: work, name: d}, spec: {template: {spec: {containers: [
+  {name: c, env: [{name: A, value: x}, {name: A, value: z}]}]}}}}`)
+	f.snapshot("two", `{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: work, name: e}, spec: {template: {spec: {volumes: [
+  {name: v}, {name: v, emptyDir: {}}]}}}}`)
+	for n, how := range []shipper.ApplyType{shipper.ApplyServerSide, shipper.ApplyClientSide} {
+		f.placed(f.applied(n, "one", shipper.Apply{Type: how}))
+		containers, _, _ := unstructured.NestedSlice(f.get(deployment, "work/d").Object, "spec", "template", "spec", "containers")
+		same(t, "variables", any([]any{map[string]any{"name": "A", "value": "z"}}), containers[0].(map[string]any)["env"])
+	}
+	out, _ := f.place(f.applied(2, "two", shipper.Apply{}))
+	if !strings.Contains(fmt.Sprint(out.Err), "Deployment work/e: failed to merge config") {
+		t.Errorf("two different volumes of one name are not left to the API server: %v", out.Err)
+	}
+}
+
 func TestReadyRulesJudgeObjects(t *testing.T) {
 	f := begin(t)
 	f.member.mapper.Add(gizmo, meta.RESTScopeNamespace)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/duplicates"
 	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/reconciler/member/applyset"
 )
@@ -41,6 +42,7 @@ func (p *pass) load(ctx context.Context) ([]*item, error) {
 	}
 	content = slices.Clone(content)
 	objects.SortForApply(content)
+	applicable := withoutDuplicates(content)
 	out := make([]*item, 0, len(content))
 	for i := range content {
 		o := &content[i]
@@ -49,13 +51,24 @@ func (p *pass) load(ctx context.Context) ([]*item, error) {
 			return nil, err
 		}
 		sum := sha256.Sum256(text)
-		out = append(out, &item{object: o, want: entry{
+		out = append(out, &item{object: &applicable[i], want: entry{
 			APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(),
 			Digest: hex.EncodeToString(sum[:digestBytes]),
 		}})
 	}
 	p.items = out
 	return out, nil
+}
+
+// withoutDuplicates are objects as server-side apply takes them. Those that it takes in no form stay, and the API server says why.
+func withoutDuplicates(content []unstructured.Unstructured) []unstructured.Unstructured {
+	out, found := duplicates.Remove(content)
+	for _, f := range found {
+		if f.Refused {
+			out[f.Object] = content[f.Object]
+		}
+	}
+	return out
 }
 
 // observe reads what is there of an object, and decides.

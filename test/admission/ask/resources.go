@@ -44,6 +44,7 @@ var served = func() map[schema.GroupKind]resources.Kind {
 	out := map[schema.GroupKind]resources.Kind{}
 	for _, k := range []resources.Kind{
 		kind("", "v1", "ConfigMap", "configmaps", true), kind("", "v1", "Secret", "secrets", true),
+		kind("", "v1", "Service", "services", true),
 		kind("", "v1", "Namespace", "namespaces", false), kind("", "v1", "Pod", "pods", true),
 		kind("apps", "v1", "Deployment", "deployments", true),
 		kind("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles", false),
