@@ -8,15 +8,22 @@ import "strings"
 // megabytes, which must not fill statuses of the management cluster.
 const MaxBrief = 1024
 
-// Brief returns the message of err, cut at a rune to at most MaxBrief bytes; a cut one ends with "…". It is empty for nil.
-func Brief(err error) string {
+// Brief is Within of MaxBrief.
+func Brief(err error) string { return Within(err, MaxBrief) }
+
+// Within returns the message of err in at most most bytes. A longer one loses the large values that an API server quotes; if that is not
+// enough, it is cut at a rune, and ends with "…". It is empty for nil.
+func Within(err error, most int) string {
 	if err == nil {
 		return ""
 	}
 	text := err.Error()
-	if len(text) <= MaxBrief {
+	if len(text) > most {
+		text = withoutValues(err)
+	}
+	if len(text) <= most {
 		return text
 	}
 	const mark = "…"
-	return strings.ToValidUTF8(text[:MaxBrief-len(mark)], "") + mark
+	return strings.ToValidUTF8(text[:most-len(mark)], "") + mark
 }

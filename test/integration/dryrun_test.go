@@ -30,9 +30,16 @@ spec:
   - metadata: {name: data}
     spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: "{{ .Values.size }}"}}}
 `,
+	"templates/secret.yaml": `
+apiVersion: v1
+kind: Secret
+metadata: {name: password}
+type: "shipper.test/{{ .Values.type }}"
+`,
 }
 
-// TestWhatCannotBeChangedInPlaceIsSaidBeforeItsStep installs a chart whose StatefulSet has other claims than the one that is there.
+// TestWhatCannotBeChangedInPlaceIsSaidBeforeItsStep installs a chart whose StatefulSet has other claims than the one that is there, and one
+// whose Secret has another type.
 func TestWhatCannotBeChangedInPlaceIsSaidBeforeItsStep(t *testing.T) {
 	t.Parallel()
 	s := begin(t, west)
@@ -61,22 +68,26 @@ func TestWhatCannotBeChangedInPlaceIsSaidBeforeItsStep(t *testing.T) {
 		},
 	}
 	s.must(world.clusters[west].Create(s.ctx, set))
-	for name, size := range map[string]string{"web-1": "1Gi", "web-2": "2Gi"} {
-		values := shipper.ChartValues{"size": size}
+	install := func(name string, values shipper.ChartValues) {
 		s.must(s.management.Create(s.ctx, &shipper.InstallationTarget{ObjectMeta: s.meta(name), Spec: shipper.InstallationTargetSpec{
 			Clusters: []string{west}, CanOverride: true, Values: &values, Chart: &shipper.Chart{
 				Name: chart, Version: "0.0.1", RepoURL: world.charts.URL, Naming: shipper.NamingByApplication,
 			},
 		}}))
 	}
+	install("web-1", shipper.ChartValues{"size": "1Gi", "type": "a"})
+	install("web-2", shipper.ChartValues{"size": "2Gi", "type": "a"})
 	s.installed("web-1")
-	message := s.notInstalled("web-2", west, shipper.ObjectConflict)
-	for _, words := range []string{
-		`StatefulSet "db" is there and cannot become what the chart says`, "volumeClaimTemplates",
-		"Keep the fields that cannot change by values of the chart, or give it another name",
+	install("web-3", shipper.ChartValues{"size": "1Gi", "type": "b"})
+	for name, all := range map[string][]string{
+		"web-2": {`StatefulSet "db" is there and cannot become what the chart says`, "volumeClaimTemplates"},
+		"web-3": {`Secret "password" is there and cannot become what the chart says`, "type: ", "delete it in the cluster: Shipper creates it again"},
 	} {
-		if !strings.Contains(message, words) {
-			t.Errorf("%q does not say %q", message, words)
+		message := s.notInstalled(name, west, shipper.ObjectConflict)
+		for _, words := range append(all, "Keep the fields that cannot change by values of the chart, or give it another name") {
+			if !strings.Contains(message, words) {
+				t.Errorf("%q does not say %q", message, words)
+			}
 		}
 	}
 	if s.find(west, shipper.AnchorName("web-2"), &corev1.ConfigMap{}) {

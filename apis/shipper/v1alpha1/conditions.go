@@ -246,7 +246,7 @@ const (
 	ClustersNotReady = "ClustersNotReady"
 	// ClustersNotOperational means that Shipper cannot work with clusters; the message names them.
 	ClustersNotOperational = "ClustersNotOperational"
-	// ChartError means that the chart could not be rendered or breaks a rule.
+	// ChartError means that the chart could not be rendered, breaks a rule, or has an object that a cluster refuses as invalid.
 	ChartError = "ChartError"
 	// HookFailed means that a hook of the chart failed or did not end in time; the message says which and how to try again.
 	HookFailed = "HookFailed"
@@ -254,8 +254,11 @@ const (
 	InternalError = "InternalError"
 	// TargetClusterClientError means that there is no working connection to the cluster.
 	TargetClusterClientError = "TargetClusterClientError"
-	// ObjectConflict means that an object to be installed, or the whole Application in that cluster, has another owner.
+	// ObjectConflict means that an object to be installed, or the whole Application in that cluster, has another owner, or that fields of
+	// an object that is there cannot change.
 	ObjectConflict = "ObjectConflict"
+	// ObjectRefused means that a cluster refuses an object: by a policy or a quota, and an object of resources also for what is in it.
+	ObjectRefused = "ObjectRefused"
 	// NamespaceMissing means that the application cluster does not have the namespace; Shipper never creates it.
 	NamespaceMissing = "NamespaceMissing"
 	// ObjectsInProgress means that controllers in the clusters still work on objects, as on every object just installed, and that no

@@ -4,7 +4,6 @@ package installation
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -20,6 +19,7 @@ import (
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/member/applyset"
 	"shipper.dev/shipper/reconciler/member/drift"
+	"shipper.dev/shipper/reconciler/retry"
 )
 
 // again is when an object is compared again that could not be.
@@ -90,15 +90,16 @@ func (d *drifting) examine(ctx context.Context, entry item, objects []wanted, be
 		return out, err
 	}
 	rehearsed, err := d.rehearse(ctx, object, live)
-	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
-		out.Problem = report.Shorten(fmt.Sprintf("%s cannot be compared: %v", d.called(entry), d.discreet(err)), maxSaid)
+	if retry.Rejected(err) {
+		out.Problem = report.Shorten(d.called(entry)+" cannot be compared: "+retry.Within(d.discreet(err), maxSaid/2), maxSaid)
 		return out, nil
 	}
 	if err != nil {
 		return out, err
 	}
 	if rehearsed.incomplete != nil {
-		out.Problem = report.Shorten(fmt.Sprintf("%s cannot be compared whole: %v", d.called(entry), d.discreet(rehearsed.incomplete)), maxSaid)
+		out.Problem = report.Shorten(d.called(entry)+" cannot be compared whole: "+
+			retry.Within(d.discreet(rehearsed.incomplete), maxSaid/2), maxSaid)
 	}
 	changed := drift.WithoutLaterWrites(drift.Differences(rehearsed.object, live), object)
 	restorable, provider := released(changed, object), providers(object, live)

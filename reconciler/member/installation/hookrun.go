@@ -208,8 +208,8 @@ func (i *installer) start(ctx context.Context, w wanted, entry item, run shipper
 	switch {
 	case rights.Denied(err):
 		return i.granted(entry, err)
-	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		return i.finish(ctx, run, i.discreet(err).Error())
+	case retry.Rejected(err):
+		return i.finish(ctx, run, retry.Within(i.discreet(err), maxWhy))
 	case apierrors.IsAlreadyExists(err):
 		return &problem{shipper.InProgress, retry.Retry, fmt.Sprintf("hook %s: %s has just appeared", run.Event, i.called(entry))}
 	case err != nil:

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -195,10 +194,13 @@ func (s *Stored) Write(ctx context.Context, m *fleet.Member, live *metav1.Partia
 	}
 	s.Object.SetOwnerReferences(s.owners(live, all))
 	err := applyset.Apply(ctx, m.Client(), s.Object, client.ForceOwnership)
-	if apierrors.IsInvalid(err) {
-		message := s.from.discreet(&attempted{"changing " + called, err}).Error()
-		return &problem{shipper.ChartError, retry.Recheck, message + ". Fields of it cannot be changed while it exists: undo this change in " +
-			"the chart or its values; or delete it with --cascade=orphan in the cluster, and Shipper creates it again around its Pods"}
+	if retry.Invalid(err) {
+		message := retry.Within(s.from.discreet(&attempted{"changing " + called, err}), maxRefusal)
+		if retry.Immutable(err) {
+			message += ". Fields of it cannot be changed while it exists: undo this change in the chart or its values; " +
+				"or delete it with --cascade=orphan in the cluster, and Shipper creates it again around its Pods"
+		}
+		return &problem{shipper.ChartError, retry.Recheck, message}
 	}
 	if err != nil {
 		return s.from.discreet(&attempted{"writing " + called, err})

@@ -389,7 +389,7 @@ func (i *installer) carryOut(ctx context.Context, s step) error {
 	case keep:
 	}
 	if err != nil {
-		return i.granted(s.item, i.about("installing "+i.called(s.item), err))
+		return i.granted(s.item, i.refused(ctx, s, "installing "+i.called(s.item), err))
 	}
 	i.note(s.item, uid)
 	return nil

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -116,8 +115,8 @@ func asTheyStand(wanted, live *unstructured.Unstructured) []drift.Difference {
 
 // problemOfComparison says why an object cannot be compared; empty if another try may succeed.
 func problemOfComparison(e entry, err error) string {
-	if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) {
-		return report.Shorten(fmt.Sprintf("%s cannot be compared: %v", e.key(), err), survey.MaxText)
+	if retry.Rejected(err) {
+		return report.Shorten(fmt.Sprintf("%s cannot be compared: %s", e.key(), retry.Within(err, survey.MaxText/2)), survey.MaxText)
 	}
 	return ""
 }
@@ -142,7 +141,7 @@ func (p *pass) reportDiff(ctx context.Context) error {
 		default:
 			p.addDiff(*s.compared)
 			if s.compared.Problem != "" {
-				problems = append(problems, &problem{shipper.InternalError, retry.Recheck, s.compared.Problem})
+				problems = append(problems, &problem{shipper.ObjectRefused, retry.Recheck, s.compared.Problem})
 			}
 		}
 	}

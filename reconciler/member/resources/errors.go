@@ -23,6 +23,9 @@ import (
 // maxNamed bounds the objects that a message names.
 const maxNamed = 5
 
+// maxRefusal bounds what an API server says of an object in such a message, in bytes.
+const maxRefusal = 400
+
 // problem is an error with a reason for conditions.
 type problem struct {
 	reason string
@@ -102,6 +105,13 @@ func (p *pass) explain(key objects.Key, gvk schema.GroupVersionKind, err error) 
 			"it as well", key, key.Namespace)}
 	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
 		return &problem{shipper.ApplyConflict, retry.Recheck, fmt.Sprintf("%s: apply.forceConflicts is false, and %s", key, owners(err))}
+	}
+	if retry.Rejected(err) {
+		text := fmt.Sprintf("%s: %s", key, retry.Within(err, maxRefusal))
+		if retry.Immutable(err) {
+			text += "; what is there cannot be changed to that: keep these fields, give it another name, or delete it in the cluster"
+		}
+		return &problem{shipper.ObjectRefused, retry.Recheck, text}
 	}
 	return fmt.Errorf("%s: %w", key, err)
 }

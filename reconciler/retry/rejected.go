@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package retry
+
+import (
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// untyped starts what API servers answer, with code 500, to server-side apply of an object that does not fit the schema of its kind.
+const untyped = "failed to create typed patch object"
+
+// Invalid reports whether an API server refuses an object for what is in it.
+func Invalid(err error) bool {
+	var status apierrors.APIStatus
+	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) ||
+		errors.As(err, &status) && status.Status().Code == http.StatusInternalServerError && strings.HasPrefix(status.Status().Message, untyped)
+}
+
+// Rejected reports whether an API server refuses an object for what is in it, or by a policy or a quota. The account may lack a right, too.
+func Rejected(err error) bool {
+	return Invalid(err) || apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+// fixed matches what API servers say of a field that cannot change.
+var fixed = regexp.MustCompile(`immutable|may not (be changed|change)|(cannot|can not|must not) (be )?change|pdates to .* (are )?forbidden|` +
+	`updates may not change`)
+
+// Immutable reports whether an API server refuses to change fields of an object that is there.
+func Immutable(err error) bool {
+	return apierrors.IsInvalid(err) && fixed.MatchString(err.Error())
+}
+
+// quoted starts a value that an API server quotes; what is wrong with it follows.
+const quoted = "Invalid value: "
+
+// maxValue bounds such a value in a long message, in bytes.
+const maxValue = 100
+
+// withoutValues is the message of err without the large values that an API server quotes in it: the template of a Job may have kilobytes,
+// and what is wrong with it follows behind.
+func withoutValues(err error) string {
+	text := err.Error()
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return text
+	}
+	for _, cause := range status.Status().Details.Causes {
+		value, found := strings.CutPrefix(cause.Message, quoted)
+		end := max(strings.LastIndex(value, "}: "), strings.LastIndex(value, "]: "), strings.LastIndex(value, `": `))
+		if !found || end < maxValue || len(value)-end > MaxBrief/2 {
+			continue
+		}
+		text = strings.Replace(text, cause.Message, quoted+"…"+value[end+1:], 1)
+	}
+	return text
+}
