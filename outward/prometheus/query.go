@@ -25,16 +25,24 @@ const maxMessage = 200
 
 var errNotPrometheus = errors.New("the answer is not one of Prometheus")
 
+// info starts what Prometheus before 3.0 puts among its warnings, though it says nothing against the answer.
+const info = "PromQL info"
+
 // Query is the value of a query at a time. It is not found if no series matches, or if the value is NaN. The context bounds the time.
-// Errors quote neither the address nor an answer that is not an error of Prometheus.
+// An answer with warnings is an error: a server that could not read all of its data gives what it has, and says so there. Errors quote neither the address nor an answer that is not an error of Prometheus.
 func Query(ctx context.Context, client *http.Client, address, query string, at time.Time) (value float64, found bool, err error) {
 	server, err := api.NewClient(api.Config{Address: address, Client: outward.Bounded(client)})
 	if err != nil {
 		return 0, false, errors.New("the address of Prometheus is not a URL")
 	}
-	answer, _, _, err := prometheusv1.NewAPI(server).Query(ctx, query, at)
+	answer, warnings, _, err := prometheusv1.NewAPI(server).Query(ctx, query, at)
 	if err != nil {
 		return 0, false, show(err)
+	}
+	for _, warning := range warnings {
+		if !strings.HasPrefix(warning, info) {
+			return 0, false, errors.New(shorten("the server warns of its answer: " + warning))
+		}
 	}
 	value, found, err = number(answer)
 	if err != nil || !found || math.IsNaN(value) {
@@ -74,17 +82,22 @@ func show(err error) error {
 	case failure.Type == prometheusv1.ErrBadResponse && !strings.HasPrefix(failure.Msg, "bad response code "):
 		return errNotPrometheus
 	}
-	message := strings.Map(func(r rune) rune {
+	return errors.New(shorten(failure.Error()))
+}
+
+// shorten makes one line of a text of the server, without the labels or the text that it quotes.
+func shorten(message string) string {
+	message = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '
 		}
 		return r
-	}, failure.Error())
+	}, message)
 	if i := strings.IndexAny(message, "{\"'`"); i >= 0 {
 		message = strings.TrimRight(message[:i], " ") + " …"
 	}
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage-len("…")], "") + "…"
 	}
-	return errors.New(message)
+	return message
 }

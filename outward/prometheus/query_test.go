@@ -60,7 +60,7 @@ func query(ctx context.Context, client *http.Client, address string) result {
 
 // success is an answer of Prometheus.
 func success(kind, content string) string {
-	return fmt.Sprintf(`{"status": "success", "data": {"resultType": %q, "result": %s}, "warnings": ["hush"]}`, kind, content)
+	return fmt.Sprintf(`{"status": "success", "data": {"resultType": %q, "result": %s}, "infos": ["hush"], "warnings": ["PromQL info: hush"]}`, kind, content)
 }
 
 // samples are n series.
@@ -96,9 +96,14 @@ func TestAnswers(t *testing.T) {
 		body   string
 		want   result
 	}{
-		"a scalar":        {200, success("scalar", `[1, "3"]`), result{Value: 3, Found: true}},
-		"one series":      {200, success("vector", samples(1)), result{Value: 1, Found: true}},
-		"an infinity":     {200, success("scalar", `[1, "+Inf"]`), result{Value: math.Inf(1), Found: true}},
+		"a scalar":    {200, success("scalar", `[1, "3"]`), result{Value: 3, Found: true}},
+		"one series":  {200, success("vector", samples(1)), result{Value: 1, Found: true}},
+		"an infinity": {200, success("scalar", `[1, "+Inf"]`), result{Value: math.Inf(1), Found: true}},
+		"partial data": {
+			200, `{"status": "success", "data": {"resultType": "scalar", "result": [1, "3"]}, ` +
+				`"warnings": ["PromQL info: hush", "remote_read: fetch \"hush\" failed"]}`,
+			result{Err: "the server warns of its answer: remote_read: fetch …"},
+		},
 		"no series":       {200, success("vector", `[]`), result{}},
 		"NaN":             {200, success("vector", `[{"metric": {}, "value": [1, "NaN"]}]`), result{}},
 		"a scalar of NaN": {200, success("scalar", `[1, "NaN"]`), result{}},
