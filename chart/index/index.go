@@ -4,11 +4,11 @@ package index
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -164,15 +164,35 @@ func compact(listings []listing) []Entry {
 		digest := strings.TrimPrefix(strings.ToLower(strings.TrimSpace(l.Digest)), "sha256:")
 		entries = append(entries, Entry{Version: l.Version, parsed: parsed, Digest: digest, URLs: slices.Clip(l.URLs)})
 	}
-	sort.SliceStable(entries, func(i, j int) bool {
-		order := entries[i].parsed.Compare(entries[j].parsed)
-		if order == 0 {
-			return entries[i].parsed.Metadata() > entries[j].parsed.Metadata()
-		}
-		return order > 0
+	slices.SortStableFunc(entries, func(a, b Entry) int {
+		return cmp.Or(b.parsed.Compare(a.parsed), compareBuilds(b.parsed.Metadata(), a.parsed.Metadata()))
 	})
 	return slices.Clip(entries)
 }
+
+// compareBuilds orders build metadata, which SemVer does not: numbers as numbers, so that b10 is behind b9, and the rest as text.
+func compareBuilds(a, b string) int {
+	x, y := a, b
+	for x != "" && y != "" {
+		n, m := digits(x), digits(y)
+		if n > 0 && m > 0 {
+			left, right := strings.TrimLeft(x[:n], "0"), strings.TrimLeft(y[:m], "0")
+			if order := cmp.Or(cmp.Compare(len(left), len(right)), cmp.Compare(left, right)); order != 0 {
+				return order
+			}
+			x, y = x[n:], y[m:]
+			continue
+		}
+		if x[0] != y[0] {
+			return cmp.Compare(x[0], y[0])
+		}
+		x, y = x[1:], y[1:]
+	}
+	return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(a, b))
+}
+
+// digits is how many digits a text begins with.
+func digits(text string) int { return len(text) - len(strings.TrimLeft(text, "0123456789")) }
 
 func (e Entry) size() int64 {
 	size := entryOverhead + len(e.Version) + len(e.Digest)

@@ -5,6 +5,7 @@ package index
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -253,4 +254,27 @@ func known(entries map[string][]listing) map[string][]Entry {
 		}
 	}
 	return charts
+}
+
+func TestBuildsOfOneVersionAreInTheirNaturalOrder(t *testing.T) {
+	ordered := []string{"", "10", "b", "b01", "b1", "b1.2", "b1.10", "b9", "b10", "b10.a", "c"}
+	shuffled := make([]listing, 0, len(ordered))
+	for _, build := range slices.Backward(ordered[1:]) {
+		shuffled = append(shuffled, listing{Version: "1.2.3+" + build})
+	}
+	shuffled = append(shuffled[5:], append([]listing{{Version: "1.2.3"}}, shuffled[:5]...)...)
+	var got []string
+	for _, e := range slices.Backward(compact(shuffled)) {
+		got = append(got, e.parsed.Metadata())
+	}
+	if diff := cmp.Diff(ordered, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for i, a := range ordered {
+		for j, b := range ordered {
+			if got, want := compareBuilds(a, b), i-j; got*want < 0 || (got == 0) != (want == 0) {
+				t.Errorf("%q and %q: %d", a, b, got)
+			}
+		}
+	}
 }
