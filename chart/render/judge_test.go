@@ -4,6 +4,7 @@ package render_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -83,6 +84,11 @@ func TestAChartIsJudgedAsItsInstallationWould(t *testing.T) {
 		"equal elements of a list, named by Application": {
 			files:  map[string]string{"templates/service.yaml": fmt.Sprintf(service, "{port: 80}, ")},
 			naming: shipper.NamingByApplication, doubts: []string{twice + "the second is left out"},
+		},
+		"a Deployment that is paused": {
+			files: map[string]string{"templates/deployment.yaml": strings.Replace(deployment, "spec: {", "spec: {paused: true, ", 1)},
+			doubts: []string{`template sample/templates/deployment.yaml: Deployment "super-0" is paused, so Kubernetes creates no Pods of it: ` +
+				`leave spec.paused out of the chart`},
 		},
 		"elements of a list that differ in more than their key": {
 			files:  map[string]string{"templates/service.yaml": fmt.Sprintf(service, "{port: 80, name: x}, ")},

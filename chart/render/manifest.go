@@ -83,6 +83,7 @@ func assemble(c *helmchart.Chart, files map[string]string) (Manifest, error) {
 	if err := manifest.checkUnique(); err != nil {
 		return Manifest{}, err
 	}
+	manifest.warnOfPaused()
 	return manifest, manifest.removeDuplicates()
 }
 
@@ -102,6 +103,16 @@ func (m *Manifest) removeDuplicates() error {
 	}
 	m.Objects = objects
 	return nil
+}
+
+// warnOfPaused warns of Deployments that never get Pods as they are.
+func (m *Manifest) warnOfPaused() {
+	for i := range m.Objects {
+		paused, _, _ := unstructured.NestedBool(m.Objects[i].Object, "spec", "paused")
+		if paused && m.Objects[i].GroupVersionKind().GroupKind() == (schema.GroupKind{Group: "apps", Kind: "Deployment"}) {
+			m.warnings = append(m.warnings, m.source(i)+" is paused, so Kubernetes creates no Pods of it: leave spec.paused out of the chart")
+		}
+	}
 }
 
 // isManifest reports whether a file contains objects. NOTES and the like are for users.

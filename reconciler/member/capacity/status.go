@@ -15,6 +15,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/fleet/report"
+	"shipper.dev/shipper/reconciler/member/inplace"
 	"shipper.dev/shipper/reconciler/retry"
 )
 
@@ -125,6 +126,9 @@ func ready(s observation) shipper.Condition {
 	}
 	if message, stuck := stuck(d); stuck {
 		return no(shipper.DeploymentStuck, "%s", message)
+	}
+	if d.Spec.Paused && d.Status.Replicas < desired {
+		return no(shipper.DeploymentStuck, "%s", inplace.Paused(d))
 	}
 	if sad := unhealthy(s.pods); len(sad) > 0 {
 		return no(shipper.PodsNotReady, "%d/%d: %s", len(sad), desired, summarize(sad))

@@ -25,6 +25,13 @@ func deployed(replicas, available int32, conditions ...appsv1.DeploymentConditio
 	}
 }
 
+// paused is a Deployment that is paused, with as many Pods, one of which is not available.
+func paused(desired, replicas int32) appsv1.Deployment {
+	d := deployed(desired, replicas-1)
+	d.Namespace, d.Spec.Paused, d.Status.Replicas = "shop", true, replicas
+	return d
+}
+
 func TestReady(t *testing.T) {
 	want := shipper.ClusterCapacityTarget{Name: "west", Percent: 100, TotalReplicaCount: 3}
 	none := shipper.ClusterCapacityTarget{Name: "west", Percent: 100}
@@ -92,6 +99,15 @@ func TestReady(t *testing.T) {
 		"the Deployment is stuck": {
 			observation{deployments: []appsv1.Deployment{deployed(3, 2, stopped)}, pods: sad},
 			"False", shipper.DeploymentStuck, "deadline exceeded",
+		},
+		"it is paused": {
+			observation{deployments: []appsv1.Deployment{paused(3, 2)}}, "False", shipper.DeploymentStuck,
+			"the Deployment is paused, so Kubernetes creates no Pods of it: kubectl -n shop rollout resume deployment web, in this cluster; " +
+				"and leave spec.paused out of the chart, if it has it",
+		},
+		"it is paused, and its pods are there and sad": {
+			observation{deployments: []appsv1.Deployment{paused(3, 3)}, pods: sad},
+			"False", shipper.PodsNotReady, `1/3: 1x"app" containers with [ImagePullBackOff]`,
 		},
 		"its pods are refused": {
 			observation{deployments: []appsv1.Deployment{deployed(3, 2, refused)}},

@@ -117,6 +117,15 @@ func liveOf(o client.Object) live {
 				out.stuck = report.Shorten(c.Message, retry.MaxBrief)
 			}
 		}
+		if w.Spec.Paused && (out.updated < out.replicas || out.total < out.replicas) {
+			out.stuck = Paused(w)
+		}
 	}
 	return out
+}
+
+// Paused says what a paused Deployment lacks, and what to do: its controller makes no new ReplicaSet.
+func Paused(d *appsv1.Deployment) string {
+	return fmt.Sprintf("the Deployment is paused, so Kubernetes creates no Pods of it: kubectl -n %s rollout resume deployment %s, in this "+
+		"cluster; and leave spec.paused out of the chart, if it has it", d.Namespace, d.Name)
 }
