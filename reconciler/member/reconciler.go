@@ -257,14 +257,27 @@ func (r *Reconciler) install(ctx context.Context, it *shipper.InstallationTarget
 	return err
 }
 
-// reconcilePods scales and shifts traffic for one Application in one cluster.
+// reconcilePods scales and shifts traffic for one Application in one cluster: Pods are added first and removed last, so that what is asked
+// of both at once, as by targets of a restored management cluster, takes nothing away that serves.
 func (r *Reconciler) reconcilePods(ctx context.Context, key Key) (ctrl.Result, error) {
 	w := work{Key: key}
 	app := types.NamespacedName{Namespace: key.Namespace, Name: key.App}
-	inPlace, met, err := r.scale(ctx, w, app) // errors of the cluster, which are in a status, and of the management cluster
-	broken := []error{err}
-	outcomes, err := r.traffic.Work(ctx, key.Cluster, app, inPlace)
+	passes, here, err := r.observePods(ctx, w, app)
+	broken := []error{err} // of the management cluster; those of the cluster are in a status
+	for _, pass := range passes {
+		pass.Raise(ctx)
+	}
+	outcomes, serving, err := r.traffic.Work(ctx, key.Cluster, app, here)
 	broken = append(broken, err)
+	var met []error
+	for _, pass := range passes {
+		pass.Lower(ctx, serving)
+		outcome := pass.Outcome()
+		if !r.retries.Overtaken(w, outcome.Errors()...) {
+			r.scaled.Put(pass.Target, key.Cluster, outcome)
+		}
+		met = append(met, outcome.Errors()...)
+	}
 	for tt, outcome := range outcomes {
 		if !r.retries.Overtaken(w, outcome.Errors()...) {
 			r.shifted.Put(tt, key.Cluster, outcome)
@@ -277,12 +290,15 @@ func (r *Reconciler) reconcilePods(ctx context.Context, key Key) (ctrl.Result, e
 	return r.retries.ResultInCluster(ctx, w, met...)
 }
 
-// scale scales what one Application has in one cluster. inPlace are the Releases that have Pods of workloads in place there; met are errors
-// of the cluster, err those of the management cluster.
-func (r *Reconciler) scale(ctx context.Context, w work, app types.NamespacedName) (inPlace sets.Set[string], met []error, err error) {
+// observePods reads what one Application has in one cluster, and changes its workloads in place. The error is one of the management
+// cluster.
+func (r *Reconciler) observePods(
+	ctx context.Context, w work, app types.NamespacedName,
+) (passes []*capacity.Pass, found traffic.Here, err error) {
+	found = traffic.Here{InPlace: sets.New[string](), Lacking: sets.New[string]()}
 	var list shipper.CapacityTargetList
 	if err := targets.OfApplication(ctx, r.client, &list, w.Namespace, w.App); err != nil {
-		return nil, nil, err
+		return nil, found, err
 	}
 	var broken []error
 	var here []*shipper.CapacityTarget
@@ -296,22 +312,20 @@ func (r *Reconciler) scale(ctx context.Context, w work, app types.NamespacedName
 	}
 	stakes, err := r.inplace.Work(ctx, w.Cluster, app, here)
 	if err != nil {
-		return nil, nil, errors.Join(append(broken, err)...)
+		return nil, found, errors.Join(append(broken, err)...)
 	}
-	inPlace = sets.New[string]()
 	for release, stake := range stakes {
 		if slices.ContainsFunc(stake.Shares, func(s inplace.Share) bool { return s.Have > 0 }) {
-			inPlace.Insert(release)
+			found.InPlace.Insert(release)
 		}
 	}
 	for _, ct := range here {
-		outcome := r.capacity.Work(ctx, ct, ct.Spec.Clusters[inCluster(ct, w.Cluster)], stakes[ct.Name])
-		if !r.retries.Overtaken(w, outcome.Errors()...) {
-			r.scaled.Put(ct, w.Cluster, outcome)
+		pass := r.capacity.Observe(ctx, ct, ct.Spec.Clusters[inCluster(ct, w.Cluster)], stakes[ct.Name])
+		if passes = append(passes, pass); pass.Lacks() {
+			found.Lacking.Insert(pass.Release())
 		}
-		met = append(met, outcome.Errors()...)
 	}
-	return inPlace, met, errors.Join(broken...)
+	return passes, found, errors.Join(broken...)
 }
 
 // inCluster is the index of a cluster in a target's spec; -1 if it is not there.

@@ -127,7 +127,8 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(content(a), content(b))
 }
 
-// Follow calls take with every object of a kind and with every change, until ctx is done.
+// Follow calls take with every object of a kind and with every change, until ctx is done or
+// Restore is called.
 func (s *Server) Follow(ctx context.Context, group, resource string, take func(raw []byte, gone bool)) {
 	t := s.tables[group+"/"+resource]
 	s.mu.Lock()
@@ -138,8 +139,11 @@ func (s *Server) Follow(ctx context.Context, group, resource string, take func(r
 	s.mu.Unlock()
 	for {
 		s.mu.Lock()
-		changed, news := t.changed, t.log[max(next-t.first, 0):]
+		changed, news, ended := t.changed, t.log[max(next-t.first, 0):], t.ended
 		s.mu.Unlock()
+		if ended {
+			return
+		}
 		for _, n := range news {
 			take(n.of().raw, n.after == nil)
 		}

@@ -28,6 +28,7 @@ type table struct {
 	first   int           // the number of the first change in log
 	forgot  uint64        // the version of the last change that is not in log any more
 	changed chan struct{} // closed with the next change
+	ended   bool          // another table is in its place
 }
 
 // object is one as it is stored. Nothing in it is changed.
@@ -192,13 +193,7 @@ func (s *Server) put(t *table, live runtime.Object) *object {
 		s.disown(t, before)
 	}
 	t.objects[o.namespace][o.name] = o
-	s.uids[o.uid]++
-	for _, owner := range o.owners {
-		if s.dependents[owner] == nil {
-			s.dependents[owner] = map[reference]bool{}
-		}
-		s.dependents[owner][reference{t.kind.ID(), o.namespace, o.name}] = true
-	}
+	s.own(t, o)
 	t.note(change{version: s.version, before: before, after: o})
 	s.noted(t, o, false)
 	s.wake(t.kind, o, false)
@@ -225,6 +220,17 @@ func (s *Server) noted(t *table, o *object, gone bool) {
 		panic(err) // it is stored
 	}
 	s.options.Noted(t.kind.ID(), u, gone)
+}
+
+// own keeps an object and its owners.
+func (s *Server) own(t *table, o *object) {
+	s.uids[o.uid]++
+	for _, owner := range o.owners {
+		if s.dependents[owner] == nil {
+			s.dependents[owner] = map[reference]bool{}
+		}
+		s.dependents[owner][reference{t.kind.ID(), o.namespace, o.name}] = true
+	}
 }
 
 // disown forgets an object and its owners.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 )
 
-// watch sends the state, when that is requested, and then all changes until the client leaves. It never ends by itself.
+// watch sends the state, when that is requested, and then all changes until the client leaves, or Restore ends it.
 func (s *Server) watch(w http.ResponseWriter, c call) {
 	o, err := c.listOptions()
 	if err == nil {
@@ -69,9 +69,9 @@ func (s *Server) follow(w http.ResponseWriter, c call, next int, out lines) {
 		out.Reset()
 		s.mu.Lock()
 		changed := c.changed
-		if next < c.first {
+		if next < c.first || c.ended {
 			s.mu.Unlock()
-			return // it lags behind what is remembered
+			return // it lags behind what is remembered, or that was restored
 		}
 		news := c.log[next-c.first:]
 		s.mu.Unlock()

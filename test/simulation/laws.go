@@ -56,6 +56,7 @@ type laws struct {
 	floor    int
 	offences map[int][]string
 	order    []string
+	restored time.Time // when the management cluster was last put back
 
 	served     map[string]bool                 // Services that had endpoints, by host and name
 	podRelease map[string]string               // by host and Pod, of Pods that are gone too
@@ -127,8 +128,24 @@ func (l *laws) broken(law int, format string, args ...any) {
 	l.offend(law, format, args...)
 }
 
+// restoredFor is how long statuses of the copy are taken for the state after a restore: laws about what management says rest meanwhile.
+const restoredFor = time.Minute
+
+// restores notes that the management cluster is put back.
+func (l *laws) restores() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.restored, l.weightless = time.Now(), map[string]bool{}
+}
+
+// isRestored reports whether that was a moment ago.
+func (l *laws) isRestored() bool { return !l.restored.IsZero() && time.Since(l.restored) < restoredFor }
+
 // offend is broken with the mutex held.
 func (l *laws) offend(law int, format string, args ...any) {
+	if l.isRestored() && (law == 4 || law == 9) {
+		return
+	}
 	what := fmt.Sprintf(format, args...)
 	l.world.history.Note(lawLine, "%d: %s", law, what)
 	if l.offences[law] = append(l.offences[law], what); len(l.offences[law]) <= most {

@@ -151,7 +151,7 @@ func (l *laws) serves(h *host, name, after string) {
 		}
 	}
 	for release := range view.traffic {
-		if l.floor > 0 && view.ready[release] == 0 && len(view.ready) > 0 {
+		if l.floor > 0 && view.ready[release] == 0 && len(view.ready) > 0 && !l.isRestored() { // its Pods are made, and others serve
 			l.offend(2, "%s: after %s: traffic points at %s, none of whose Pods is ready: %s", h.name, after, release, view)
 		}
 	}
@@ -241,7 +241,7 @@ func (l *laws) weighs(c change) {
 	switch {
 	case weighs:
 		delete(l.weightless, name)
-	case settled && !l.weightless[name]:
+	case settled && !l.weightless[name] && !l.isRestored():
 		l.weightless[name] = true
 		for _, cluster := range slices.Sorted(maps.Keys(l.world.Clusters)) {
 			l.serving(l.world.hosts[cluster], name+" weighs nothing")

@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 
@@ -95,7 +94,7 @@ func undisturbedRun(t *testing.T, story string) *Outcome {
 func check(t *testing.T, p Plan) *Outcome {
 	t.Helper()
 	var ends map[string]string
-	if !strings.HasPrefix(p.Story, walkName) { // no end of a walk is compared
+	if !isNumbered(p.Story) {
 		ends = undisturbedRun(t, p.Story).Ends
 	}
 	out := Run(t, p, ends)
@@ -108,7 +107,7 @@ func check(t *testing.T, p Plan) *Outcome {
 
 func TestUndisturbedStoriesKeepTheLaws(t *testing.T) {
 	for _, story := range chosen(t) {
-		if !all() && strings.HasPrefix(story.Name, walkName) { // nothing is compared with it
+		if !all() && isNumbered(story.Name) { // nothing is compared with it
 			continue
 		}
 		t.Run(story.Name, func(t *testing.T) {
@@ -199,10 +198,8 @@ func TestKilledAtEachWrite(t *testing.T) {
 func TestSeeds(t *testing.T) {
 	stories := chosen(t)
 	for i := range number(t, "SEEDS", usual) {
-		seed, story := uint64(number(t, "FIRST", 1)+i), stories[i%len(stories)]
-		if strings.HasPrefix(story.Name, walkName) {
-			story = walkStory(seed)
-		}
+		seed := uint64(number(t, "FIRST", 1) + i)
+		story := stories[i%len(stories)].withNumber(seed)
 		t.Run(fmt.Sprint(seed, "/", story.Name), func(t *testing.T) {
 			t.Parallel()
 			check(t, Draw(seed, story))
@@ -219,6 +216,17 @@ func TestRandomDeletionsLeaveEndpoints(t *testing.T) {
 		t.Run(fmt.Sprint(i+1), func(t *testing.T) {
 			t.Parallel()
 			check(t, Draw(i+1, walkStory(i+1)))
+		})
+	}
+}
+
+// TestOlderStatesOfManagementTakeNothingAway restores the management cluster to any earlier moment, at any moment, with no other fault.
+func TestOlderStatesOfManagementTakeNothingAway(t *testing.T) {
+	first := number(t, "FIRST", 1)
+	for i := range number(t, "SEEDS", usual) {
+		t.Run(fmt.Sprint(first+i), func(t *testing.T) {
+			t.Parallel()
+			check(t, undisturbed(fmt.Sprint(olderName, first+i)))
 		})
 	}
 }

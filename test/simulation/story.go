@@ -68,6 +68,7 @@ func Stories() []Story {
 		labelsStory(),
 		deadlineStory(),
 		walkStory(1),
+		olderStory(1),
 	}
 }
 
@@ -79,11 +80,36 @@ func (s Story) services() []string {
 	return s.Services
 }
 
+// numbered are the stories of which there is one for each number, by the beginning of their names. No end of theirs is compared.
+var numbered = map[string]func(number uint64) Story{walkName: walkStory, olderName: olderStory}
+
+// isNumbered reports whether a name is that of one of them.
+func isNumbered(name string) bool {
+	for prefix := range numbered {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// withNumber is the story of another number, if it is one of those.
+func (s Story) withNumber(number uint64) Story {
+	for prefix, story := range numbered {
+		if strings.HasPrefix(s.Name, prefix) {
+			return story(number)
+		}
+	}
+	return s
+}
+
 // find is the story of a name.
 func find(name string) (Story, bool) {
-	if number, is := strings.CutPrefix(name, walkName); is {
-		n, err := strconv.ParseUint(number, 10, 64)
-		return walkStory(n), err == nil
+	for prefix, story := range numbered {
+		if number, is := strings.CutPrefix(name, prefix); is {
+			n, err := strconv.ParseUint(number, 10, 64)
+			return story(n), err == nil
+		}
 	}
 	all := Stories()
 	i := slices.IndexFunc(all, func(s Story) bool { return s.Name == name })

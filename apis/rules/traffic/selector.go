@@ -37,7 +37,7 @@ type Application struct {
 	// AppPods is the number of living Pods of the Application.
 	AppPods int
 	// Releases, the oldest first, are those that have a weight, and unknown ones that have Pods, each with its Name, Weight, AsFound, Unknown,
-	// HookPods, Foreign, Awaited and Pods. Application computes the other fields.
+	// HookPods, Foreign, Awaited, Lacks and Pods. Application computes the other fields.
 	Releases []Release
 	// Strays are the Pods of Releases that are being deleted. The weights of these no longer count.
 	Strays []Pod
@@ -93,7 +93,11 @@ func (a Application) For(name string) Plan {
 	}
 	plan := For(own)
 	plan.Enable, plan.Disable, plan.Held = nil, nil, 0
-	if own.AsFound {
+	switch {
+	case own.AsFound:
+		return plan
+	case own.Keeps:
+		plan.Held = max(plan.Serving-plan.Needed, 0)
 		return plan
 	}
 	ready := 0
@@ -162,8 +166,8 @@ func (a Application) awaitsPods(r Release) bool {
 	return r.Awaited && a.Serving > 0 && len(livingPods(r.Pods)) == 0
 }
 
-// selectRelease lets the Service select by one Release. While others serve, it waits until all ready Pods of the Release are
-// endpoints of the Service or of a shadow Service with that selector.
+// selectRelease lets the Service select by one Release. While others serve, it waits until the Release has all Pods that it is asked to
+// have, and all that are ready are endpoints of the Service or of a shadow Service with that selector.
 func (a Application) selectRelease(r Release) SelectorChange {
 	goal := Selection{Release: r.Name}
 	ready, serving, shadowed, previewed := 0, 0, 0, 0
@@ -187,10 +191,12 @@ func (a Application) selectRelease(r Release) SelectorChange {
 		}
 	}
 	switch {
-	case others <= 0 || ready > 0 && serving == ready:
+	case others <= 0 || ready > 0 && serving == ready && !r.Lacks:
 		return SelectorChange{Select: &goal}
-	case ready == 0:
+	case ready == 0, r.Lacks && a.previews(r.Name):
 		return SelectorChange{}
+	case r.Lacks:
+		return SelectorChange{Shadow: &goal}
 	case previewed == ready:
 		return SelectorChange{Select: &goal}
 	case a.previews(r.Name): // its EndpointSlices will say more
@@ -254,13 +260,15 @@ func (t *SelectorChange) label(pod Pod, in bool) {
 }
 
 // wanted are the Pods of a Release that are to have the label. For a Release as found these are the Pods that the present
-// selector matches.
+// selector matches; one that keeps its Pods in traffic has these, too.
 func (a Application) wanted(r Release) map[string]bool {
 	out := map[string]bool{}
-	if r.AsFound {
-		for _, pod := range a.withSelection(r).Pods {
-			out[pod.Name] = pod.Labelled
+	if selected := a.withSelection(r); r.AsFound || selected.Keeps {
+		for _, pod := range selected.Pods {
+			out[pod.Name] = pod.Labelled && (r.AsFound || pod.Ready)
 		}
+	}
+	if r.AsFound {
 		return out
 	}
 	r = a.withTotals(r) // with the present labels: Pods that have the label keep it
@@ -276,6 +284,9 @@ func (a Application) wanted(r Release) map[string]bool {
 // others.
 func (a Application) withSelection(r Release) Release {
 	r = a.withTotals(r)
+	r.Keeps = slices.ContainsFunc(a.Releases, func(other Release) bool {
+		return other.Name != r.Name && other.Lacks && other.Weight > 0 && !other.AsFound
+	})
 	if r.AsFound {
 		r.AppLabelled = a.labelled()
 	}

@@ -75,6 +75,37 @@ func TestNext(t *testing.T) {
 			},
 			SelectorChange{Shadow: &toNew, Select: &toNew},
 		},
+		"it lacks Pods that it is asked to have, and others serve": {
+			Application{
+				Selects: toOld, Serving: 2, Shadow: shadow(toNew, names("n", 1)), Releases: []Release{
+					{Name: "old", Pods: pods("o", 2, serves)}, {Name: "new", Weight: 1, Lacks: true, Pods: pods("n", 1, without)},
+				},
+			},
+			SelectorChange{Shadow: &toNew},
+		},
+		"it lacks Pods, some of it serve by label, and others do, too": {
+			Application{
+				Selects: shared, Serving: 3, Releases: []Release{
+					{Name: "old", Pods: pods("o", 2, with)}, {Name: "new", Weight: 1, Lacks: true, Pods: pods("n", 1, with)},
+				},
+			},
+			SelectorChange{Shadow: &toNew},
+		},
+		"it lacks Pods, and no others serve": {
+			Application{
+				Selects: shared, Serving: 1, Releases: []Release{{Name: "new", Weight: 1, Lacks: true, Pods: pods("n", 1, with)}},
+			},
+			SelectorChange{Select: &toNew},
+		},
+		"one of several lacks Pods, and the other keeps all of its in traffic": {
+			Application{
+				Selects: toOld, Serving: 4, AppPods: 5, Shadow: shadow(shared, names("o", 4), names("n", 1)), Releases: []Release{
+					{Name: "old", Weight: 1, Pods: pods("o", 4, with)},
+					{Name: "new", Weight: 1, Lacks: true, Pods: pods("n", 1, Pod{Ready: true, Labelled: true})},
+				},
+			},
+			SelectorChange{Shadow: &shared, Select: &shared},
+		},
 		"a shadow Service with another selector does not count": {
 			Application{
 				Selects: toOld, Serving: 2, Shadow: shadow(shared, names("n", 2)), Releases: []Release{

@@ -40,6 +40,10 @@ type Release struct {
 	AppPods, AppLabelled int
 	// Coming is the number of Pods of other Releases that are about to take traffic; the sum of their plans' Coming.
 	Coming int
+	// Lacks is true while the Release lacks Pods that it is asked to have, or these are not ready. What others serve stays until then.
+	Lacks bool
+	// Keeps is true while its Pods stay in traffic, whatever its weight is: another Release that has a weight lacks Pods.
+	Keeps bool
 	// Sole is true for a Release that is to have all traffic at once, whatever the weights of others.
 	Sole bool
 	// Unknown is true for a Release without any entry for the cluster, for example one that a backup did not have, or that has
@@ -102,7 +106,7 @@ func For(r Release) Plan {
 		switch wanted := i < plan.Needed; {
 		case wanted && !pod.Labelled:
 			plan.Enable = append(plan.Enable, pod.Name)
-		case !wanted && pod.Labelled && pod.Ready && plan.Held < r.Coming:
+		case !wanted && pod.Labelled && pod.Ready && (r.Keeps || plan.Held < r.Coming):
 			plan.Held++
 		case !wanted && pod.Labelled:
 			plan.Disable = append(plan.Disable, pod.Name)

@@ -225,6 +225,24 @@ func TestFor(t *testing.T) {
 }
 
 // TestPlanIsStable carries plans out and plans again: nothing more may move, whatever order the Pods come in.
+func TestPodsStayInTrafficWhileOthersLackPods(t *testing.T) {
+	serves := Pod{Ready: true, Labelled: true, Serving: true}
+	for name, selects := range map[string]Selection{"by label": {ByLabel: true}, "by release": {Release: "old"}} {
+		app := Application{SelectByRelease: true, Selects: selects, Serving: 4, AppPods: 5, Releases: []Release{
+			{Name: "old", Weight: 0, Pods: pods("o", 4, serves)},
+			{Name: "new", Weight: 1, Lacks: true, Pods: pods("n", 1, Pod{Ready: true})},
+			{Name: "newer", Weight: 1, Pods: []Pod{}},
+		}}
+		if plan := app.For("old"); plan.Held != 4 || plan.Moves() && len(plan.Disable) > 0 {
+			t.Errorf("%s: held %d, disables %v; want all 4 held", name, plan.Held, plan.Disable)
+		}
+		app.Releases[1].Weight = 0
+		if plan := app.For("old"); name == "by label" && len(plan.Disable) != 4 {
+			t.Errorf("%s: disables %v, though only a Release without weight lacks Pods", name, plan.Disable)
+		}
+	}
+}
+
 func TestPlanIsStable(t *testing.T) {
 	for weight := uint32(0); weight <= 10; weight++ {
 		release := Release{Weight: weight, TotalWeight: 10, AppPods: 12, Pods: append(append(

@@ -5,6 +5,7 @@ package capacity
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/types"
@@ -13,38 +14,101 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/member/inplace"
+	"shipper.dev/shipper/reconciler/member/traffic"
 )
 
 // scaledAtOnce is how many Deployments of a Release are scaled at the same time in a cluster.
 const scaledAtOnce = 4
 
-// Work reads one cluster and scales there what has to be scaled, and is ours. stake is what the Release has of workloads in place; nil if
-// its objects are named by Release.
-func (w *Worker) Work(
+// Pass is the work on one target in one cluster: Observe begins it, Raise and Lower scale, and Outcome ends it. The traffic of the
+// Application is shifted between the two, so that it goes by the Pods that are there, and they go by the traffic.
+type Pass struct {
+	// Target is what the pass is about.
+	Target *shipper.CapacityTarget
+
+	member *fleet.Member
+	stake  *inplace.Stake
+	seen   observations
+}
+
+// Observe reads one cluster, if it is ours. stake is what the Release has of workloads in place; nil if its objects are named by Release.
+func (w *Worker) Observe(
 	ctx context.Context, ct *shipper.CapacityTarget, want shipper.ClusterCapacityTarget, stake *inplace.Stake,
-) Outcome {
-	member, err := w.fleet.Get(ctx, want.Name)
-	if err != nil {
-		return Outcome{want: want, err: err}
+) *Pass {
+	p := &Pass{Target: ct, stake: stake, seen: observations{want: want}}
+	if p.member, p.seen.err = w.fleet.Get(ctx, want.Name); p.seen.err != nil {
+		return p
 	}
-	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
+	ctx, cancel := p.member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
-	if err := member.Claimed(ctx, ct.Namespace, ct.Labels[shipper.AppLabel]); err != nil {
-		return Outcome{want: want, err: err}
+	if p.seen.err = p.member.Claimed(ctx, ct.Namespace, ct.Labels[shipper.AppLabel]); p.seen.err != nil {
+		return p
 	}
 	if stake == nil {
-		seen := observe(ctx, member, ct, want)
-		seen.apply(ctx, member)
-		return outcome(seen)
+		p.seen.parts = []observation{observe(ctx, p.member, ct, want)}
+		return p
 	}
-	all := observeAll(ctx, member, ct, want)
+	p.seen = observeAll(ctx, p.member, ct, want)
+	return p
+}
+
+// Release is the name of the Release.
+func (p *Pass) Release() string { return releaseOf(p.Target) }
+
+// Lacks reports whether Pods that the Release is asked to have are missing or not ready. Workloads in place do not count: their Pods
+// are replaced one by one.
+func (p *Pass) Lacks() bool {
+	if p.seen.err != nil || p.seen.want.AsFound || p.seen.want.Percent == 0 {
+		return false
+	}
+	if p.stake != nil && (!p.stake.Installed && p.seen.want.TotalReplicaCount > 0 || len(p.seen.missing(p.stake)) > 0) {
+		return true
+	}
+	return slices.ContainsFunc(p.seen.parts, observation.lacks)
+}
+
+// Raise scales Deployments up that are to have more Pods.
+func (p *Pass) Raise(ctx context.Context) {
+	p.scale(ctx, func(s *observation) bool { return s.desired() > s.replicas() })
+}
+
+// Lower scales Deployments down that are to have fewer Pods, but takes no Pod that serves before others serve in its place.
+func (p *Pass) Lower(ctx context.Context, serving traffic.Serving) {
+	p.scale(ctx, func(s *observation) bool {
+		if s.desired() >= s.replicas() {
+			return false
+		}
+		s.kept = s.keeps(p.Release(), serving)
+		return !s.kept
+	})
+}
+
+// scale scales the Deployments that are chosen and do not have the number of replicas that they are to have.
+func (p *Pass) scale(ctx context.Context, choose func(*observation) bool) {
+	if p.seen.err != nil {
+		return
+	}
+	ctx, cancel := p.member.Context(ctx, fleet.WorkTimeout)
+	defer cancel()
 	var scaling errgroup.Group
 	scaling.SetLimit(scaledAtOnce)
-	for i := range all.parts {
-		scaling.Go(func() error { all.parts[i].apply(ctx, member); return nil })
+	for i := range p.seen.parts {
+		if part := &p.seen.parts[i]; part.err == nil && len(part.deployments) == 1 && choose(part) {
+			scaling.Go(func() error { part.apply(ctx, p.member); return nil })
+		}
 	}
 	_ = scaling.Wait() // errors are in the parts
-	return all.outcome(stake)
+}
+
+// Outcome is what came of the pass.
+func (p *Pass) Outcome() Outcome {
+	switch {
+	case p.seen.err != nil:
+		return Outcome{want: p.seen.want, err: p.seen.err}
+	case p.stake == nil:
+		return outcome(p.seen.parts[0])
+	}
+	return p.seen.outcome(p.stake)
 }
 
 // apply scales the Deployment, unless it has the number of replicas that it is to have.

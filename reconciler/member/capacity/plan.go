@@ -7,6 +7,8 @@ import (
 
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/member/traffic"
 )
 
 // Desired is the number of Pods asked for: ceil(totalReplicaCount × percent / 100).
@@ -36,6 +38,29 @@ func (s observation) scale() (replicas int32, needed bool) {
 	}
 	desired := s.desired()
 	return desired, s.replicas() != desired
+}
+
+// lacks reports whether Pods that are asked for are missing or not ready.
+func (s observation) lacks() bool {
+	if s.want.AsFound {
+		return false
+	}
+	ready := int32(0)
+	for i := range s.pods {
+		if fleet.PodReady(&s.pods[i]) {
+			ready++
+		}
+	}
+	return ready < Desired(s.want)
+}
+
+// keeps reports whether the Deployment has more Pods that serve than it is to have, and nothing serves in their place yet.
+func (s observation) keeps(release string, serving traffic.Serving) bool {
+	names := make([]string, len(s.pods))
+	for i := range s.pods {
+		names[i] = s.pods[i].Name
+	}
+	return serving.Unknown() || serving.Pods(names) > s.desired() && !serving.Replaced(release)
 }
 
 // desired is the number of Pods there is to be: the Deployment's own number while the target leaves it as found. There

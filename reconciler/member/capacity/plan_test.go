@@ -6,6 +6,8 @@ import (
 	"math"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -45,5 +47,25 @@ func TestAchieved(t *testing.T) {
 				t.Errorf("Achieved(%d, %d) = %d, want %d", tc.available, tc.total, got, tc.want)
 			}
 		})
+	}
+}
+
+func TestAReleaseLacksPodsThatAreNotReady(t *testing.T) {
+	ready, unready := aPod("a", isReady), aPod("b", notReady)
+	for name, tc := range map[string]struct {
+		want shipper.ClusterCapacityTarget
+		pods []corev1.Pod
+		is   bool
+	}{
+		"all are ready":     {shipper.ClusterCapacityTarget{Percent: 100, TotalReplicaCount: 1}, []corev1.Pod{ready}, false},
+		"one is not ready":  {shipper.ClusterCapacityTarget{Percent: 100, TotalReplicaCount: 2}, []corev1.Pod{ready, unready}, true},
+		"none is there":     {shipper.ClusterCapacityTarget{Percent: 1, TotalReplicaCount: 4}, nil, true},
+		"more than asked":   {shipper.ClusterCapacityTarget{Percent: 50, TotalReplicaCount: 2}, []corev1.Pod{ready, unready}, false},
+		"none is asked for": {shipper.ClusterCapacityTarget{TotalReplicaCount: 4}, nil, false},
+		"left as found":     {shipper.ClusterCapacityTarget{Percent: 100, TotalReplicaCount: 4, AsFound: true}, nil, false},
+	} {
+		if is := (observation{want: tc.want, pods: tc.pods}).lacks(); is != tc.is {
+			t.Errorf("%s: lacks: %t", name, is)
+		}
 	}
 }

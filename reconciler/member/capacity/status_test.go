@@ -66,6 +66,10 @@ func TestReady(t *testing.T) {
 			observation{deployments: []appsv1.Deployment{deployed(3, 3), deployed(3, 3)}},
 			"False", shipper.MissingDeployment, "expected one Deployment of this release, found 2",
 		},
+		"pods that serve are kept": {
+			observation{deployments: []appsv1.Deployment{deployed(4, 4)}, kept: true},
+			"False", shipper.InProgress, "4 pods stay instead of 3 until other releases serve in place of those in traffic",
+		},
 		"scaled just now": {
 			observation{deployments: []appsv1.Deployment{deployed(0, 0)}, scaled: true},
 			"False", shipper.InProgress, "scaling from 0 to 3 pods",

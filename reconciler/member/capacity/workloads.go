@@ -56,6 +56,16 @@ func observeAll(
 	return out
 }
 
+// missing are the Deployments that the anchor lists and that are not there.
+func (s observations) missing(stake *inplace.Stake) (names []string) {
+	for _, name := range stake.Deployments {
+		if !slices.ContainsFunc(s.parts, func(part observation) bool { return part.deployments[0].Name == name }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // workload is how far one workload of a Release is.
 type workload struct {
 	kind, name string
@@ -107,7 +117,7 @@ func (s observations) outcome(stake *inplace.Stake) Outcome {
 	if worst >= 0 {
 		out.achieved = &worst
 	}
-	out.ready = readyTogether(s.want, stake, all)
+	out.ready = readyTogether(s.want, stake, s.missing(stake), all)
 	return out
 }
 
@@ -148,15 +158,11 @@ func (w *workload) severity() int {
 
 // readyTogether reports whether all workloads are there and ready, and if not, why. They come with the worst first. The anchor lists what
 // has to be there. totalReplicaCount does not say it: it may be counted before the cluster's version and APIs are known.
-func readyTogether(want shipper.ClusterCapacityTarget, stake *inplace.Stake, all []workload) shipper.Condition {
+func readyTogether(
+	want shipper.ClusterCapacityTarget, stake *inplace.Stake, missing []string, all []workload,
+) shipper.Condition {
 	if !stake.Installed && want.TotalReplicaCount > 0 {
 		return no(shipper.MissingDeployment, "nothing of this release is installed yet")
-	}
-	var missing []string
-	for _, name := range stake.Deployments {
-		if !slices.ContainsFunc(all, func(w workload) bool { return w.kind == "Deployment" && w.name == name }) {
-			missing = append(missing, name)
-		}
 	}
 	if len(missing) > 0 {
 		return no(shipper.MissingDeployment, "Deployments of this release are missing: %s", few(missing, ", "))

@@ -8,22 +8,21 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 )
 
 // Work reads one cluster, and moves Pods there and turns the Services of an Application, when they are ours. It returns what came of it for
-// each TrafficTarget in effect there. inPlace are the Releases that have Pods of workloads in place there.
+// each TrafficTarget in effect there, and what serves there.
 func (w *Worker) Work(
-	ctx context.Context, cluster string, of types.NamespacedName, inPlace sets.Set[string],
-) (map[*shipper.TrafficTarget]Outcome, error) {
+	ctx context.Context, cluster string, of types.NamespacedName, here Here,
+) (map[*shipper.TrafficTarget]Outcome, Serving, error) {
 	family, err := w.application(ctx, of.Namespace, of.Name)
 	if err != nil {
-		return nil, err
+		return nil, Serving{unknown: true}, err
 	}
-	family.inPlace = inPlace
+	family.here = here
 	out := map[*shipper.TrafficTarget]Outcome{}
 	var valid []*shipper.TrafficTarget
 	for _, tt := range family.targets {
@@ -37,9 +36,10 @@ func (w *Worker) Work(
 		}
 	}
 	if len(valid) == 0 {
-		return out, nil
+		return out, Serving{}, nil
 	}
-	if err := w.workIn(ctx, cluster, family, valid, out); err != nil {
+	serving, err := w.workIn(ctx, cluster, family, valid, out)
+	if err != nil {
 		for _, tt := range valid {
 			one := out[tt]
 			one.err = err
@@ -50,26 +50,26 @@ func (w *Worker) Work(
 		one.service, one.shadow = nil, nil // outcomes are kept, and a Service takes memory
 		out[tt] = one
 	}
-	return out, nil
+	return out, serving, nil
 }
 
 // workIn plans for all targets from one observation, and then carries that out: first Pods are let in, then others out, so that what is
 // served does not shrink in between.
 func (w *Worker) workIn(
 	ctx context.Context, cluster string, family application, valid []*shipper.TrafficTarget, out map[*shipper.TrafficTarget]Outcome,
-) error {
+) (Serving, error) {
 	member, err := w.fleet.Get(ctx, cluster)
 	if err != nil {
-		return err
+		return Serving{unknown: true}, err
 	}
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
 	if err := member.Claimed(ctx, family.namespace, family.app); err != nil {
-		return err
+		return Serving{unknown: true}, err
 	}
 	seen, err := w.observe(ctx, member, family)
 	if err != nil {
-		return err
+		return Serving{unknown: true}, err
 	}
 	plans := map[*shipper.TrafficTarget][]Outcome{}
 	for _, tt := range valid {
@@ -88,7 +88,7 @@ func (w *Worker) workIn(
 	for _, service := range seen.outlived {
 		met = append(met, dropPorts(ctx, member, service))
 	}
-	return errors.Join(met...)
+	return seen.serving(valid, plans, family.here.Lacking), errors.Join(met...)
 }
 
 // enabled and disabled are the Pods that a plan moves in and out of the traffic of a Service.

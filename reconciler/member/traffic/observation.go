@@ -175,8 +175,9 @@ func (s observation) plan(tt *shipper.TrafficTarget, want shipper.ClusterTraffic
 func (w *Worker) known(ctx context.Context, cluster string, pods []corev1.Pod, family application) ([]rules.Release, error) {
 	out := slices.Clone(family.weights[cluster])
 	seen := family.going.Clone()
-	for _, of := range out {
-		seen.Insert(of.Name)
+	for i := range out {
+		seen.Insert(out[i].Name)
+		out[i].Lacks = family.here.Lacking.Has(out[i].Name)
 	}
 	for i := range pods {
 		release := pods[i].Labels[shipper.ReleaseLabel]

@@ -16,6 +16,14 @@ import (
 	"shipper.dev/shipper/reconciler/targets"
 )
 
+// Here is what a pass knows of the Releases of an Application in its cluster, by what capacity has read.
+type Here struct {
+	// InPlace are those that have Pods of workloads in place.
+	InPlace sets.Set[string]
+	// Lacking are those that lack Pods that they are asked to have, or whose Pods are not ready.
+	Lacking sets.Set[string]
+}
+
 // application is all TrafficTargets of one Application, and what they share.
 type application struct {
 	namespace, app string
@@ -31,8 +39,8 @@ type application struct {
 	byApplication bool
 	// podless are the clusters where all of a Release is no Pods, by Release.
 	podless map[string]sets.Set[string]
-	// inPlace are the Releases that have Pods of workloads in place in the cluster of a pass.
-	inPlace sets.Set[string]
+	// here is what the pass knows of the cluster.
+	here Here
 }
 
 // application reads the TrafficTargets of an Application.

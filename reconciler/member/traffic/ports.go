@@ -71,7 +71,7 @@ func (c contents) outlived() []*corev1.Service {
 		}
 		weighs := false
 		for _, r := range c.releases {
-			weighs = weighs || r.Name != owner && (r.Weight > 0 || r.AsFound || r.Awaited || c.family.inPlace.Has(r.Name))
+			weighs = weighs || r.Name != owner && (r.Weight > 0 || r.AsFound || r.Awaited || c.family.here.InPlace.Has(r.Name))
 		}
 		if !weighs {
 			out = append(out, of)

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+)
+
+// olderName begins the names of stories that restore an older state. STORY=older-4711 is the one of that number.
+const olderName = "older-"
+
+// olderStory has a user who moves and edits at random, and puts the etcd of the management cluster back to any earlier moment of the part,
+// at any moment. Applications and Releases, their targets and all statuses are older then than what runs: what serves goes on serving
+// until something else serves in its place, also a Release that management has never heard of.
+func olderStory(number uint64) Story {
+	story := Story{
+		Name: fmt.Sprint(olderName, number),
+		Begin: func(f *Fixture) {
+			f.Bystand()
+			f.Creates(f.Application(appName, "0.0.1", replicaCount, vanguard()))
+			f.toTheEnd()
+		},
+	}
+	for i := range 3 {
+		name := fmt.Sprint("restored ", i+1)
+		story.Parts = append(story.Parts, Part{
+			Name: name, Floor: replicaCount, Loose: true,
+			Act: func(f *Fixture) {
+				r, began := draws(number, name), f.Management.Version()
+				f.movesOnly(r)
+				f.restoresManagement(began, r)
+				f.toTheEnd()
+			},
+			Check: (*Fixture).newestServes,
+		})
+	}
+	return story
+}
+
+// movesOnly is walk without deletions, and with longer breaks: some steps are achieved.
+func (f *Fixture) movesOnly(r *rand.Rand) {
+	f.editsAtRandom(r)
+	for range 2 + r.IntN(4) {
+		if r.IntN(4) == 0 {
+			f.editsAtRandom(r)
+		} else {
+			f.stepsAtRandom(f.laws.newest().Name, r)
+		}
+		time.Sleep(time.Duration(r.IntN(20000)) * time.Millisecond)
+	}
+}
+
+// restoresManagement puts the management cluster back to a version since one, and starts Shipper's processes again, as docs/operations.md
+// says.
+func (f *Fixture) restoresManagement(since uint64, r *rand.Rand) {
+	f.T.Helper()
+	for _, process := range []string{reconcilers, webhooks} {
+		f.fail(Fault{Kind: Kill, Process: process})
+	}
+	f.fail(Fault{Kind: Refuse, Host: management, For: 2 * time.Second})
+	time.Sleep(time.Second)
+	now := f.Management.Version()
+	to := since + r.Uint64N(now-since+1)
+	f.history.Note("user", "restores version %d of %d", to, now)
+	f.laws.restores()
+	f.must("restoring", f.Management.Restore(to))
+	time.Sleep(2 * time.Second)
+}
+
+// newestServes requires that all Pods of the newest Release serve in each cluster. Others may, which the copy did not have.
+func (f *Fixture) newestServes() {
+	newest := f.laws.newest().Name
+	for name, h := range f.hosts {
+		if name == management {
+			continue
+		}
+		serving := 0
+		for _, pod := range h.endpointsOf(serviceName) {
+			if f.laws.podRelease[name+" "+pod] == newest {
+				serving++
+			}
+		}
+		if serving != replicaCount {
+			f.laws.broken(7, "%s: in the end %d Pods of %s serve, not %d", name, serving, newest, replicaCount)
+		}
+	}
+}
