@@ -17,8 +17,9 @@ import (
 const (
 	// kindSyncTimeout is how long the first read of a kind waits for its cache before it is read one by one.
 	kindSyncTimeout = 10 * time.Second
-	// kindRetry is how long after that the cache is tried again first; each time it is twice as long, and kindRetryMost at most.
-	kindRetry, kindRetryMost = 30 * time.Second, time.Hour
+	// kindRetry is how long after that the cache is tried again first; each time it is twice as long, and kindRetryMost at most: no event
+	// reports that an administrator has granted the right to watch the kind.
+	kindRetry, kindRetryMost = 30 * time.Second, 2 * time.Minute
 )
 
 // Member is a cluster that can be worked with. It is good for one pass: ask the Fleet again in the next.
@@ -216,7 +217,8 @@ func (s *session) inform(ctx context.Context, gvk schema.GroupVersionKind) (cach
 	return nil, nil
 }
 
-// cacheLater tries to cache a kind, ever more rarely, until it is cached or the session is over. The handlers then get all its objects.
+// cacheLater tries to cache a kind, at least every kindRetryMost, until it is cached or the session is over. The handlers then get all its
+// objects.
 func (s *session) cacheLater(ctx context.Context, gvk schema.GroupVersionKind) {
 	for wait := kindRetry; ; wait = min(2*wait, kindRetryMost) {
 		timer := s.clock.NewTimer(wait)
