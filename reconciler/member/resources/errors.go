@@ -3,6 +3,7 @@
 package resources
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,8 +99,7 @@ func differs(s *item) string {
 func (p *pass) explain(key objects.Key, gvk schema.GroupVersionKind, err error) error {
 	switch {
 	case rights.Denied(err):
-		return &problem{shipper.NotGranted, retry.Retry, fmt.Sprintf("%s: Shipper's account lacks rights to %s; %s", key, gvk.Kind,
-			p.grant(gvk))}
+		return &denied{key.String(), p.resourceOf(gvk), p.Name}
 	case lacksNamespace(err):
 		return &problem{shipper.NamespaceMissing, retry.Retry, fmt.Sprintf("%s: the cluster has no namespace %q; create it there, or place "+
 			"it as well", key, key.Namespace)}
@@ -126,16 +126,12 @@ func lacksNamespace(err error) bool {
 	return details != nil && details.Kind == "namespaces"
 }
 
-// grant is how to give Shipper's account the rights to a kind. No command is given for kinds that give rights.
-func (p *pass) grant(gvk schema.GroupVersionKind) string {
-	of := schema.GroupResource{Group: gvk.Group, Resource: strings.ToLower(gvk.Kind) + "s"}
+// resourceOf is the resource of a kind; a guess where the cluster does not serve it.
+func (p *pass) resourceOf(gvk schema.GroupVersionKind) schema.GroupResource {
 	if mapping, err := p.Cluster.Mapping(gvk); err == nil {
-		of = mapping.Resource.GroupResource()
+		return mapping.Resource.GroupResource()
 	}
-	if rights.Grants(of) {
-		return "such objects give rights, and " + rights.Shared + ": have an administrator of the cluster write it, and leave it out here"
-	}
-	return rights.Command(p.Name, of) + "; " + rights.Shared
+	return schema.GroupResource{Group: gvk.Group, Resource: strings.ToLower(gvk.Kind) + "s"}
 }
 
 // owners words the field managers that own what was to be written.
@@ -167,11 +163,12 @@ var remedies = map[string]string{
 	shipper.ObjectConflict: "one of the two has to leave it out",
 }
 
-// together joins errors about objects: one for each reason, that names some.
+// together joins errors about objects: one for each reason, that names some. What is only in progress comes last.
 func together(all []error) error {
 	texts, worst := map[string][]string{}, map[string]retry.Action{}
 	var reasons []string
 	var out []error
+	var denials []*denied
 	for _, err := range all {
 		if err == nil {
 			continue
@@ -183,6 +180,10 @@ func together(all []error) error {
 			out = []error{err}
 			continue
 		}
+		if one := (*denied)(nil); errors.As(err, &one) {
+			denials = append(denials, one)
+			continue
+		}
 		reason, action := retry.ClassifyInCluster(err)
 		if texts[reason] == nil {
 			reasons = append(reasons, reason)
@@ -190,7 +191,10 @@ func together(all []error) error {
 		texts[reason] = append(texts[reason], err.Error())
 		worst[reason] = max(worst[reason], action)
 	}
-	slices.Sort(reasons)
+	out = append(out, lacking(denials)...)
+	slices.SortFunc(reasons, func(a, b string) int {
+		return cmp.Or(inProgressLast(a)-inProgressLast(b), cmp.Compare(a, b))
+	})
 	for _, reason := range reasons {
 		message := named(texts[reason], "; ")
 		if remedy := remedies[reason]; remedy != "" {
@@ -199,6 +203,13 @@ func together(all []error) error {
 		out = append(out, &problem{reason, worst[reason], message})
 	}
 	return errors.Join(out...)
+}
+
+func inProgressLast(reason string) int {
+	if reason == shipper.InProgress {
+		return 1
+	}
+	return 0
 }
 
 // isLost reports whether further requests of the pass make no sense.

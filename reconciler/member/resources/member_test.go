@@ -48,6 +48,8 @@ type member struct {
 	left int
 	// denied are kinds that Shipper's account may not write.
 	denied map[string]bool
+	// unmade is a namespace that does not exist in the cluster; empty if all do.
+	unmade string
 	uids   int
 }
 
@@ -129,6 +131,8 @@ func (m *member) write(verb string, o client.Object, do func() error) error {
 	case denied:
 		return apierrors.NewForbidden(schema.GroupResource{Resource: strings.ToLower(kind) + "s"}, o.GetName(),
 			errors.New(`User "shipper" cannot patch resource "x" in API group ""`))
+	case m.unmade != "" && o.GetNamespace() == m.unmade:
+		return apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, m.unmade)
 	}
 	return do()
 }

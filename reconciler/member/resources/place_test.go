@@ -13,6 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -388,9 +389,9 @@ func TestNoCommandGrantsTheRightToGrantRights(t *testing.T) {
 	f.member.denied["RoleBinding"] = true
 	out, _ := f.place(f.release(0, "one"))
 	same(t, "reason", shipper.NotGranted, reasonOf(out.Err))
-	same(t, "message", `RoleBinding work/b: Shipper's account lacks rights to RoleBinding; such objects give rights, and every chart and `+
-		`Envelope of every tenant that may write Applications can do what Shipper's account may: have an administrator of the cluster `+
-		`write it, and leave it out here`, fmt.Sprint(out.Err))
+	same(t, "message", `RoleBinding work/b: Shipper's account lacks rights to rolebindings.rbac.authorization.k8s.io; such objects give rights, and every chart and `+
+		`Envelope of every tenant that may write Applications can do what Shipper's account may: have an administrator of the `+
+		`cluster write them, and leave them out here`, fmt.Sprint(out.Err))
 }
 
 func TestAMissingRightNamesTheRoleAndOtherObjectsGoOn(t *testing.T) {
@@ -400,7 +401,7 @@ func TestAMissingRightNamesTheRoleAndOtherObjectsGoOn(t *testing.T) {
 	it := f.release(0, "one")
 	out, writes := f.place(it)
 	same(t, "reason", shipper.NotGranted, reasonOf(out.Err))
-	same(t, "message", `Secret work/s: Shipper's account lacks rights to Secret; in cluster eu-1: kubectl create clusterrole shipper-secrets `+
+	same(t, "message", `Secret work/s: Shipper's account lacks rights to secrets; in cluster eu-1: kubectl create clusterrole shipper-secrets `+
 		`--verb=get,list,watch,create,patch,delete --resource=secrets && kubectl label clusterrole shipper-secrets `+
 		`shipper.booking.com/aggregate-to-application=true; every chart and Envelope of every tenant that may write Applications can do what `+
 		`Shipper's account may`, fmt.Sprint(out.Err))
@@ -409,6 +410,25 @@ func TestAMissingRightNamesTheRoleAndOtherObjectsGoOn(t *testing.T) {
 	out, writes = f.place(it)
 	same(t, "error", nil, out.Err)
 	same(t, "writes", []string{"apply Secret work/s", "apply " + theAnchor}, writes)
+}
+
+func TestANamespaceThatMayNotBeWrittenIsTheOnlyProblemOfItsContent(t *testing.T) {
+	f := begin(t)
+	f.snapshot("one", `{apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+---
+{apiVersion: v1, kind: ResourceQuota, metadata: {namespace: shop, name: q}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: c}}
+`)
+	f.member.mapper.Add(schema.GroupVersionKind{Version: "v1", Kind: "ResourceQuota"}, meta.RESTScopeNamespace)
+	f.member.denied["Namespace"], f.member.denied["ResourceQuota"], f.member.unmade = true, true, "shop"
+	out, _ := f.place(f.release(0, "one"))
+	same(t, "reason", shipper.NotGranted, reasonOf(out.Err))
+	same(t, "message", `Namespace shop, ResourceQuota shop/q: Shipper's account lacks rights to namespaces, resourcequotas; in cluster eu-1: `+
+		`kubectl create clusterrole shipper-namespaces-resourcequotas --verb=get,list,watch,create,patch,delete `+
+		`--resource=namespaces,resourcequotas && kubectl label clusterrole shipper-namespaces-resourcequotas `+
+		`shipper.booking.com/aggregate-to-application=true; every chart and Envelope of every tenant that may write Applications can do what `+
+		`Shipper's account may`, fmt.Sprint(out.Err))
 }
 
 func TestAnObjectWaitsUntilTheClusterServesItsKind(t *testing.T) {
