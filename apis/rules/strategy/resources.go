@@ -5,6 +5,7 @@ package strategy
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -293,12 +294,23 @@ func (p *placing) awaited() string {
 	case p.Blocked != "" && len(moving)+len(waiting) > 0:
 		return "waits: " + p.Blocked
 	case len(moving) > 0 && len(waiting) > 0:
-		return fmt.Sprintf("clusters pending: %s; %s begin when one of them is ready. for more details try `kubectl describe it %s`",
-			bracketed(moving), bracketed(waiting), rel.Name)
+		return fmt.Sprintf("clusters pending: %s; %s begin when one of them is ready%s. for more details try `kubectl describe it %s`",
+			bracketed(moving), bracketed(waiting), p.problemIn(moving), rel.Name)
 	case len(moving) > 0:
-		return fmt.Sprintf("clusters pending: %s. for more details try `kubectl describe it %s`", bracketed(moving), rel.Name)
+		return fmt.Sprintf("clusters pending: %s%s. for more details try `kubectl describe it %s`", bracketed(moving), p.problemIn(moving),
+			rel.Name)
 	case len(waiting) > 0:
 		return fmt.Sprintf("clusters pending: %s", bracketed(waiting))
+	}
+	return ""
+}
+
+// problemIn words what is wrong in the first of some clusters in which anything is, beyond that it is in progress; empty if nothing is.
+func (p *placing) problemIn(clusters []string) string {
+	for _, lack := range p.contender().lackingInstallation() {
+		if slices.Contains(clusters, lack.Cluster) && lack.Reason != "" && lack.Reason != shipper.InProgress {
+			return strings.TrimSuffix(fmt.Sprintf("; %s: %s: %s", lack.Cluster, lack.Reason, lack.Message), ": ")
+		}
 	}
 	return ""
 }

@@ -328,3 +328,25 @@ func TestAnOlderReleaseAwaitsNothing(t *testing.T) {
 		t.Errorf("an older Release that completed has %+v", got)
 	}
 }
+
+func TestAPlacementSaysWhatIsWrongInACluster(t *testing.T) {
+	p := &placed{broken: map[string]bool{"r0": true}, down: map[string]bool{}}
+	p.release("r0", "100%", "a", "b")
+	p.run(t)
+	said := func(reason, message string) string {
+		p.install()
+		for _, c := range p.releases[0].Installation.Status.Clusters[1:] {
+			c.Conditions[1].Reason, c.Conditions[1].Message = reason, message
+		}
+		p.step(t)
+		return p.releases[0].Release.Status.Strategy.Conditions[0].Message
+	}
+	for reason, want := range map[string]string{
+		shipper.NotGranted: "clusters pending: [a b]; b: NotGranted: no right to namespaces. for more details try `kubectl describe it r0`",
+		shipper.InProgress: "clusters pending: [a b]. for more details try `kubectl describe it r0`",
+	} {
+		if diff := cmp.Diff(want, said(reason, "no right to namespaces")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", reason, diff)
+		}
+	}
+}

@@ -5,6 +5,8 @@ package strategy
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"shipper.dev/shipper/apis/rules/check"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -44,8 +46,8 @@ type Lack struct {
 	Cluster string
 	// Reachable is false while what is known of the cluster is not recent.
 	Reachable bool
-	// Message is the cluster's own; may be empty.
-	Message string
+	// Message is the cluster's own; may be empty. Reason is that of Ready, where that is False.
+	Message, Reason string
 }
 
 func (r *rollout) stepState() StepState {
@@ -133,6 +135,9 @@ func lackOf(cluster string, conditions []shipper.Condition) Lack {
 	l := Lack{Cluster: cluster, Reachable: shipper.ConditionTrue(conditions, shipper.TargetOperational)}
 	if c := shipper.FindCondition(conditions, shipper.TargetReady); c != nil && c.Status != "True" {
 		l.Message = c.Message
+		if c.Status == corev1.ConditionFalse {
+			l.Reason = c.Reason
+		}
 	}
 	return l
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -83,6 +84,19 @@ func rightsFor(all []unstructured.Unstructured) ([]Right, error) {
 		out = append(out, *lacking[name])
 	}
 	return out, nil
+}
+
+// NotByDefault are those of some resources that Shipper's account in an application cluster cannot write by default.
+func NotByDefault(of []schema.GroupResource) ([]schema.GroupResource, error) {
+	given, err := defaultRules()
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(slices.Clone(of), func(one schema.GroupResource) bool {
+		return slices.ContainsFunc(given, func(has rbacv1.PolicyRule) bool {
+			return covers(has, Right{Group: one.Group, Resource: one.Resource, Verbs: []string{"create"}})
+		})
+	}), nil
 }
 
 // each is a rule taken apart: rights with one verb each.

@@ -47,7 +47,7 @@ func NewPlanCommand() *cobra.Command {
 			var failed []error
 			for _, app := range apps {
 				_, err := dryRunApply(cmd.Context(), c, app)
-				this := outcomeOf(app.GetNamespace(), app.GetName(), heard.take(), err)
+				this := outcomeOf(app.GetNamespace(), app.GetName(), append(heard.take(), rightsNeeded(app, c.RESTMapper())...), err)
 				failed = append(failed, err, this.mightNotRollOut())
 				out = append(out, this)
 			}

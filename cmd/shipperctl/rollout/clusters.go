@@ -35,6 +35,7 @@ func clustersOf(o *observed, newest, incumbent *shipper.Release) []Cluster {
 				c.Notes = addNote(c.Notes, note)
 			}
 		}
+		c.Moving = moving(o, newest, incumbent, name)
 		out = append(out, c)
 	}
 	return out
@@ -99,7 +100,19 @@ func notes(o *observed, release, cluster string) []string {
 			add(withoutEndpoints(c.Conditions))
 		}
 	}
+	in := installedIn(o, release, cluster).Conditions
+	add(inoperative(in))
+	add(notInstalled(in))
 	return out
+}
+
+// notInstalled is why a Release is not installed in a cluster, beyond that it is in progress; empty if nothing is wrong.
+func notInstalled(conditions []shipper.Condition) string {
+	c := shipper.FindCondition(conditions, shipper.TargetReady)
+	if c == nil || c.Status != corev1.ConditionFalse || c.Reason == "" || c.Reason == shipper.InProgress {
+		return ""
+	}
+	return strings.TrimSuffix(c.Reason+": "+c.Message, ": ")
 }
 
 // withoutEndpoints is a TrafficTarget's message about a Service without endpoints.

@@ -202,8 +202,11 @@ func cells(pods, all int32, bar int) int {
 	return n
 }
 
-// share is how traffic is shared between the two sides.
+// share is how traffic is shared between the two sides; until a step's shares are achieved, that they move.
 func (c *Cluster) share() string {
+	if c.Moving {
+		return "moving"
+	}
 	contender, incumbent := uint64(c.Contender.Weight), uint64(0)
 	if c.Incumbent != nil {
 		incumbent = uint64(c.Incumbent.Weight)

@@ -95,6 +95,8 @@ type Cluster struct {
 	Incumbent *clusterSide `json:"incumbent,omitempty"`
 	// Objects are those of the newest Release; absent while nothing is known.
 	Objects *objectCount `json:"objects,omitempty"`
+	// Moving is true while Pods are moved into traffic or out of it: the weights are those of no step then.
+	Moving bool `json:"moving,omitempty"`
 	// Notes are the problems in the cluster.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -304,7 +306,8 @@ func problems(o *observed) []string {
 			continue
 		}
 		switch c.Type {
-		case shipper.ApplicationDeleting, shipper.ApplicationReleaseSynced, shipper.ApplicationValidHistory, shipper.ReleaseScheduled:
+		case shipper.ApplicationDeleting, shipper.ApplicationReleaseSynced, shipper.ApplicationResourcesSelected,
+			shipper.ApplicationValidHistory, shipper.ReleaseScheduled:
 		case shipper.ReleaseStrategyExecuted:
 			if c.Reason != shipper.StrategyExecutionFailed {
 				continue

@@ -50,11 +50,15 @@ func Grants(of schema.GroupResource) bool { return slices.Contains(granting, of.
 
 // Command is how to give Shipper's account in a cluster the rights to resources.
 func Command(cluster string, of ...schema.GroupResource) string {
+	return fmt.Sprintf("in cluster %s: %s", cluster, Grant(of...))
+}
+
+// Grant are the commands that give Shipper's account in the cluster of kubectl the rights to resources.
+func Grant(of ...schema.GroupResource) string {
 	role, resources := "shipper", make([]string, len(of))
 	for i, one := range of {
 		role, resources[i] = role+"-"+one.Resource, one.String()
 	}
-	return fmt.Sprintf("in cluster %s: "+
-		"kubectl create clusterrole %s --verb=get,list,watch,create,patch,delete --resource=%s && kubectl label clusterrole %s %s=true",
-		cluster, role, strings.Join(resources, ","), role, aggregate)
+	return fmt.Sprintf("kubectl create clusterrole %s --verb=get,list,watch,create,patch,delete --resource=%s && "+
+		"kubectl label clusterrole %s %s=true", role, strings.Join(resources, ","), role, aggregate)
 }
