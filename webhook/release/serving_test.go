@@ -140,3 +140,23 @@ func TestDeletionOfAReleaseThatServesIsJudged(t *testing.T) {
 		})
 	}
 }
+
+func TestAnAbortDoesNotSayThatAFailedReleaseServes(t *testing.T) {
+	newest, previous := &shipper.Release{}, &shipper.Release{}
+	newest.Name, previous.Name = "web-2", "web-1"
+	newest.Labels = map[string]string{shipper.AppLabel: "web"}
+	previous.Spec.Environment.Strategy = &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{{Name: "staging"}, {Name: "full on"}}}
+	previous.Spec.Environment.Strategy.Steps[1].Traffic.Contender = 100
+	const goesBack = "deleting the newest Release aborts its rollout: Application web goes back to Release web-1"
+	for step, want := range []string{
+		"Release web-2 serves 9 % of the traffic, and is removed when Release web-1 is at its step again and another serves in its place",
+		"Release web-2 serves 9 % of the traffic, and is removed when Release web-1 serves in its place",
+	} {
+		previous.Spec.TargetStep = int32(step)
+		a := &response.Response{}
+		warnOfAbort(a, newest, previous, "9 % of the traffic")
+		if diff := cmp.Diff([]string{goesBack, want}, a.Warnings()); diff != "" {
+			t.Errorf("previous Release at step %d (-want +got):\n%s", step, diff)
+		}
+	}
+}

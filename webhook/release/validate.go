@@ -12,6 +12,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/block"
 	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/blockcheck"
 	"shipper.dev/shipper/webhook/protected"
@@ -204,9 +205,21 @@ func warnOfAbort(a *response.Response, newest, previous *shipper.Release, share 
 	}
 	a.Warn("deleting the newest Release aborts its rollout: Application %s goes back to Release %s",
 		newest.Labels[shipper.AppLabel], previous.Name)
-	if share != "" {
+	switch {
+	case share == "":
+	case withoutTraffic(previous):
+		a.Warn("Release %s serves %s, and is removed when Release %s is at its step again and another serves in its place", newest.Name, share,
+			previous.Name)
+	default:
 		a.Warn("Release %s serves %s, and is removed when Release %s serves in its place", newest.Name, share, previous.Name)
 	}
+}
+
+// withoutTraffic reports whether a Release is brought back at a step that gives it no traffic, as one that has failed. One that completed
+// goes to its last step.
+func withoutTraffic(rel *shipper.Release) bool {
+	s, step := rel.Spec.Environment.Strategy, int(rel.Spec.TargetStep)
+	return s != nil && !strategy.Complete(rel) && step < len(s.Steps) && s.Steps[step].Traffic.Contender == 0
 }
 
 // warnWithoutEffect warns a user who moves a Release that is not the newest.

@@ -145,6 +145,10 @@ func (d *decision) advancing() shipper.Condition {
 		return d.moving()
 	case d.progress.MovedBack:
 		message := fmt.Sprintf("it went back to step %d: nothing goes on until a user raises targetStep", d.target())
+		if d.progress.Failure != nil {
+			message = fmt.Sprintf("it failed and went back to step %d: a user gives it up by an abort, or raises targetStep to try it again",
+				d.target())
+		}
 		if !d.Step.Achieved && d.Step.Awaited != "" {
 			message += "; " + d.Step.Awaited
 		}

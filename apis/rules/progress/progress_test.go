@@ -342,7 +342,7 @@ func TestDecide(t *testing.T) {
 					Failure: failure(1, shipper.OnFailureRetreat).Failure,
 				},
 				Conditions: []shipper.Condition{advancing(no, shipper.AdvancingHeldAfterGoingBack,
-					"it went back to step 0: nothing goes on until a user raises targetStep"), isFailed},
+					"it failed and went back to step 0: a user gives it up by an abort, or raises targetStep to try it again"), isFailed},
 			},
 		},
 		"it is aborted where that is asked for": {

@@ -163,8 +163,16 @@ func (r *rollout) departing(d Leaving, release Release, waits []string) shipper.
 	case len(waits) == 0:
 		c.Message = fmt.Sprintf("being deleted; kept until Release %q is at its step", r.contender().Release.Name)
 	default:
-		c.Message = fmt.Sprintf("being deleted; kept in clusters %s until Release %q is at its step there and has traffic",
-			bracketed(waits), r.contender().Release.Name)
+		c.Message = fmt.Sprintf("being deleted; kept in clusters %s until Release %q is at its step there and %s",
+			bracketed(waits), r.contender().Release.Name, r.whoServes())
 	}
 	return c
+}
+
+// whoServes says which Release takes the traffic over: not the contender at a step where it has none, such as one that has failed.
+func (r *rollout) whoServes() string {
+	if i := r.incumbent(); i >= 0 && r.step != nil && r.step.Traffic.Contender == 0 {
+		return fmt.Sprintf("Release %q has traffic", r.Releases[i].Release.Name)
+	}
+	return "has traffic"
 }

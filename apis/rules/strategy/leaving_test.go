@@ -171,3 +171,20 @@ func TestTheHeirOfADeletedReleaseStays(t *testing.T) {
 		t.Errorf("%d Releases stay; %d of %d Pods are in traffic", len(a.leaving), a.inTraffic("a"), before)
 	}
 }
+
+// TestWhatKeepsADeletedReleaseNamesTheOneThatServes: the Release that an abort brings back may have failed, and have no traffic.
+func TestWhatKeepsADeletedReleaseNamesTheOneThatServes(t *testing.T) {
+	a := settled(t, 0, allIn, vanguard)
+	a.release(vanguard, 10, "a", "b")
+	a.newest().Spec.TargetStep = 1
+	a.down["b"] = true
+	a.work()
+	deleted := a.newest().Name
+	a.leave(deleted)
+	a.reconcile()
+	got := shipper.FindCondition(a.leaving[0].Release.Status.Conditions, shipper.ReleaseStrategyExecuted).Message
+	want := `being deleted; kept in clusters [b] until Release "web-1" is at its step there and Release "web-0" has traffic`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -227,7 +227,7 @@ const (
 	AdvancingHeldByUser = "HeldByUser"
 	// AdvancingHeldByBlock means that RolloutBlocks keep the Release at its step; the message names them.
 	AdvancingHeldByBlock = "HeldByBlock"
-	// AdvancingHeldAfterGoingBack means that targetStep was lowered last: a user has to raise it.
+	// AdvancingHeldAfterGoingBack means that targetStep was lowered last, by a user or by a failure: a user has to raise it, or to abort.
 	AdvancingHeldAfterGoingBack = "HeldAfterGoingBack"
 	// AdvancingGoingBack means that targetStep was lowered and that the step does not have what it wants yet.
 	AdvancingGoingBack = "GoingBack"

@@ -60,14 +60,14 @@ func (a *abort) run(cmd *cobra.Command, arg string) error {
 		return err
 	}
 	if given.DeletionTimestamp.IsZero() {
-		before := rels[len(rels)-2].Name
+		before := rels[len(rels)-2]
 		// Background: foreground deletion would remove the targets, and the Pods that serve, before the Release.
 		err := c.Delete(cmd.Context(), given, client.Preconditions{UID: &given.UID}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if err != nil {
 			return fmt.Errorf("deleting release %s: %w", given.Name, err)
 		}
 		fmt.Fprintf(out, "release %s is given up, %s comes back; %s is removed when %s is at its step again\n",
-			given.Name, before, given.Name, before)
+			given.Name, called(before), given.Name, before.Name)
 	} else {
 		fmt.Fprintf(out, "release %s is being deleted already\n", given.Name)
 	}
@@ -150,9 +150,21 @@ func abortProgress(o *observed, given *shipper.Release, now time.Time) (text str
 	}
 	back := o.releases[len(o.releases)-1]
 	if serving(o, back) {
-		return "release " + given.Name + " is removed, " + back.Name + " serves in its place", true, nil
+		return "release " + given.Name + " is removed, " + called(back) + " serves in its place", true, nil
 	}
-	return "release " + given.Name + " is removed, " + back.Name + " is at its step again, without traffic", true, nil
+	text = "release " + given.Name + " is removed, " + called(back) + " is at its step again, without traffic"
+	if before := incumbentOf(o); before != nil && serving(o, before) {
+		text += "; " + before.Name + " serves"
+	}
+	return text, true, nil
+}
+
+// called names a Release that an abort brings back, and says if its own rollout has failed.
+func called(rel *shipper.Release) string {
+	if shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseFailed) {
+		return rel.Name + " (which has failed, too)"
+	}
+	return rel.Name
 }
 
 func removal(rel *shipper.Release) string {

@@ -103,4 +103,18 @@ func TestAnAbortIsOverWhenTheIncumbentServes(t *testing.T) {
 	check("when the incumbent serves", "release web-1 is removed, web-0 serves in its place", true)
 	o.traffic = nil
 	check("when it has no traffic", "release web-1 is removed, web-0 is at its step again, without traffic", true)
+	o.releases, o.traffic = []*shipper.Release{o.releases[0], failedAt(incumbent)}, exampleObserved().traffic
+	delete(o.traffic, "web-1")
+	check("when it has failed, too", "release web-1 is removed, web-2 (which has failed, too) is at its step again, without traffic; web-0 serves",
+		true)
+}
+
+// failedAt is a copy of a Release that has failed and went back to its first step.
+func failedAt(rel *shipper.Release) *shipper.Release {
+	rel = rel.DeepCopy()
+	rel.Name, rel.UID, rel.Spec.TargetStep, rel.Status.AchievedStep = "web-2", "web-2", 0, &shipper.AchievedStep{Name: "staging"}
+	rel.Annotations[shipper.ReleaseGenerationAnnotation] = "2"
+	rel.Status.Strategy = &shipper.ReleaseStrategyStatus{}
+	rel.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseFailed, Status: corev1.ConditionTrue, Reason: shipper.CheckFailed}}
+	return rel
 }

@@ -23,6 +23,9 @@ const (
 	maxNote    = 1024
 	maxAction  = 128
 	maxMessage = 32 * 1024
+	// maxOfCluster is the most that the message over all clusters repeats of one: kubectl shows it between other columns, which a longer text
+	// tears apart. The cluster's own condition has all of it.
+	maxOfCluster = 300
 )
 
 // Cluster is one cluster of a target and what is known of it.
@@ -66,7 +69,7 @@ func wrong(conditionType string, clusters []Cluster) string {
 		case c == nil:
 			out = append(out, cluster.Name+": not known yet")
 		case c.Status != corev1.ConditionTrue:
-			out = append(out, cluster.Name+": "+words(c.Reason, c.Message))
+			out = append(out, cluster.Name+": "+clauses(words(c.Reason, c.Message), maxOfCluster))
 		}
 	}
 	sort.Strings(out)
@@ -286,6 +289,17 @@ func own(c *shipper.Condition) *shipper.Condition {
 // turned reports whether a condition has another status or reason than before, when it was not nil.
 func turned(was *shipper.Condition, is shipper.Condition) bool {
 	return was == nil || was.Status != is.Status || was.Reason != is.Reason
+}
+
+// clauses cuts a text to about n bytes, where a clause ends if one does: half a command would be a false one.
+func clauses(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	if end := strings.LastIndex(text[:n], "; "); end > 0 {
+		return text[:end] + "; …"
+	}
+	return Shorten(text, n)
 }
 
 // Shorten cuts a text to at most n bytes, on a rune, and shows that it did.

@@ -287,7 +287,7 @@ func TestFailed(t *testing.T) {
 		},
 		"a refusal that is joined with a conflict is one": {
 			errors.Join(conflict, denied),
-			[]shipper.Condition{good[0], condition("Ready", "False", "InternalError", changed+"\n"+denied.Error())},
+			[]shipper.Condition{good[0], condition("Ready", "False", "InternalError", changed+"; "+denied.Error())},
 		},
 		"a cluster that is lost": {
 			&fleet.Error{Reason: shipper.ClusterUnreachable, Message: "no answer"},
@@ -324,6 +324,24 @@ func TestATargetIsUnknownWhereNothingIsWrongButConflicts(t *testing.T) {
 		tc.want.LastTransitionTime = metav1.Unix(1, 0)
 		if diff := cmp.Diff(&tc.want, shipper.FindCondition(got, shipper.TargetReady)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", sentence, diff)
+		}
+	}
+}
+
+func TestAMessageOverAllClustersEndsWhereAClauseDoes(t *testing.T) {
+	long := func(message string) string {
+		got := Overall(nil, []Cluster{{Name: "eu", Conditions: []shipper.Condition{
+			condition("Operational", "True", "", ""), condition("Ready", "False", "NotGranted", message),
+		}}}, metav1.Unix(1, 0))
+		return shipper.FindCondition(got, shipper.TargetReady).Message
+	}
+	command := "kubectl create clusterrole " + strings.Repeat("x", 300)
+	for message, want := range map[string]string{
+		"no right to namespaces; " + command: "eu: NotGranted no right to namespaces; …",
+		strings.Repeat("x", 400):             "eu: NotGranted " + strings.Repeat("x", 286) + "…",
+	} {
+		if diff := cmp.Diff(want, long(message)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	}
 }
