@@ -5,6 +5,7 @@ package rollout
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,6 +77,34 @@ func TestNothingIsCompleteBeforeTheLastEditIsObserved(t *testing.T) {
 		p := viewOf(o, now.Add(after))
 		if p.Complete || p.over() || len(p.Waiting) != 1 || p.Waiting[0] != want {
 			t.Errorf("after %s: complete %t, over %t, waits for %q", after, p.Complete, p.over(), p.Waiting)
+		}
+	}
+}
+
+// TestASilentReconcilerIsNamed also when a Release was moved, and before there is any.
+func TestASilentReconcilerIsNamed(t *testing.T) {
+	const silent = "; it was made 4m ago: the reconciler does not answer, `shipperctl doctor` says why"
+	for sentence, tc := range map[string]struct {
+		edit func(o *observed)
+		want string
+	}{
+		"a Release was moved": {func(o *observed) { o.releases[1].Generation++ }, "what was asked for last to begin" + silent},
+		"a Release is new": {
+			func(o *observed) { o.releases[1].Generation, o.releases[1].Status.Strategy = 1, nil }, "clusters to be chosen" + silent,
+		},
+		"there is no Release": {func(o *observed) {
+			o.releases, o.app.Generation = nil, 1
+			o.app.CreationTimestamp = metav1.NewTime(now.Add(-4 * time.Minute))
+		}, "the last edit of the application to be observed" + silent},
+	} {
+		o := exampleObserved()
+		tc.edit(o)
+		pending, err := awaited(o, asked, now)
+		if got := viewOf(o, now).Waiting; err != nil || len(got) != 1 || got[0] != tc.want || len(pending) != 1 || pending[0] != tc.want {
+			t.Errorf("%s: waits for %q, --wait for %q, %v", sentence, got, pending, err)
+		}
+		if got := viewOf(o, now).stateText(); !strings.Contains(got, silent) {
+			t.Errorf("%s: the list says %q", sentence, got)
 		}
 	}
 }

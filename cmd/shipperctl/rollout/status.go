@@ -213,15 +213,15 @@ func (w *awaiting) describe() string {
 // awaited lists the conditions that a step still lacks; it is empty once the step is achieved. Waiting for a step that the strategy
 // lacks is an error, and so is a rollout that has failed. It is pure.
 func awaited(o *observed, step int, now time.Time) ([]string, error) {
-	if text := unobserved(o.app, now); text != "" {
+	var rel *shipper.Release
+	if n := len(o.releases); n > 0 {
+		rel = o.releases[n-1]
+	}
+	switch text := unobserved(o.app, rel, now); {
+	case text != "":
 		return []string{text}, nil
-	}
-	if len(o.releases) == 0 {
+	case rel == nil:
 		return []string{"the first release to be made"}, nil
-	}
-	rel := o.releases[len(o.releases)-1]
-	if rel.Status.ObservedGeneration < rel.Generation {
-		return orElse(waitsFor(rel), "release "+rel.Name+" to be observed"), nil
 	}
 	if text := cmp.Or(abortedAfter(o.app, rel), failedText(rel)); text != "" {
 		return nil, errors.New(text)

@@ -4,17 +4,16 @@ package rollout
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"shipper.dev/shipper/apis/rules/block"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/index"
+	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
 // View is one rollout across its clusters, as `-o json` prints it.
@@ -135,7 +134,7 @@ func viewOf(o *observed, now time.Time) *View {
 	}
 	newest := app.Newest()
 	if newest == nil {
-		p.Waiting = []string{"the first release to be made"}
+		p.Waiting = []string{cmp.Or(unobserved(o.app, nil, now), "the first release to be made")}
 		p.Blocks = blocksOf(o, app.Edit(nil, &o.app.Spec.Template), now)
 		return p
 	}
@@ -149,7 +148,7 @@ func viewOf(o *observed, now time.Time) *View {
 	p.Steps = stepsOf(newest)
 	p.Workloads = workloadsOf(o.capacity[newest.Name], newest)
 	p.Complete = complete(o.app, newest)
-	if text := unobserved(o.app, now); text != "" {
+	if text := unobserved(o.app, newest, now); text != "" {
 		p.Waiting = []string{text}
 	} else {
 		p.Waiting = waitsFor(newest)
@@ -230,24 +229,21 @@ func progressOf(rel *shipper.Release) *progressView {
 	return p
 }
 
-// silentAfter is how long an edit may stand before people are told that the reconciler does not look at it.
-const silentAfter = 15 * time.Second
-
-// unobserved says that the reconciler has not seen the Application's last edit, so that nothing known of it counts; empty once it has.
-func unobserved(app *shipper.Application, now time.Time) string {
-	if app.Status.ObservedGeneration >= app.Generation {
-		return ""
-	}
-	const text = "the last edit of the application to be observed"
-	edited := app.CreationTimestamp.Time
-	for _, by := range app.ManagedFields {
-		if by.Subresource == "" && by.Time != nil && by.Time.After(edited) {
-			edited = by.Time.Time
+// unobserved says that the reconciler has not seen the last edit of the Application, or of its newest Release if there is one, so that
+// nothing known of it counts; empty once it has.
+func unobserved(app *shipper.Application, rel *shipper.Release, now time.Time) string {
+	text, silent := "", ""
+	switch {
+	case app.Status.ObservedGeneration < app.Generation:
+		text, silent = "the last edit of the application to be observed", cli.Unanswered(app, app.Status.ObservedGeneration, now)
+	case rel != nil && rel.Status.ObservedGeneration < rel.Generation:
+		text, silent = "what was asked for last to begin", cli.Unanswered(rel, rel.Status.ObservedGeneration, now)
+		if rel.Status.Strategy == nil {
+			text = "clusters to be chosen"
 		}
 	}
-	if stood := now.Sub(edited); stood > silentAfter && !edited.IsZero() {
-		return fmt.Sprintf("%s; it was made %s ago: the reconciler does not answer, `shipperctl doctor` says why", text,
-			duration.HumanDuration(stood))
+	if silent != "" {
+		text += "; " + silent
 	}
 	return text
 }
@@ -261,9 +257,6 @@ func complete(app *shipper.Application, rel *shipper.Release) bool {
 func waitsFor(rel *shipper.Release) []string {
 	if rel.Status.Strategy == nil {
 		return []string{"clusters to be chosen"}
-	}
-	if rel.Status.ObservedGeneration < rel.Generation {
-		return []string{"what was asked for last to begin"}
 	}
 	var out []string
 	for _, c := range rel.Status.Strategy.Conditions {

@@ -169,7 +169,7 @@ func TestDrawWhatIsDone(t *testing.T) {
 func TestDrawWhatWasAskedForLast(t *testing.T) {
 	o := exampleObserved()
 	rel := o.releases[1]
-	rel.Generation, rel.Status.ObservedGeneration = 3, 2
+	rel.Generation, rel.Status.ObservedGeneration, rel.CreationTimestamp = 3, 2, metav1.NewTime(now)
 	rel.Status.Strategy = &shipper.ReleaseStrategyStatus{State: shipper.ReleaseStrategyState{WaitingForCommand: shipper.StrategyStateTrue}}
 	want := []string{"what was asked for last to begin"}
 	if diff := cmp.Diff(want, viewOf(o, now).Waiting); diff != "" {

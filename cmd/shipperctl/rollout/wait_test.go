@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -39,7 +40,10 @@ func TestWaitEndsWhenTheStepIsAchieved(t *testing.T) {
 		"the rollout is complete":                      {completes, asked, nil},
 		"the rollout is complete, and that was wanted": {completes, 2, nil},
 		"the release was edited since": {
-			func(_ *shipper.Application, rel *shipper.Release) { completes(nil, rel); rel.Generation = 9 }, asked,
+			func(_ *shipper.Application, rel *shipper.Release) {
+				completes(nil, rel)
+				rel.Generation, rel.CreationTimestamp = 9, metav1.NewTime(now)
+			}, asked,
 			[]string{"what was asked for last to begin"},
 		},
 		"the application was edited since": {

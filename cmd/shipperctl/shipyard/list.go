@@ -44,7 +44,7 @@ func newList(o *options) *cobra.Command {
 			if err := c.List(cmd.Context(), &list, client.InNamespace(namespace)); err != nil {
 				return fmt.Errorf("listing runs: %w", err)
 			}
-			found := listed(list.Items, of)
+			found := listed(list.Items, of, o.clock.Now())
 			return format.Print(cmd.OutOrStdout(), found, func(width int) string { return table(found, all, width, o.clock.Now()) })
 		},
 	}
@@ -72,10 +72,12 @@ type listedRun struct {
 	Result    string    `json:"result,omitempty"`
 	By        string    `json:"by,omitempty"`
 	CreatedAt time.Time `json:"createdAt"`
+	// Unanswered says that the reconciler does not look at the run; empty while it does.
+	Unanswered string `json:"unanswered,omitempty"`
 }
 
 // listed are the runs that a filter selects, the newest first.
-func listed(runs []shipper.SequenceRun, of filter) []listedRun {
+func listed(runs []shipper.SequenceRun, of filter, now time.Time) []listedRun {
 	inNamespace := map[string]map[string]*shipper.SequenceRun{}
 	for i := range runs {
 		run := &runs[i]
@@ -91,12 +93,16 @@ func listed(runs []shipper.SequenceRun, of filter) []listedRun {
 			of.service != "" && run.Spec.Service != of.service {
 			continue
 		}
-		out = append(out, listedRun{
+		one := listedRun{
 			Namespace: run.Namespace, Name: run.Name, Shipyard: run.Spec.Shipyard, Stage: run.Spec.Stage, Sequence: run.Spec.Sequence,
 			Service: run.Spec.Service, Version: rules.VersionOf(run).Version, State: stateOf(run),
 			Position: position(run, inNamespace[run.Namespace]),
 			Task:     run.Status.Task, Result: string(run.Status.Result), By: run.Spec.RequestedBy.Username, CreatedAt: run.CreationTimestamp.Time,
-		})
+		}
+		if !isFinished(run) {
+			one.Unanswered = cli.Unanswered(run, run.Status.ObservedGeneration, now)
+		}
+		out = append(out, one)
 	}
 	slices.SortStableFunc(out, func(a, b listedRun) int {
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -117,6 +123,9 @@ func table(runs []listedRun, all bool, width int, now time.Time) string {
 		}
 		if run.Position > 0 && run.Result == "" {
 			state += fmt.Sprintf(" at %d", run.Position)
+		}
+		if run.Unanswered != "" {
+			state += " (the reconciler does not answer)"
 		}
 		rows = append(rows, []string{
 			name, run.Stage, run.Sequence, run.Service, run.Version, state, run.Task, run.Result, run.By, age(run.CreatedAt, now),

@@ -45,7 +45,7 @@ func newStatus(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return s.print(seen.view())
+			return s.print(seen.view(o.clock.Now()))
 		},
 	}
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "go on showing what changes, until the run is finished")
@@ -99,7 +99,13 @@ type observed struct {
 	others []shipper.SequenceRun
 }
 
-func (o *observed) view() *View { return viewOf(o.run, o.others) }
+func (o *observed) view(now time.Time) *View {
+	v := viewOf(o.run, o.others)
+	if !v.Finished {
+		v.Unanswered = cli.Unanswered(o.run, o.run.Status.ObservedGeneration, now)
+	}
+	return v
+}
 
 func (s *show) observe(ctx context.Context) (*observed, error) {
 	out := &observed{run: &shipper.SequenceRun{}}
@@ -182,7 +188,7 @@ func (s *show) await(ctx context.Context, timeout time.Duration, all bool) error
 		return ended, nil
 	})
 	if last != nil && (err == nil || errors.Is(err, context.DeadlineExceeded)) {
-		err = errors.Join(err, s.print(last.view()))
+		err = errors.Join(err, s.print(last.view(s.clock.Now())))
 	}
 	switch {
 	case ended:
@@ -267,7 +273,7 @@ const redrawInterval = time.Second
 func (s *show) watch(ctx context.Context) error {
 	var last *observed
 	var mu sync.Mutex
-	do := func(o *observed) error { return s.print(o.view()) }
+	do := func(o *observed) error { return s.print(o.view(s.clock.Now())) }
 	if s.format.ForPeople() && screen.Draws(s.out) {
 		canvas := screen.Open(s.out)
 		draw := func() error {
@@ -276,7 +282,7 @@ func (s *show) watch(ctx context.Context) error {
 			if last == nil {
 				return nil
 			}
-			text, err := s.text(last.view())
+			text, err := s.text(last.view(s.clock.Now()))
 			if err != nil {
 				return err
 			}
@@ -292,7 +298,7 @@ func (s *show) watch(ctx context.Context) error {
 			redrawing.Wait()
 			canvas.Close()
 			if last != nil {
-				_ = s.print(last.view()) // the terminal is gone if this fails
+				_ = s.print(last.view(s.clock.Now())) // the terminal is gone if this fails
 			}
 		}()
 		do = func(*observed) error { return draw() }

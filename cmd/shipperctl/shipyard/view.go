@@ -41,6 +41,8 @@ type View struct {
 	// Completion is empty until the run is finished.
 	Completion string `json:"completion,omitempty"`
 	Message    string `json:"message,omitempty"`
+	// Unanswered says that the reconciler does not look at the run; empty while it does.
+	Unanswered string `json:"unanswered,omitempty"`
 	// Position counts the runs ahead in the line; Behind is the run directly ahead.
 	Position int    `json:"position,omitempty"`
 	Behind   string `json:"behind,omitempty"`
@@ -267,6 +269,9 @@ func (v *View) Text(width int, now time.Time) string {
 	line("retries", v.RetryOf)
 	line("overrides", v.overrides())
 	line("state", v.state(now))
+	if v.Unanswered != "" {
+		line("waits for", "the last edit of the run to be observed; "+v.Unanswered)
+	}
 	line("held", v.Hold)
 	line("blocked", v.Blocked)
 	if len(v.Tasks) > 0 {

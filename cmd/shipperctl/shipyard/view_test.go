@@ -149,9 +149,9 @@ func TestRunsAreListed(t *testing.T) {
 	other := running("api-1", "staging", "delivery", 5*time.Minute)
 	other.Namespace, other.Spec.Service, other.Spec.Shipyard = "bank", "api", "bank"
 	all := values(blocked(), waits(), failed(), queued, other)
-	golden(t, "list", table(listed(all, filter{}), true, 0, now))
-	golden(t, "list-of", table(listed(all, filter{shipyard: "shop", stage: "staging", service: "web"}), false, 0, now))
-	if got := table(listed(all, filter{service: "none"}), false, 0, now); got != "there are no runs\n" {
+	golden(t, "list", table(listed(all, filter{}, now), true, 0, now))
+	golden(t, "list-of", table(listed(all, filter{shipyard: "shop", stage: "staging", service: "web"}, now), false, 0, now))
+	if got := table(listed(all, filter{service: "none"}, now), false, 0, now); got != "there are no runs\n" {
 		t.Error(got)
 	}
 }
@@ -167,4 +167,21 @@ func TestAShipyardIsShown(t *testing.T) {
 		return out
 	}
 	golden(t, "show", describe(of, []shipper.SequenceRun{run("web-old", 2*time.Hour), run("web-x7k2p", time.Hour)}, 0, now))
+}
+
+func TestARunThatNothingLooksAtSaysSo(t *testing.T) {
+	const silent = "it was made 2m ago: the reconciler does not answer, `shipperctl doctor` says why"
+	run := running("web-later", "staging", "delivery", 2*time.Minute)
+	run.Generation, run.Status.ObservedGeneration = 2, 1
+	o := &observed{run: run}
+	if got := o.view(now).Text(0, now); !strings.Contains(got, "waits for  the last edit of the run to be observed; "+silent+"\n") {
+		t.Errorf("it shows\n%s", got)
+	}
+	if got := table(listed([]shipper.SequenceRun{*run}, filter{}, now), false, 0, now); !strings.Contains(got, "(the reconciler does not answer)") {
+		t.Errorf("the list is\n%s", got)
+	}
+	run.Status.ObservedGeneration = 2
+	if got := o.view(now); got.Unanswered != "" {
+		t.Errorf("a run that was observed: %s", got.Unanswered)
+	}
 }
