@@ -46,6 +46,30 @@ func (w *Webhook) validateChecks(
 	return nil, nil
 }
 
+// warnOfServers warns of checks that have no server to ask in some of the chosen clusters, each once.
+func (w *Webhook) warnOfServers(ctx context.Context, a *response.Response, app *shipper.Application, chosen []string, all []shipper.Cluster) {
+	s := app.Spec.Template.Strategy
+	if s == nil {
+		return
+	}
+	used := slices.Clone(s.Checks)
+	for i := range s.Steps {
+		used = append(used, s.Steps[i].Checks...)
+	}
+	clusters := slices.DeleteFunc(slices.Clone(all), func(c shipper.Cluster) bool { return !slices.Contains(chosen, c.Name) })
+	var warned []string
+	for _, c := range used {
+		found := w.Checks.Find(ctx, c.Check, app.Namespace)
+		if found == nil || slices.Contains(warned, c.Check) {
+			continue
+		}
+		warned = append(warned, c.Check)
+		if why := rules.WithoutServer(found, clusters); why != "" {
+			a.Warn("check %s: %s", c.Check, why)
+		}
+	}
+}
+
 // describeChecks describes the checks of each step of the plan of a new Release.
 func (w *Webhook) describeChecks(ctx context.Context, rel *shipper.Release, steps []preview.Step) {
 	s := rel.Spec.Environment.Strategy

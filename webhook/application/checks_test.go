@@ -32,6 +32,10 @@ func errorRate(name string) *shipper.Check {
 	}
 }
 
+// noServer is the warning about a Check of the cluster's own server, which cluster here does not have.
+const noServer = "check errors: there is no Prometheus server to measure by in here: the check is undecided there, and rollouts hold, until " +
+	"an administrator sets spec.metrics of the Cluster, or the Check names prometheus.address"
+
 // checkedBy has the first step use a Check.
 func checkedBy(name string, args ...string) func(*shipper.Application) {
 	return func(app *shipper.Application) {
@@ -55,7 +59,7 @@ func TestChecksOfTemplates(t *testing.T) {
 		message string
 		warned  int
 	}{
-		"a Check that there is": {req: ask.Create("dev", ask.Application(checkedBy("errors", "slack", "0.1"))), warned: 1},
+		"a Check that there is": {req: ask.Create("dev", ask.Application(checkedBy("errors", "slack", "0.1"))), warned: 2},
 		"one that there is not": {req: ask.Create("dev", ask.Application(checkedBy("erors"))), message: gone},
 		"a value that leaves its place": {
 			req: ask.Create("dev", ask.Application(checkedBy("errors", "slack", "0) or vector(1"))), message: invalid +
@@ -115,6 +119,7 @@ func TestADryRunShowsTheChecks(t *testing.T) {
 			"step has what it wants), smoke (once in each cluster, within 10m); it is a gate; it goes on by itself after 10m",
 		"plan: step 1 (full on): contender 3 Pods, 3 in traffic, in each cluster",
 		"plan: a step with a check that fails has failed: it waits for a person",
+		noServer,
 	}
 	if diff := cmp.Diff(want, a.Warnings()[3:]); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
@@ -137,8 +142,9 @@ func TestADryRunOfAFirstReleaseAtItsLastStepShowsNoChecks(t *testing.T) {
 		"plan: the first Release begins at step 1 (firstRelease: Immediate)",
 		"plan: step 1 (full on): contender 3 Pods, 3 in traffic, in each cluster",
 		"plan: a step with a check that fails has failed: it waits for a person",
+		noServer,
 	}
-	if diff := cmp.Diff(want, a.Warnings()[len(a.Warnings())-3:]); diff != "" {
+	if diff := cmp.Diff(want, a.Warnings()[len(a.Warnings())-4:]); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
 }

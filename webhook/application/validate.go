@@ -228,6 +228,7 @@ func (w *Webhook) announce(
 	clusters := around.Clusters()
 	warnOfPlacement(a, app.Spec.Template.ClusterRequirements.Placement, choice, clusters)
 	warnOfUnusedValues(a, &app.Spec.Template, choice.Chosen, clusters)
+	w.warnOfServers(ctx, a, app, choice.Chosen, clusters)
 	return nil
 }
 

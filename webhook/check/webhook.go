@@ -18,6 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	rules "shipper.dev/shipper/apis/rules/check"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/outward/expression"
@@ -41,6 +42,7 @@ type State interface {
 	// NamingCheck are the Releases that are the newest of their Application and name the Check, sorted by namespace and Application.
 	NamingCheck(key types.NamespacedName) ([]*shipper.Release, error)
 	NamespaceTerminating(namespace string) bool
+	Clusters() []shipper.Cluster
 }
 
 // Webhook validates Checks.
@@ -89,6 +91,9 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	}
 	if err := response.Invalidate(kind, now.Name, errs); err != nil {
 		return err
+	}
+	if why := rules.WithoutServer(&now.Spec, w.State.Clusters()); why != "" {
+		a.Warn("%s", why)
 	}
 	if warn(a, &now.Spec); old == nil {
 		return nil

@@ -599,3 +599,18 @@ func TestWhatDoesNotDecode(t *testing.T) {
 		t.Error("it passed")
 	}
 }
+
+func TestACheckThatNoServerAnswersIsAdmittedWithAWarning(t *testing.T) {
+	without, with := &shipper.Cluster{}, &shipper.Cluster{}
+	without.Name, with.Name, with.Spec.Metrics = "eu", "us", &shipper.ClusterMetrics{Address: "https://prometheus"}
+	for sentence, tc := range map[string]struct {
+		known []client.Object
+		want  int
+	}{"a cluster has no server": {[]client.Object{without, with}, 1}, "each has one": {[]client.Object{with}, 0}} {
+		a := &response.Response{}
+		ask.CheckRefusal(t, webhookOf(t, ask.Grant(ann), listed, tc.known...).Validate(t.Context(), ask.Create("ann", compared()), a), "", "")
+		if got := a.Warnings(); len(got) != tc.want || tc.want > 0 && !strings.HasPrefix(got[0], "there is no Prometheus server to measure by in eu:") {
+			t.Errorf("%s: it warns %q", sentence, got)
+		}
+	}
+}
