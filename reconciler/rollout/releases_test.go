@@ -592,3 +592,25 @@ func TestEvents(t *testing.T) {
 		t.Errorf("got %v for nothing", again)
 	}
 }
+
+// TestTheShareOfTheTrafficIsThatOfTheStepAchievedLast: what is requested between two steps is the share of neither.
+func TestTheShareOfTheTrafficIsThatOfTheStepAchievedLast(t *testing.T) {
+	s := observedReleases(completeRelease(0))
+	requested := s.history.Live[0].Traffic.DeepCopy()
+	s.history.Live[0].Traffic = requested
+	if len(requested.Spec.Clusters) == 0 {
+		t.Fatal("the fixture requests no traffic")
+	}
+	share := func(converged bool, known string) string {
+		s.history.Live[0].Release.Status.Summary = &shipper.ReleaseSummary{Traffic: known}
+		p := planReleases(s, at)
+		p.rollout.Step.Converged = converged
+		return releaseStatus(s, p, releasesDone{}, 0, at).Summary.Traffic
+	}
+	for i := range requested.Spec.Clusters {
+		requested.Spec.Clusters[i].Weight = 100
+	}
+	if got := []string{share(false, ""), share(false, "50 %"), share(true, "50 %")}; !slices.Equal(got, []string{"100 %", "50 %", "100 %"}) {
+		t.Errorf("before the first step, under way and achieved it is %q", got)
+	}
+}

@@ -43,8 +43,20 @@ func releaseStatus(s *scope, p releasesPlan, d releasesDone, i int, now metav1.T
 	}
 	setProgress(s, p.progress, i, &out, now)
 	sum := summary.Of(afterwards(s, i, out), i)
+	if p.rollout.Step.Converged || sum.Traffic == "" {
+		sum.Traffic = share(s, i)
+	}
 	out.Summary = &sum
 	return out
+}
+
+// share is the share of the traffic that is requested for the i-th live Release; empty where it has none to share.
+func share(s *scope, i int) string {
+	all := make([]*shipper.TrafficTarget, len(s.history.Live))
+	for n := range s.history.Live {
+		all[n] = s.history.Live[n].Traffic
+	}
+	return summary.Traffic(all[i], all)
 }
 
 // afterwards are the live Releases when the i-th has its new status.

@@ -21,11 +21,14 @@ import (
 // condition that is awaited.
 const maxChanged, maxReason, maxMessage = 256, 256, 1024
 
+// Command is what a Release waits for while a user has to raise targetStep.
+const Command = "Command"
+
 // Of summarises the i-th of an Application's Releases, which are ordered oldest first.
 func Of(rels []*shipper.Release, i int) shipper.ReleaseSummary {
 	out := shipper.ReleaseSummary{}
 	if before := rels[i].Status.Summary; before != nil {
-		out.Override, out.OverrideReason = before.Override, before.OverrideReason
+		out.Override, out.OverrideReason, out.Traffic = before.Override, before.OverrideReason, before.Traffic
 	}
 	if blocks := rels[i].Annotations[shipper.RolloutBlockOverrideAnnotation]; blocks != "" {
 		out.Override, out.OverrideReason = blocks, shortened(rels[i].Annotations[shipper.RolloutBlockOverrideReasonAnnotation], maxReason)
@@ -60,7 +63,24 @@ func awaited(rel *shipper.Release) (waiting, message string) {
 			return c.Type, c.Message
 		}
 	}
-	return "", ""
+	return command(rel)
+}
+
+// command is what a Release waits for that has what its step wants, and goes on when a user says so.
+func command(rel *shipper.Release) (waiting, message string) {
+	s := rel.Spec.Environment.Strategy
+	if rel.Status.Strategy.State.WaitingForCommand != shipper.StrategyStateTrue || s == nil {
+		return "", ""
+	}
+	if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing); c != nil && c.Status == corev1.ConditionFalse {
+		return Command, c.Message
+	}
+	next := rel.Spec.TargetStep + 1
+	name := ""
+	if int(next) < len(s.Steps) && s.Steps[next].Name != "" {
+		name = " (" + s.Steps[next].Name + ")"
+	}
+	return Command, fmt.Sprintf("waits until targetStep is raised to %d%s", next, name)
 }
 
 func outcome(rels []*shipper.Release, i int) shipper.ReleaseOutcome {

@@ -68,6 +68,15 @@ func TestReleasesAreSummedUp(t *testing.T) {
 	}}
 	unfilled.Status.Strategy = step("ContenderAchievedCapacity", "1 of 3 Pods")
 	unplaced.Status.Conditions = unfilled.Status.Conditions
+	commanded := release("web-0", "a", 0, "")
+	commanded.Spec.Environment.Strategy = &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{{Name: "staging"}, {Name: "full on"}}}
+	commanded.Status.Strategy = &shipper.ReleaseStrategyStatus{State: shipper.ReleaseStrategyState{WaitingForCommand: shipper.StrategyStateTrue}}
+	failed := commanded.DeepCopy()
+	failed.Status.Conditions = []shipper.Condition{{
+		Type: shipper.ReleaseAdvancing, Status: corev1.ConditionFalse, Reason: shipper.AdvancingHeldAfterGoingBack, Message: "it failed",
+	}}
+	shared := release("web-0", "a", 0, "")
+	shared.Status.Summary = &shipper.ReleaseSummary{Traffic: "50 %"}
 	type sums = []shipper.ReleaseSummary
 	for sentence, tc := range map[string]struct {
 		rels []*shipper.Release
@@ -118,6 +127,14 @@ func TestReleasesAreSummedUp(t *testing.T) {
 		"one with fewer clusters than wanted goes on in those": {
 			[]*shipper.Release{unfilled}, sums{{Outcome: "InProgress", Waiting: "ContenderAchievedCapacity", Message: "1 of 3 Pods"}},
 		},
+		"one that has achieved its step waits for a command": {
+			[]*shipper.Release{commanded},
+			sums{{Outcome: "InProgress", Waiting: "Command", Message: "waits until targetStep is raised to 1 (full on)"}},
+		},
+		"one that failed and went back says so": {
+			[]*shipper.Release{failed}, sums{{Outcome: "InProgress", Waiting: "Command", Message: "it failed"}},
+		},
+		"the share of the traffic stays": {[]*shipper.Release{shared}, sums{{Outcome: "InProgress", Traffic: "50 %"}}},
 		"one without any cluster waits for one": {
 			[]*shipper.Release{unplaced}, sums{{Outcome: "InProgress", Waiting: "Scheduled", Message: "1 of 2 clusters"}},
 		},

@@ -15,6 +15,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.environment.chart.version`
 // +kubebuilder:printcolumn:name="Outcome",type=string,JSONPath=`.status.summary.outcome`
 // +kubebuilder:printcolumn:name="Achieved Step",type=string,JSONPath=`.status.achievedStep.name`
+// +kubebuilder:printcolumn:name="Traffic",type=string,JSONPath=`.status.summary.traffic`
 // +kubebuilder:printcolumn:name="Progress",type=string,JSONPath=`.status.conditions[?(@.type=="Advancing")].reason`
 // +kubebuilder:printcolumn:name="Clusters",type=string,JSONPath=`.metadata.annotations.shipper\.booking\.com/release\.clusters`
 // +kubebuilder:printcolumn:name="Waiting",type=string,JSONPath=`.status.summary.waiting`
@@ -118,12 +119,17 @@ type ReleaseSummary struct {
 	// +optional
 	OverrideReason string `json:"overrideReason,omitempty"`
 
+	// traffic is the Release's share of the traffic at the step that was achieved last, as 50 %; two bounds where clusters differ. It stays
+	// while a step is under way. Absent: it has no traffic to share, as with resources, or none is known.
+	// +optional
+	Traffic string `json:"traffic,omitempty"`
+
 	// waiting is the type of the condition that the Release waits for: Scheduled, or the first False one of
-	// status.strategy.conditions. Absent: it waits for none.
+	// status.strategy.conditions; Command while it waits for a user who raises targetStep. Absent: it waits for nothing.
 	// +optional
 	Waiting string `json:"waiting,omitempty"`
 
-	// message is the message of that condition, at most 1024 characters. Absent: the Release waits for none.
+	// message is the message of that condition, at most 1024 characters. Absent: the Release waits for nothing.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
