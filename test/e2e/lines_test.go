@@ -22,8 +22,8 @@ stages:
   sequences:
   - name: delivery
     tasks:
-    - {name: deployment, properties: {note: first}}
-    - {name: deployment, properties: {round: second}}
+    - {name: deployment, properties: {deploymentstrategy: user_managed}}
+    - {name: deployment, properties: {to: first}}
     - {name: release}
   - {name: sign, tasks: [{name: approval}]}
   - name: rollback
@@ -86,12 +86,12 @@ func TestFailedAndAbortedRunsStartNothing(t *testing.T) {
 func (p *pipeline) reportsApart(run *shipper.SequenceRun, release string) {
 	p.Helper()
 	second, _ := run.Status.Data["deployment"].(map[string]any)
-	if second["release"] != release || second["round"] != "second" || second["note"] != nil {
+	if second["release"] != release || second["to"] != "first" || second["deploymentstrategy"] != nil {
 		p.Errorf("the second deployment has %v", second)
 	}
 	first := maps.Clone(second) // it delivered the same
-	delete(first, "round")
-	first["note"] = "first"
+	delete(first, "to")
+	first["deploymentstrategy"] = "user_managed"
 	want := map[string]any{"deployment": []any{map[string]any{"version": "0.0.1"}, first}}
 	if diff := cmp.Diff(want, run.Status.Data["earlier"]); diff != "" {
 		p.Errorf("what was before (-want +got):\n%s", diff)

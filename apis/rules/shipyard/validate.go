@@ -135,6 +135,8 @@ func validateTask(task *shipper.Task, path *field.Path) field.ErrorList {
 	}
 	if raw, err := json.Marshal(task.Properties); err != nil || len(raw) > MaxProperties {
 		errs = append(errs, field.TooLong(at, "", MaxProperties))
+	} else {
+		errs = append(errs, unknownProperties(task, at)...)
 	}
 	errs = append(errs, within(task.TriggeredAfter, path.Child("triggeredAfter"), 0, 168*time.Hour)...)
 	errs = append(errs, within(task.Timeout, path.Child("timeout"), time.Second, 168*time.Hour)...)

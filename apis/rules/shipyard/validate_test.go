@@ -40,6 +40,10 @@ func TestShipyardsThatAreRefused(t *testing.T) {
 		on("{result: passed}"): match + `[result]: Unsupported value: ` +
 			`"passed": supported values: "pass", "warning", "fail"`,
 		on("{test.status: aborted}"): "",
+		sequence("{name: d, tasks: [{name: approval, properties: {aprovals: 2}}]}"): "spec.stages[0].sequences[0].tasks[0]." +
+			`properties[aprovals]: Invalid value: "aprovals": task approval has no such property; did you mean "approvals"?`,
+		sequence("{name: d, tasks: [{name: release, properties: {colour: red}}]}"): "spec.stages[0].sequences[0].tasks[0]." +
+			`properties[colour]: Invalid value: "colour": task release has no such property; it has to`,
 		sequence("{name: d, tasks: [{name: approval, properties: {approvals: " +
 			"11}}]}"): "spec.stages[0].sequences[0].tasks[0].properties.approvals: " +
 			"Invalid value: 11: 11 is not a number from 1 to 10",
