@@ -40,6 +40,9 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, _ *respo
 		return err
 	}
 	if old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec) {
+		if asksForTest(now, old) {
+			return w.permitSecret(ctx, req, now)
+		}
 		return nil
 	}
 	if err := response.Invalidate(kind, now.Name, validate(now)); err != nil {
@@ -50,6 +53,12 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, _ *respo
 		return err
 	}
 	return validateBody(ctx, now, old)
+}
+
+// asksForTest reports whether an update makes the reconciler send a test message, which it does with the Secret.
+func asksForTest(now, old *shipper.Notification) bool {
+	request := now.Annotations[shipper.NotificationTestAnnotation]
+	return request != "" && request != old.Annotations[shipper.NotificationTestAnnotation]
 }
 
 // validate returns the errors of a Notification, without those of its body.
@@ -83,8 +92,8 @@ func validateBody(ctx context.Context, now, old *shipper.Notification) error {
 	}
 }
 
-// permitSecret refuses a Secret that the user may not get, whatever field changes: otherwise the user could have its token sent to a
-// server, or a text of their own sent with it.
+// permitSecret refuses a Secret that the user may not get, whatever field changes, and for a test message: otherwise the user could have its
+// token sent to a server, or a text of their own sent with it.
 func (w *Webhook) permitSecret(ctx context.Context, req *admission.Request, now *shipper.Notification) error {
 	name := now.Spec.To.SecretName
 	refused, err := authz.SecretRefused(ctx, w.Authz, req.UserInfo, types.NamespacedName{Namespace: now.Namespace, Name: name})

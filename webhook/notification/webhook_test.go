@@ -34,6 +34,12 @@ func body(text string) func(*shipper.NotificationSpec) {
 	return func(s *shipper.NotificationSpec) { s.Body = text }
 }
 
+// asking annotates a Notification to ask for a test message.
+func asking(request string, n *shipper.Notification) *shipper.Notification {
+	metav1.SetMetaDataAnnotation(&n.ObjectMeta, shipper.NotificationTestAnnotation, request)
+	return n
+}
+
 func selecting(operator metav1.LabelSelectorOperator) func(*shipper.NotificationSpec) {
 	return func(s *shipper.NotificationSpec) {
 		s.Applications = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: operator}}}
@@ -74,7 +80,15 @@ func TestValidate(t *testing.T) {
 				s.Events = []shipper.NotificationEvent{shipper.NotificationStarted}
 			}), slack()), message: mayNot, asked: []string{"bob get secrets shop/slack"},
 		},
-		"no change is not": {req: ask.Update("bob", slack(body("1")), slack(body("1")))},
+		"a test message is asked for": {
+			req: ask.Update("bob", asking("2", slack()), asking("1", slack())), message: mayNot, asked: []string{"bob get secrets shop/slack"},
+		},
+		"a test message for a user who may get the Secret": {
+			req: ask.Update("ann", asking("1", slack()), slack()), asked: []string{ann},
+		},
+		"a test message that was sent before is not": {req: ask.Update("bob", asking("1", slack()), asking("1", slack()))},
+		"no test message any more is not":            {req: ask.Update("bob", slack(), asking("1", slack()))},
+		"no change is not":                           {req: ask.Update("bob", slack(body("1")), slack(body("1")))},
 		"a body that was valid is not compiled": {
 			req: ask.Update("ann", slack(body("1"), selecting("Exists")), slack(body("1"))), asked: []string{ann},
 		},
