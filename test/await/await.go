@@ -21,6 +21,8 @@ const (
 	// A wait looks every shortest at first, and later every share of the time that it has lasted, but not more seldom than every longest:
 	// its end is noticed late by a share of the time, and a long wait of many tests costs the API server no more than a short one.
 	shortest, longest, share = 100 * time.Millisecond, time.Second, 8
+	// long is how long a wait lasts before each report of its progress.
+	long = 15 * time.Second
 )
 
 // pause is how long a wait rests that has lasted so long.
@@ -41,6 +43,19 @@ func Until(ctx context.Context, what string, look func(context.Context) error) e
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s: %w", what, last)
 		case <-time.After(pause(time.Since(began))):
+		}
+	}
+}
+
+// Progress returns a function to call after each look of a wait for what. Each time that the wait has lasted long once more it says so, and
+// what is missing.
+func Progress(say func(format string, args ...any), what string) func(missing error) {
+	began := time.Now()
+	last := began
+	return func(missing error) {
+		if now := time.Now(); missing != nil && now.Sub(last) >= long {
+			last = now
+			say("still waiting for %s, after %s: %v", what, now.Sub(began).Round(time.Second), missing)
 		}
 	}
 }

@@ -5,6 +5,8 @@ package await
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,6 +52,22 @@ func TestUntilReturnsWhatWasWrongLast(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestALongWaitIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var said []string
+		report := Progress(func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }, "it")
+		for range 40 {
+			time.Sleep(time.Second)
+			report(errors.New("not yet"))
+		}
+		report(nil)
+		want := []string{"still waiting for it, after 15s: not yet", "still waiting for it, after 30s: not yet"}
+		if !slices.Equal(said, want) {
+			t.Errorf("said %q, want %q", said, want)
+		}
+	})
 }
 
 func TestAWaitOfACleanupWaits(t *testing.T) {

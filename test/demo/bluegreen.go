@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,7 +73,7 @@ func (s *fixture) applyManifest(ctx context.Context, name, manifest string) erro
 // advancing waits until a Release at a step says how it advances.
 func (s *fixture) advancing(ctx context.Context, release string, step int32, reason string) error {
 	want := fmt.Sprintf("step %d, %s", step, reason)
-	err := s.await(ctx, time.Minute, "how "+release+" advances", want, func(ctx context.Context) (string, error) {
+	err := s.await(ctx, patience, "how "+release+" advances", want, func(ctx context.Context) (string, error) {
 		rel := &shipper.Release{}
 		if err := s.management.Get(ctx, client.ObjectKey{Namespace: namespace, Name: release}, rel); err != nil {
 			return "", err
@@ -238,7 +237,7 @@ func (s *fixture) broken(ctx context.Context) error {
 		return err
 	}
 	s.fact("the clock of the deadline runs for 30 s")
-	if err := s.await(ctx, time.Minute, "releases of the Application", "3", func(ctx context.Context) (string, error) {
+	if err := s.await(ctx, patience, "releases of the Application", "3", func(ctx context.Context) (string, error) {
 		history, err := s.history(ctx, application)
 		return fmt.Sprint(len(history)), err
 	}); err != nil {

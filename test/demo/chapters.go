@@ -18,8 +18,9 @@ import (
 	"shipper.dev/shipper/test/pod"
 )
 
-// patience is how long the story waits for a step of a rollout. It is a bound, not an expectation.
-const patience = 3 * time.Minute
+// patience is how long the story waits for a step of a rollout. It is a bound, not an expectation: on a busy machine, Shipper may be
+// started again meanwhile.
+const patience = 5 * time.Minute
 
 // join sets the clusters up with shipperctl and starts the two binaries.
 func (s *fixture) join(ctx context.Context) error {
@@ -172,7 +173,7 @@ func (s *fixture) createBlock(ctx context.Context, next int) error {
 func (s *fixture) firstRefusal(ctx context.Context, next int) (time.Time, error) {
 	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: s.contender}}
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"targetStep":%d}}`, next))
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
 		err := s.management.Patch(ctx, rel, patch, client.DryRunAll)
 		switch {
 		case apierrors.IsForbidden(err):
@@ -181,7 +182,7 @@ func (s *fixture) firstRefusal(ctx context.Context, next int) (time.Time, error)
 			return time.Time{}, fmt.Errorf("asking for the next step: %w", err)
 		}
 	}
-	return time.Time{}, differs("a step under a block", "refused within 5 s", "it still goes through")
+	return time.Time{}, differs("a step under a block", "refused within "+patience.String(), "it still goes through")
 }
 
 // override breaks the glass for one Release, retreats, and lets the block go.

@@ -177,7 +177,7 @@ func (s *fixture) goodCanary(ctx context.Context) error {
 
 // passedOnce waits until the contender has a good measurement in each cluster.
 func (s *fixture) passedOnce(ctx context.Context) error {
-	return s.await(ctx, time.Minute, "clusters with a good measurement", "2", func(ctx context.Context) (string, error) {
+	return s.await(ctx, patience, "clusters with a good measurement", "2", func(ctx context.Context) (string, error) {
 		target := &shipper.CheckTarget{}
 		err := s.management.Get(ctx, client.ObjectKey{Namespace: namespace, Name: s.contender}, target)
 		n := 0

@@ -8,9 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"strings"
 	"time"
+
+	"shipper.dev/shipper/test/await"
 )
 
 // printer prints the story and holds it to its word.
@@ -65,6 +68,7 @@ func (t *printer) await(
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
+	report := await.Progress(func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }, what)
 	seen := "nothing yet"
 	for {
 		now, err := look(ctx)
@@ -76,6 +80,7 @@ func (t *printer) await(
 			if err != nil {
 				seen = err.Error()
 			}
+			report(errors.New(seen))
 		}
 		select {
 		case <-ctx.Done():

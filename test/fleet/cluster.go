@@ -3,6 +3,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"shipper.dev/shipper/test/await"
 	"shipper.dev/shipper/test/program"
 )
 
@@ -236,15 +238,20 @@ func (c *Cluster) createNodes(ctx context.Context, typed kubernetes.Interface) e
 	return nil
 }
 
+// errNotYet is what a wait lacks when no request failed.
+var errNotYet = errors.New("not yet")
+
 // wait polls until ask returns true, a program of the cluster exits, or ctx ends.
 func (c *Cluster) wait(ctx context.Context, what string, ask func(context.Context) (bool, error)) error {
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
+	report := await.Progress(c.fleet.say, c.Name+": "+what)
 	for {
 		yes, err := ask(ctx)
 		if yes {
 			return nil
 		}
+		report(cmp.Or(err, errNotYet))
 		if err := c.failure(); err != nil {
 			return err
 		}

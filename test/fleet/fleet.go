@@ -29,8 +29,8 @@ import (
 // ManagementName is the name of the management cluster.
 const ManagementName = "mgmt"
 
-// startTimeout bounds a start, also on a busy machine.
-const startTimeout = 2 * time.Minute
+// startTimeout bounds a start, also on a busy machine. A program that exits is not waited for.
+const startTimeout = 10 * time.Minute
 
 //go:embed stages/*.yaml
 var stages embed.FS

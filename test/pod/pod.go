@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -36,9 +37,14 @@ type Options struct {
 	WebhookFlags []string
 	// Profiled has both serve profiles, where Process.Profiles says.
 	Profiled bool
+	// Progress gets a line for each binary that is slow to be ready, or is started again. Default: standard error.
+	Progress io.Writer
 }
 
-// Pod is the two running binaries.
+// startTimeout bounds the start of a binary, also on a busy machine. One that exits is not waited for.
+const startTimeout = 10 * time.Minute
+
+// Pod is the two running binaries. One that loses its lease is started again.
 type Pod struct {
 	Webhook, Reconciler *Process
 
@@ -136,20 +142,33 @@ func (p *Pod) startContainer(ctx context.Context, name string, args ...string) (
 		return nil, err
 	}
 	process.Metrics, process.Profiles = "http://"+metrics+"/metrics", profiles
-	return process, process.ready(ctx, "http://"+health+"/readyz")
+	process.keep(p.say)
+	return process, process.ready(ctx, p.say, "http://"+health+"/readyz")
 }
 
-// ready waits, up to a minute, until url answers 200.
-func (p *Process) ready(ctx context.Context, url string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+// say writes a line of progress.
+func (p *Pod) say(format string, args ...any) {
+	to := p.options.Progress
+	if to == nil {
+		to = os.Stderr
+	}
+	fmt.Fprintf(to, format+"\n", args...)
+}
+
+// ready waits until url answers 200, and says so while that takes long.
+func (p *Process) ready(ctx context.Context, say func(string, ...any), url string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	report := await.Progress(say, p.Name+" to be ready")
 	var ended error
 	err := await.Until(ctx, p.Name+" to be ready", func(ctx context.Context) error {
 		if ended = p.Ended(); ended != nil {
 			cancel()
 			return ended
 		}
-		return answers(ctx, url)
+		err := answers(ctx, url)
+		report(err)
+		return err
 	})
 	if ended != nil {
 		return ended

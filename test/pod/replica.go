@@ -59,16 +59,18 @@ func StartReplica(bin, dir, name, kubeconfig string, flags ...string) (*Replica,
 }
 
 // AwaitReady returns once its readiness probe succeeds.
-func (r *Replica) AwaitReady(ctx context.Context) error { return r.ready(ctx, r.health+"/readyz") }
+func (r *Replica) AwaitReady(ctx context.Context) error {
+	return r.ready(ctx, (&Pod{}).say, r.health+"/readyz")
+}
 
 // Ready reports whether its readiness probe succeeds.
 func (r *Replica) Ready(ctx context.Context) bool { return answers(ctx, r.health+"/readyz") == nil }
 
 // Terminate asks it to end, as a kubelet does, and returns at once.
-func (r *Replica) Terminate() { _ = r.cmd.Process.Signal(syscall.SIGTERM) } // an error means that it has ended
+func (r *Replica) Terminate() { _ = r.current().Signal(syscall.SIGTERM) } // an error means that it has ended
 
 // Exited is closed when it has ended.
-func (r *Replica) Exited() <-chan struct{} { return r.exited }
+func (r *Replica) Exited() <-chan struct{} { return r.current().Done() }
 
 // Review asks it itself, at path, as an API server does.
 func (r *Replica) Review(

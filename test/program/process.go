@@ -73,6 +73,9 @@ func forkOnLastingThread(start func() error) error {
 	return <-result
 }
 
+// Pid is the number that the kernel knows the program by.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
+
 // Done is closed once the program has exited.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
@@ -92,6 +95,9 @@ func (p *Process) Ended() bool {
 	}
 }
 
+// Succeeded reports whether the program has exited with 0.
+func (p *Process) Succeeded() bool { return p.Ended() && p.exit == nil }
+
 // Failure returns the error of a program that exited on its own, with the end of its log, or nil while it or another
 // in its place runs.
 func (p *Process) Failure() error {
@@ -103,7 +109,7 @@ func (p *Process) Failure() error {
 
 // Explain adds the end of the program's log to an error.
 func (p *Process) Explain(err error) error {
-	return fmt.Errorf("%w\n--- end of %s\n%s", err, p.log, tail(p.log, 20))
+	return fmt.Errorf("%w\n--- end of %s\n%s", err, p.log, Tail(p.log, 20))
 }
 
 // Signal sends a signal to the program if it still runs.
@@ -146,8 +152,8 @@ func Stop(grace time.Duration, processes ...*Process) error {
 	return errors.Join(errs...)
 }
 
-// tail returns the last lines of a file, as far as they can be read.
-func tail(path string, lines int) []byte {
+// Tail returns the last lines of a file, as far as they can be read.
+func Tail(path string, lines int) []byte {
 	const most = 16 << 10
 	f, err := os.Open(path)
 	if err != nil {

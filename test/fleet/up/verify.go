@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -15,12 +16,13 @@ import (
 
 	"shipper.dev/shipper/cmd/shipperctl/health"
 	"shipper.dev/shipper/cmd/shipperctl/install"
+	"shipper.dev/shipper/test/await"
 )
 
 // Bounds of the checks before a fleet or Shipper is reported as up.
 const (
-	answerTimeout = 5 * time.Second        // of one API server
-	probeTimeout  = 15 * time.Second       // until the API server calls the webhook that has just started
+	answerTimeout = 30 * time.Second       // of one API server
+	probeTimeout  = 2 * time.Minute        // until the API server calls the webhook that has just started
 	probeInterval = 250 * time.Millisecond // between two calls
 	watchInterval = time.Second            // between two checks of Shipper's processes
 )
@@ -64,11 +66,13 @@ func (s state) verifyWebhook(ctx context.Context) error {
 		return err
 	}
 	last := time.After(probeTimeout)
+	report := await.Progress(func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }, "the webhook")
 	for {
 		err := health.ProbeError(health.ProbeWebhooks(ctx, client))
 		if err == nil {
 			return nil
 		}
+		report(err)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
