@@ -64,10 +64,10 @@ const (
 	// ReleaseComplete is True when the last step is achieved and targetStep is still the last step.
 	ReleaseComplete = "Complete"
 	// ReleaseAdvancing is True while the Release goes on without a user, or is on its way to a step; its reason says what is awaited.
-	// Absent where the strategy has none of after, gate, progressDeadline and onFailure.
+	// Absent where the strategy has none of after, gate, checks, progressDeadline and onFailure.
 	ReleaseAdvancing = "Advancing"
 	// ReleaseFailed is True when the rollout has failed, by its progressDeadline or a check, and no user has raised targetStep since. Absent
-	// without a progressDeadline.
+	// where the strategy has neither a progressDeadline nor checks.
 	ReleaseFailed = "Failed"
 	// ReleaseHealthy is True when kstatus finds all objects installed for the Release healthy, in all clusters. False:
 	// ObjectsInProgress, ObjectsNotHealthy. Unknown: ObjectsNotKnown, or ObjectsNotHealthy when the health of some is unknown and none

@@ -73,7 +73,7 @@ type ReleaseStatus struct {
 	Strategy *ReleaseStrategyStatus `json:"strategy,omitempty"`
 
 	// progress has the figures and times of a rollout that goes on, or fails, by itself. Absent where the strategy has none of after,
-	// gate, progressDeadline and onFailure, and for all Releases but the newest.
+	// gate, checks, progressDeadline and onFailure, and for all Releases but the newest.
 	// +optional
 	Progress *ReleaseProgress `json:"progress,omitempty"`
 

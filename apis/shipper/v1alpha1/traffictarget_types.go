@@ -48,7 +48,7 @@ type ClusterTrafficTarget struct {
 	// +optional
 	AsFound bool `json:"asFound,omitempty"`
 	// sole is true where this Release is to have all traffic at once, whatever the weights of others: the Service is switched to its Pods
-	// as soon as all of them are known to be endpoints. Written where the strategy uses after, gate, progressDeadline or onFailure, and its
+	// as soon as all of them are known to be endpoints. Written where the strategy uses after, gate, checks, progressDeadline or onFailure, and its
 	// step leaves the other Release no weight.
 	// +optional
 	Sole bool `json:"sole,omitempty"`

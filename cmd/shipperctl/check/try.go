@@ -69,7 +69,7 @@ func newTry(o *options) *cobra.Command {
 	flags.StringSliceVar(&w.clusters, "clusters", nil, "only in these clusters, separated by commas (default all of the release)")
 	flags.StringToStringVar(&w.args, "args", nil, "values for arguments, in place of those of the step: k=v, separated by commas")
 	flags.StringVar(&w.address, "address", "",
-		"URL of the server to ask instead, without credentials, as http://localhost:9090 after `kubectl port-forward`")
+		"URL of the server to ask instead, without credentials, as http://localhost:9090 after \"kubectl port-forward\"")
 	flags.StringVar(&w.system, "system-namespace", shipper.SystemNamespace,
 		"namespace Shipper runs in, where the credentials for the metrics of clusters are")
 	flags.BoolVarP(&w.verbose, "verbose", "v", false, "print the arguments, and the queries or the URL as they are sent")

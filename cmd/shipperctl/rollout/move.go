@@ -34,7 +34,7 @@ func newAdvance(o *options) *cobra.Command {
 			return o.moveTo(cmd, args[0], func(rel *shipper.Release) (int, error) { return advance(rel, step, force || skip, skip) })
 		},
 	}
-	cmd.Flags().IntVar(&step, "step", -1, "index of the step to go to (default the next one)")
+	stepVar(cmd, &step, "index of the step to go to (default the next one)")
 	cmd.Flags().BoolVar(&force, "force", false, "do not wait until the step before is achieved")
 	cmd.Flags().BoolVar(&skip, "skip", false, "pass gates of steps that are not achieved; the verb skip on the release is needed")
 	return cmd
@@ -53,7 +53,7 @@ func newRetreat(o *options) *cobra.Command {
 			return o.moveTo(cmd, args[0], func(rel *shipper.Release) (int, error) { return retreat(rel, step) })
 		},
 	}
-	cmd.Flags().IntVar(&step, "step", -1, "index of the step to go back to (default the one before)")
+	stepVar(cmd, &step, "index of the step to go back to (default the one before)")
 	return cmd
 }
 
@@ -213,7 +213,7 @@ func newRollback(o *options) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&wanted.release, "to", "", "the release to go back to (default the newest complete one before the newest)")
 	flags.Int64Var(&wanted.generation, "to-generation", 0,
-		"the generation to go back to, as `rollout history` has it; 0 is the newest complete one before the newest")
+		"the generation to go back to, as \"rollout history\" has it; 0 is the newest complete one before the newest")
 	flags.BoolVar(&wanted.immediate, "immediate", false, "ask for the last step at once")
 	cmd.MarkFlagsMutuallyExclusive("to", "to-generation")
 	return cmd

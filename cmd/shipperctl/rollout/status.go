@@ -159,12 +159,18 @@ func (w *awaiting) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&w.wait, "wait", false,
 		"wait until the step that is asked for is achieved, and the rollout complete if it is the last; then show it. A rollout that has\n"+
 			"failed, by its progressDeadline or by a check, ends the wait with 1")
-	cmd.Flags().IntVar(&w.step, "step", asked, "index of the step to wait for, with --wait (default the one that is asked for)")
+	stepVar(cmd, &w.step, "index of the step to wait for, with --wait (default the one that is asked for)")
 	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "how long to wait, with --wait; then it exits with 4 (default without end)")
 }
 
 // asked in place of a step means the one that is asked for.
 const asked = -1
+
+// stepVar adds --step, whose usage says what is done without it: help does not print -1 as the default.
+func stepVar(cmd *cobra.Command, step *int, usage string) {
+	cmd.Flags().IntVar(step, "step", asked, usage)
+	cmd.Flags().Lookup("step").DefValue = "0"
+}
 
 func (w *awaiting) check(cmd *cobra.Command) error {
 	changed := cmd.Flags().Changed

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
@@ -132,6 +133,27 @@ func TestEveryCommandSaysWhichClusterIsMeant(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestHelpSaysADefaultOnce also looks for backquotes, which pflag takes for the type of a value.
+func TestHelpSaysADefaultOnce(t *testing.T) {
+	var all func(cmd *cobra.Command)
+	all = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			one := pflag.NewFlagSet("", pflag.ContinueOnError)
+			one.AddFlag(f)
+			if line := one.FlagUsages(); strings.Count(line, "(default") > 1 {
+				t.Errorf("%s: %s", cmd.CommandPath(), line)
+			}
+			if what, _ := pflag.UnquoteUsage(f); strings.Contains(what, " ") {
+				t.Errorf("%s --%s has the type %q", cmd.CommandPath(), f.Name, what)
+			}
+		})
+		for _, one := range cmd.Commands() {
+			all(one)
+		}
+	}
+	all(NewCommand(io.Discard))
 }
 
 // alone are the commands that reach no cluster.
