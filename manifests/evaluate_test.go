@@ -140,6 +140,11 @@ func TestThePolicyAsksForTheRightsToPlace(t *testing.T) {
 	}
 	const orRead = " (or the right to read it, if its kind has namespaces)"
 	own, payments, guard := "ConfigMap /web", "ConfigMap payments/", "ClusterRole.rbac.authorization.k8s.io /guard"
+	recorded := func(rights string) *unstructured.Unstructured {
+		o := selecting("Envelope.shipper.booking.com /guard")
+		o.SetAnnotations(map[string]string{"shipper.booking.com/content.rights": rights})
+		return o
+	}
 	var dozen, hundred []string
 	var readDozen granted
 	for i := range 100 {
@@ -172,6 +177,18 @@ func TestThePolicyAsksForTheRightsToPlace(t *testing.T) {
 			before: selecting(guard), rights: granted{"get clusterroles.rbac.authorization.k8s.io work/guard"},
 			want: []string{lacks(deletes, "clusterroles.rbac.authorization.k8s.io/guard", "")},
 		},
+		"what an Envelope has elsewhere": {before: recorded("namespaces/payments,clusterroles.rbac.authorization.k8s.io/guard"), want: []string{
+			lacks(deletes, "namespaces/payments", ""), lacks(deletes, "clusterroles.rbac.authorization.k8s.io/guard", ""),
+		}},
+		"what an Envelope has elsewhere, with the rights": {
+			before: recorded("namespaces/payments"), rights: granted{"place namespaces. /payments"},
+		},
+		"what more Envelopes have than a record holds": {before: recorded("*.*/"), want: []string{lacks(deletes, "*.*", "")}},
+		"what an Envelope has elsewhere, to stay": {before: func() *unstructured.Unstructured {
+			o := recorded("namespaces/payments")
+			_ = unstructured.SetNestedField(o.Object, "None", "spec", "template", "resources", "removal")
+			return o
+		}()},
 		"as many rights as may be asked for": {before: selecting(dozen...), rights: readDozen},
 		"more": {before: selecting(hundred...), rights: readDozen, want: []string{
 			`what is selected needs more than 12 rights to place an object or a namespace, or the verb "place" on all resources`,

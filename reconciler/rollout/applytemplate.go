@@ -118,7 +118,12 @@ func (r *pass) remember(ctx context.Context, s *scope, p templatePlan) error {
 			return err
 		}
 	}
-	return r.annotate(ctx, s.app, p.mark)
+	mark := p.mark
+	if text := contentRights(s, p.create); p.create != nil && text != "" {
+		mark = with(mark)
+		mark[shipper.ContentRightsAnnotation] = text
+	}
+	return r.annotate(ctx, s.app, mark)
 }
 
 func (r *pass) annotate(ctx context.Context, app *shipper.Application, with map[string]string) error {

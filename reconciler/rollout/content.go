@@ -215,7 +215,8 @@ func (r *pass) takeContent(ctx context.Context, s *scope, p templatePlan) error 
 	return r.permitContent(ctx, s, p, content)
 }
 
-// permitContent returns a problem unless the Application's user may place content, and remove what is placed instead.
+// permitContent returns a problem unless the Application's user may place content, and remove what is placed instead. It records in the
+// Release what else than its selectors that needs: neither the webhook nor a policy has the content when a user deletes it.
 func (r *pass) permitContent(ctx context.Context, s *scope, p templatePlan, content []unstructured.Unstructured) error {
 	if p.create == nil {
 		return nil
@@ -224,7 +225,11 @@ func (r *pass) permitContent(ctx context.Context, s *scope, p templatePlan, cont
 	for _, rel := range strategy.Placing(s.history.Releases()) {
 		selected = append(selected, rel.Spec.Environment.Resources)
 	}
-	return r.content.Permit(ctx, s.app, selected, content)
+	needs, err := r.content.Permit(ctx, s.app, selected, content)
+	if text := rights.FormatRecord(needs); err == nil && text != "" {
+		metav1.SetMetaDataAnnotation(&p.create.ObjectMeta, shipper.ContentRightsAnnotation, text)
+	}
+	return err
 }
 
 // permitReturn returns a problem unless the Application's user may still place what an abort brings back.
@@ -235,7 +240,7 @@ func (r *pass) permitReturn(ctx context.Context, s *scope, to *shipper.Release) 
 	}
 	content, err := r.storedContent(ctx, s, env.ResourcesDigest)
 	if err == nil {
-		err = r.content.Permit(ctx, s.app, []*shipper.Resources{env.Resources}, content)
+		_, err = r.content.Permit(ctx, s.app, []*shipper.Resources{env.Resources}, content)
 	}
 	return s.refuseContent(err)
 }
@@ -272,7 +277,9 @@ type Contents interface {
 	// Observe is that of selection.Source, as are the others.
 	Observe(ctx context.Context, app *shipper.Application, urgent bool) (*selection.Content, time.Duration, error)
 	Parts(ctx context.Context, app *shipper.Application, c *selection.Content) ([]objects.Part, error)
-	Permit(ctx context.Context, app *shipper.Application, selected []*shipper.Resources, content []unstructured.Unstructured) error
+	Permit(
+		ctx context.Context, app *shipper.Application, selected []*shipper.Resources, content []unstructured.Unstructured,
+	) ([]rights.Action, error)
 	Released(c *selection.Content)
 	Changed(app client.ObjectKey)
 	Rest(ctx context.Context, app client.ObjectKey)

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/rights"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/reconciler/selection"
@@ -39,9 +41,9 @@ func (c *calls) Parts(context.Context, *shipper.Application, *selection.Content)
 
 func (c *calls) Permit(
 	_ context.Context, _ *shipper.Application, selected []*shipper.Resources, content []unstructured.Unstructured,
-) error {
+) ([]rights.Action, error) {
 	c.made = append(c.made, fmt.Sprintf("permit %d selections and %d objects", len(selected), len(content)))
-	return c.denied
+	return []rights.Action{rights.PlaceNamespace("vault")}, c.denied
 }
 
 func (c *calls) Content(_ context.Context, _, digest string) ([]unstructured.Unstructured, error) {
@@ -98,6 +100,32 @@ func TestContentIsStoredForTheReleaseThatIsCreated(t *testing.T) {
 		if diff := cmp.Diff(tc.want, strings.Join(c.made, "; ")); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", sentence, diff)
 		}
+	}
+}
+
+// TestTheRightsOfContentAreRecorded is about the Release that is created, and the Application while Releases with other rights place.
+func TestTheRightsOfContentAreRecorded(t *testing.T) {
+	app, c, rel := placingApp("a"), &calls{}, &shipper.Release{}
+	s := &scope{app: app, history: contents(app, "ab"), content: content{digest: digestOf("a")}}
+	r := &pass{Reconciler: &Reconciler{content: c, snapshots: c}, now: at}
+	if err := r.keepContent(t.Context(), s, templatePlan{create: rel}); err != nil {
+		t.Fatal(err)
+	}
+	if got := rel.Annotations[shipper.ContentRightsAnnotation]; got != "namespaces/vault" {
+		t.Errorf("the Release has the rights %q", got)
+	}
+	metav1.SetMetaDataAnnotation(&s.history.All[0].ObjectMeta, shipper.ContentRightsAnnotation, "namespaces/payments")
+	if got := contentRights(s, rel); got != "namespaces/payments,namespaces/vault" {
+		t.Errorf("with a new Release it is %q", got)
+	}
+	head := s.history.Newest()
+	if got := marks(s, head)[shipper.ContentRightsAnnotation]; got != "namespaces/payments" {
+		t.Errorf("the Application is written with the rights %q", got)
+	}
+	app.Annotations[shipper.ContentRightsAnnotation] = "namespaces/payments"
+	s.history.All[0].Annotations = nil
+	if mark := marks(s, head); mark == nil || mark[shipper.ContentRightsAnnotation] != "" {
+		t.Errorf("when no Release needs them any more it is written with %v", mark)
 	}
 }
 

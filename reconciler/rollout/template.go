@@ -5,9 +5,7 @@ package rollout
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -103,7 +101,7 @@ func planTemplate(s *scope, now metav1.Time) templatePlan {
 	}
 	head := p.head(s)
 	if p.isOrdered() || p.create != nil {
-		p.mark = marks(s.app, head)
+		p.mark = marks(s, head)
 		if p.endsRollback = endsRollback(s, returns, p.create != nil); p.endsRollback && p.create == nil {
 			p.mark = with(p.mark, shipper.AppRolledBackToAnnotation, shipper.AppRollbackStrategyAnnotation)
 		}
@@ -275,42 +273,6 @@ func resolved(app *shipper.Application) bool {
 	return index.IsExact(c.Version) || (c.Version != "" &&
 		c.Version == app.Annotations[shipper.AppChartVersionResolvedAnnotation] &&
 		c.Name == app.Annotations[shipper.AppChartNameAnnotation])
-}
-
-// marks are the annotations that name head, the newest Release; nil if they are up to date or there is none.
-func marks(app *shipper.Application, head *shipper.Release) map[string]string {
-	if head == nil {
-		return nil
-	}
-	want := map[string]string{
-		shipper.AppHighestObservedGenerationAnnotation: strconv.Itoa(generation(head)),
-	}
-	if hash, err := stamp.Mark(head.Spec.Environment); err == nil {
-		want[shipper.AppObservedTemplateAnnotation] = hash
-	}
-	for key, value := range want {
-		if app.Annotations[key] != value {
-			return want
-		}
-	}
-	return nil
-}
-
-// obsolete reports whether another environment has completed since the one that failed.
-func obsolete(app *shipper.Application, newest *shipper.Release) bool {
-	f := stamp.Failed(app)
-	return f != nil && newest != nil && strategy.Complete(newest) && newest.CreationTimestamp.After(f.Time.Time) &&
-		!stamp.FailedBefore(f, &newest.Spec.Environment)
-}
-
-// with are annotations to be written, and keys that are removed.
-func with(mark map[string]string, removed ...string) map[string]string {
-	out := map[string]string{}
-	for _, key := range removed {
-		out[key] = ""
-	}
-	maps.Copy(out, mark)
-	return out
 }
 
 // endsRollback reports whether the records of a rollback of content go: content is taken again, or the rollback was aborted. Where the

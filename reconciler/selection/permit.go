@@ -17,28 +17,37 @@ import (
 )
 
 // Permit returns a *Problem unless the user whose rights an Application has may place, now, what was selected and is placed or removed, and
-// the objects of content. What an Envelope holds for other namespaces needs the right of the user who selects the Envelope, too.
+// the objects of content. What an Envelope holds for other namespaces needs the right of the user who selects the Envelope, too: these
+// rights are returned. The first of selected selects content.
 func (s *Source) Permit(
 	ctx context.Context, app *shipper.Application, selected []*shipper.Resources, content []unstructured.Unstructured,
-) error {
+) ([]rights.Action, error) {
 	var needs []rights.Need
-	for _, of := range selected {
+	var own int
+	for i, of := range selected {
 		some, err := s.reader.selected(app.Namespace, of)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		for _, n := range rights.ToPlace(app.Namespace, some) {
 			if !slices.ContainsFunc(needs, func(other rights.Need) bool { return other.Action == n.Action }) {
 				needs = append(needs, n)
 			}
 		}
+		if i == 0 {
+			own = len(needs)
+		}
 	}
 	placed, err := s.reader.contained(content)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	needs = append(needs, rights.ToPlaceContent(app.Namespace, placed, needs)...)
-	return s.rights.permit(ctx, app, needs)
+	more := rights.ToPlaceContent(app.Namespace, placed, needs[:own])
+	var out []rights.Action
+	for _, n := range more {
+		out = append(out, n.Action)
+	}
+	return out, s.rights.permit(ctx, app, append(needs, more...))
 }
 
 // selected is what rights judge selectors by, whose kinds may not be served any more.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"shipper.dev/shipper/apis/rules/rights"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -33,8 +34,12 @@ func TestWhatIsPlacedAndRemovedNeedsTheRightsOfTheRecordedUser(t *testing.T) {
 		object("v1", "ConfigMap", "work", "own"), object("v1", "ConfigMap", "vault", "x"), object("example.com/v1", "Guard", "", "g"),
 	}
 	selected := []*shipper.Resources{app.Spec.Template.Resources, nil, before}
-	if err := c.source.Permit(t.Context(), app, selected, content); err != nil {
+	recorded, err := c.source.Permit(t.Context(), app, selected, content)
+	if err != nil {
 		t.Fatal(err)
+	}
+	if got := rights.FormatRecord(recorded); got != "namespaces/vault,guards.example.com/g" {
+		t.Errorf("recorded %q", got)
 	}
 	slices.Sort(c.asked)
 	want := []string{
@@ -46,10 +51,11 @@ func TestWhatIsPlacedAndRemovedNeedsTheRightsOfTheRecordedUser(t *testing.T) {
 	}
 	c.denied, c.asked = []string{"ann"}, nil
 	twice := []*shipper.Resources{app.Spec.Template.Resources, app.Spec.Template.Resources}
-	if err := c.source.Permit(t.Context(), app, twice, nil); err == nil || strings.Count(err.Error(), "may not list all configmaps") != 1 {
+	if _, err := c.source.Permit(t.Context(), app, twice, nil); err == nil || strings.Count(err.Error(), "may not list all configmaps") != 1 {
 		t.Errorf("of the same selectors twice it says %v", err)
 	}
-	p, ok := errors.AsType[*Problem](c.source.Permit(t.Context(), app, nil, content))
+	_, err = c.source.Permit(t.Context(), app, nil, content)
+	p, ok := errors.AsType[*Problem](err)
 	const lacks = `the content: user "ann", who chose the resources of Application work/web, may not place namespaces "vault"`
 	if !ok || p.Reason != shipper.SelectionNotAllowed || p.Recheck() != recheck || !strings.HasPrefix(p.Message, lacks) {
 		t.Errorf("without the right it is %+v", p)

@@ -38,8 +38,11 @@ func TestThePolicyAloneKeepsWhatOthersPlace(t *testing.T) {
 	payments := shipper.ResourceSelector{Kind: "ConfigMap", Namespace: "payments"}
 	guard := shipper.ResourceSelector{Group: rbacv1.GroupName, Kind: "ClusterRole", Name: "guard"}
 	own := shipper.ResourceSelector{Kind: "ConfigMap", Name: "web"}
+	envelope := shipper.ResourceSelector{Group: shipper.GroupName, Kind: "Envelope", Name: "guard"}
 	custom := shipper.ResourceSelector{Group: "example.com", Kind: "Widget", Name: "a"}
 	others, mine := placing("others", nil, own, payments, guard), placing("mine", nil, own)
+	enveloped := placing("enveloped", ask.Annotated(shipper.ContentRightsAnnotation,
+		"namespaces/payments,clusterroles.rbac.authorization.k8s.io/guard"), envelope)
 	unknown, kept := placing("unknown", nil, custom), placing("kept", keeps, payments)
 	complete := func(of *shipper.Application, content string, status corev1.ConditionStatus, existing ...*shipper.Release) *shipper.Release {
 		rel := release(t, stamp.WithContent(of, existing, strings.Repeat(content, 64)), existing...)
@@ -78,21 +81,28 @@ func TestThePolicyAloneKeepsWhatOthersPlace(t *testing.T) {
 		"a chart instead": {update(others, func(app *shipper.Application) {
 			app.Spec.Template = ask.Application().Spec.Template
 		}), "dev", lacks},
-		"corrects drift":                      {update(others, drift), "dev", lacks},
-		"corrects drift with the right":       {update(others, drift), "placer", ""},
-		"takes it again":                      {update(others, ask.Annotated(shipper.AppResourcesRefreshAnnotation, "1")), "dev", lacks},
-		"gives it an owner":                   {update(others, owned), "dev", lacks},
-		"writes another annotation":           {update(others, ask.Annotated("note", "x")), "dev", ""},
-		"deletes it":                          {remove(others), "dev", lacks},
-		"deletes it with the right":           {remove(others), "placer", ""},
-		"deletes it, as the collector":        {remove(others), collector, ""},
-		"deletes what is kept":                {remove(kept), "dev", ""},
-		"deletes their own":                   {remove(mine), "dev", ""},
-		"changes their own":                   {update(mine, drift), "dev", ""},
-		"deletes a kind that may be anything": {remove(unknown), "dev", `"place" on widgets.example.com/a`},
-		"deletes a complete Release":          {remove(served), "dev", lacks},
-		"deletes one with the right":          {remove(served), "placer", ""},
-		"aborts a rollout":                    {remove(begun), "dev", ""},
+		"corrects drift":                {update(others, drift), "dev", lacks},
+		"corrects drift with the right": {update(others, drift), "placer", ""},
+		"takes it again":                {update(others, ask.Annotated(shipper.AppResourcesRefreshAnnotation, "1")), "dev", lacks},
+		"gives it an owner":             {update(others, owned), "dev", lacks},
+		"writes another annotation":     {update(others, ask.Annotated("note", "x")), "dev", ""},
+		"deletes it":                    {remove(others), "dev", lacks},
+		"deletes it with the right":     {remove(others), "placer", ""},
+		"deletes it, as the collector":  {remove(others), collector, ""},
+		"deletes what is kept":          {remove(kept), "dev", ""},
+		"deletes their own":             {remove(mine), "dev", ""},
+		"changes their own":             {update(mine, drift), "dev", ""},
+		"corrects drift of an Envelope": {update(enveloped, drift), "dev", lacks},
+		"gives an Envelope's an owner":  {update(enveloped, owned), "dev", lacks},
+		"takes the record away": {update(enveloped, func(app *shipper.Application) {
+			delete(app.Annotations, shipper.ContentRightsAnnotation)
+		}), "dev", shipper.ContentRightsAnnotation + " is written by Shipper"},
+		"deletes an Envelope's":                {remove(enveloped), "dev", lacks},
+		"deletes an Envelope's with the right": {remove(enveloped), "placer", ""},
+		"deletes a kind that may be anything":  {remove(unknown), "dev", `"place" on widgets.example.com/a`},
+		"deletes a complete Release":           {remove(served), "dev", lacks},
+		"deletes one with the right":           {remove(served), "placer", ""},
+		"aborts a rollout":                     {remove(begun), "dev", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := tc.try(as(t, tc.user))
@@ -120,6 +130,13 @@ func keepsWhatOthersPlace(t *testing.T, ns string, by client.Client) {
 	env.Eventually(t, "Shipper to read what is selected", func(ctx context.Context) error { return admin.Create(ctx, app) })
 	cleanUp(t, app)
 	const lacks = `you may not place clusterroles.rbac.authorization.k8s.io "guard" on clusters: that needs the verb "place" on it`
+	enveloped := ask.Application(ask.Annotated(shipper.ContentRightsAnnotation, "namespaces/payments"), ask.Placing(
+		shipper.ResourceSelector{Group: shipper.GroupName, Kind: "Envelope", Name: "guard"}))
+	enveloped.Namespace, enveloped.Name, enveloped.UID = ns, "enveloped", ""
+	create(t, admin, enveloped)
+	drifts := enveloped.DeepCopy()
+	drifts.Spec.DriftPolicy = shipper.DriftCorrect
+	checkRefused(t, by.Update(t.Context(), drifts, client.DryRunAll), refused{403, "an Envelope has objects of others: you may not place"})
 	for name, edit := range map[string]func(*shipper.Application){
 		"narrows": func(app *shipper.Application) {
 			app.Spec.Template.Resources.Select = app.Spec.Template.Resources.Select[:1]

@@ -15,6 +15,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/application"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -98,6 +99,46 @@ func TestToReplaceResourcesByAChartNeedsTheRightToPlace(t *testing.T) {
 	if !errors.As(err, &refusal) || refusal.Decision != response.Forbidden || !strings.HasSuffix(err.Error(), annSelected) {
 		t.Errorf("it is %v", err)
 	}
+}
+
+// What an Envelope holds for other namespaces is known by the record of the reconciler alone: an Application whose selectors are of its own
+// namespace is changed, deleted and given an owner with the rights to that.
+func TestWhatAnEnvelopePlacesElsewhereNeedsTheRightToPlace(t *testing.T) {
+	const mayPlace, mayGetIt = "dev place namespaces /payments", "dev get envelopes work/guard"
+	envelope := shipper.ResourceSelector{Group: shipper.GroupName, Kind: "Envelope", Name: "guard"}
+	recorded := ask.Annotated(shipper.ContentRightsAnnotation, "namespaces/payments")
+	edits := []func(*shipper.Application){ask.Placing(envelope), ask.SelectedBy("ann"), recorded}
+	old := ask.Application(edits...)
+	rel := ask.Release(ask.Application(append(slices.Clone(edits), ask.Content("a"))...), nil)
+	metav1.SetMetaDataAnnotation(&rel.ObjectMeta, shipper.ContentRightsAnnotation, "namespaces/payments")
+	drift := ask.Application(append(slices.Clone(edits), func(app *shipper.Application) { app.Spec.DriftPolicy = shipper.DriftCorrect })...)
+	owned := ask.Application(edits...)
+	owned.OwnerReferences = append(owned.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "own", UID: "own"})
+	change := func(now *shipper.Application) func(*application.Webhook) error {
+		return func(w *application.Webhook) error {
+			_, _, err := admit(t, w, ask.Update("dev", now, old))
+			return err
+		}
+	}
+	for name, try := range map[string]func(*application.Webhook) error{
+		"corrects drift": change(drift), "gets an owner": change(owned),
+		"deletes it": func(w *application.Webhook) error {
+			return w.Validate(t.Context(), ask.Delete("dev", old), &response.Response{})
+		},
+	} {
+		for right, want := range map[string]response.Decision{mayPlace: "", "none": response.Forbidden} {
+			err := try(placing(t, ask.Grant(mayGetIt, shipperReads, right), rel))
+			var refusal *response.Refusal
+			if refused := errors.As(err, &refusal); refused != (want != "") || refused && (refusal.Decision != want ||
+				!strings.Contains(err.Error(), `an Envelope has objects of others: you may not place namespaces "payments" on clusters`)) {
+				t.Errorf("%s with the right %q: %v", name, right, err)
+			}
+		}
+	}
+	forged := ask.Application(ask.Placing(envelope), ask.SelectedBy("ann"), ask.Annotated(shipper.ContentRightsAnnotation, ""))
+	_, _, err := admit(t, placing(t, ask.Grant(mayGetIt, shipperReads), rel), ask.Update("dev", forged, old))
+	ask.CheckRefusal(t, err, response.Invalid, `Application.shipper.booking.com "super-server" is invalid: metadata.annotations[`+
+		shipper.ContentRightsAnnotation+`]: Forbidden: is written by Shipper; leave it out, or at "namespaces/payments"`)
 }
 
 // A kind that is no longer served is judged by its plural, so that its objects can be removed by a user with the right.

@@ -161,7 +161,7 @@ func (w *Webhook) permitPlacing(
 	if selection != nil {
 		all = append(all, selection)
 	} else if now := app.Spec.Template.Resources; now != nil {
-		placed, err := w.Resources.Placed(ctx, app.Namespace, now)
+		placed, err := w.Resources.Placed(ctx, app.Namespace, now, nil)
 		if err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (w *Webhook) permitPlacing(
 	}
 	use := resources.Use{Who: req.UserInfo, Resource: resource, Name: app.Name}
 	if old != nil && old.Spec.Template.Resources != nil {
-		placed, err := w.Resources.Placed(ctx, old.Namespace, old.Spec.Template.Resources)
+		placed, err := w.Resources.Placed(ctx, old.Namespace, old.Spec.Template.Resources, old.Annotations)
 		if err != nil {
 			return err
 		}
@@ -189,20 +189,22 @@ func (w *Webhook) permitRemoval(ctx context.Context, req *admission.Request, old
 	if err != nil {
 		return err
 	}
-	placed := []*shipper.Resources{old.Spec.Template.Resources}
-	for _, rel := range strategy.Placing(rels) {
-		placed = append(placed, rel.Spec.Environment.Resources)
-	}
 	var all []*resources.Selection
-	for _, is := range placed {
+	removes := func(is *shipper.Resources, content map[string]string) error {
 		if is == nil || is.Removal == shipper.RemovalNone {
-			continue
+			return nil
 		}
-		selection, err := w.Resources.Placed(ctx, old.Namespace, is)
-		if err != nil {
+		selection, err := w.Resources.Placed(ctx, old.Namespace, is, content)
+		all = append(all, selection)
+		return err
+	}
+	if err := removes(old.Spec.Template.Resources, nil); err != nil {
+		return err
+	}
+	for _, rel := range strategy.Placing(rels) {
+		if err := removes(rel.Spec.Environment.Resources, rel.Annotations); err != nil {
 			return err
 		}
-		all = append(all, selection)
 	}
 	if len(all) == 0 {
 		return nil

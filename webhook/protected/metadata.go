@@ -53,7 +53,7 @@ var (
 			shipper.AppChartNameAnnotation, shipper.AppChartRepoAnnotation, shipper.AppChartVersionResolvedAnnotation,
 			shipper.AppChartVersionRawAnnotation, shipper.AppChartDigestAnnotation, shipper.AppRequestedByAnnotation,
 			shipper.AppRolledBackToAnnotation, shipper.AppRollbackStrategyAnnotation, shipper.AppFailedAnnotation,
-			shipper.AppSelectedByAnnotation, shipper.AppRunAnnotation,
+			shipper.AppSelectedByAnnotation, shipper.AppRunAnnotation, shipper.ContentRightsAnnotation,
 		},
 	}
 	Release = Metadata{
@@ -63,6 +63,7 @@ var (
 			shipper.ReleaseChartDigestAnnotation, shipper.ReleaseRequestedByAnnotation, shipper.ReleaseReturnedAnnotation,
 			shipper.ReleaseRollbackOfAnnotation, shipper.ReleaseChartSignatureAnnotation, shipper.ReleaseMovedAnnotation,
 			shipper.ReleaseHeldByAnnotation, shipper.ReleaseRunAnnotation, shipper.ReleaseLabelPrecedenceAnnotation,
+			shipper.ContentRightsAnnotation,
 		},
 		Labels: []string{shipper.AppLabel, shipper.ReleaseLabel, shipper.ReleaseHashLabel},
 	}
@@ -86,6 +87,7 @@ var (
 		Kind: Application.Kind, Resource: Application.Resource,
 		Annotations: []string{
 			shipper.AppHighestObservedGenerationAnnotation, shipper.AppObservedTemplateAnnotation, shipper.AppFailedAnnotation,
+			shipper.ContentRightsAnnotation,
 		},
 	}
 )

@@ -69,7 +69,7 @@ func (w *Webhook) placed(ctx context.Context, rel *shipper.Release) ([]*resource
 	if rel == nil || rel.Spec.Environment.Resources == nil {
 		return nil, nil
 	}
-	selection, err := w.Resources.Placed(ctx, rel.Namespace, rel.Spec.Environment.Resources)
+	selection, err := w.Resources.Placed(ctx, rel.Namespace, rel.Spec.Environment.Resources, rel.Annotations)
 	return []*resources.Selection{selection}, err
 }
 

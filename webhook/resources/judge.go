@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/cel/environment"
 
+	"shipper.dev/shipper/apis/rules/rights"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/outward/boundedcel"
@@ -56,6 +57,8 @@ var (
 type Selection struct {
 	namespace string
 	items     []item
+	// Content are the recorded rights that objects in Envelopes need, which the selectors do not name.
+	Content []rights.Action
 	// Late has the selectors whose kind could not be looked up in time, with the reason. Their rights cannot be judged.
 	Late []string
 }
@@ -111,13 +114,13 @@ func (j *Judge) Resolve(ctx context.Context, app *shipper.Application) (*Selecti
 }
 
 // Placed finds the kinds of what was selected in a namespace before. What may not be placed any more is not refused: to remove it needs the
-// same rights. A kind that is not served any more is judged by the usual plural of its name.
-func (j *Judge) Placed(ctx context.Context, namespace string, was *shipper.Resources) (*Selection, error) {
+// same rights. A kind that is not served any more is judged by the usual plural of its name. of has the recorded rights of the content.
+func (j *Judge) Placed(ctx context.Context, namespace string, was *shipper.Resources, of map[string]string) (*Selection, error) {
 	if j == nil || j.Kinds == nil {
 		return nil, response.Unable("kinds are not looked up here: resources cannot be judged")
 	}
 	found, errs := j.find(ctx, was.Select)
-	out := &Selection{namespace: namespace}
+	out := &Selection{namespace: namespace, Content: rights.ParseRecord(of[shipper.ContentRightsAnnotation])}
 	for i := range was.Select {
 		one := item{index: i, ResourceSelector: &was.Select[i], kind: found[i]}
 		switch {

@@ -41,6 +41,9 @@ func (s *Selection) authorNeeds() []need {
 	for _, n := range rights.ToPlace(s.namespace, selected) {
 		out = append(out, need{n.Action, Path.Index(n.Index)})
 	}
+	for _, what := range s.Content {
+		out = append(out, need{what, Path})
+	}
 	return out
 }
 
@@ -129,6 +132,9 @@ func (u Use) forbid(missing []need) error {
 	texts, causes := make([]string, len(missing)), make([]metav1.StatusCause, len(missing))
 	for i, n := range missing {
 		text := rights.Lacks(n.Action, "you", u.Who.Username)
+		if n.path == Path {
+			text = "an Envelope has objects of others: " + text
+		}
 		texts[i] = n.path.String() + ": " + text
 		causes[i] = metav1.StatusCause{Type: metav1.CauseType(shipper.SelectionNotAllowed), Field: n.path.String(), Message: text}
 	}

@@ -120,6 +120,11 @@ const (
 	AppDeleteSkipHooksAnnotation = "shipper.booking.com/app.delete.skip-hooks"
 )
 
+// ContentRightsAnnotation lists the rights that the content of resources needs besides those of its selectors, because an Envelope holds
+// objects of other namespaces or of none: `resource.group/name`, comma-separated; the verb is place. A Release has those of its content,
+// an Application those of all Releases that place. Written by the reconciler.
+const ContentRightsAnnotation = "shipper.booking.com/content.rights"
+
 // NotificationTestAnnotation is set by users of a Notification. A new value makes the reconciler send a test message, once.
 const NotificationTestAnnotation = "shipper.booking.com/notification.test"
 
