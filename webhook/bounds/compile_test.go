@@ -7,6 +7,8 @@ import (
 	"errors"
 	"testing"
 	"testing/synctest"
+
+	"shipper.dev/shipper/outward/boundedcel"
 )
 
 func TestATextOfOneNamespaceWaitsForOneOfAnother(t *testing.T) {
@@ -52,7 +54,7 @@ func TestNothingIsCompiledOnceTheRequestIsGone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 100 {
-		if err := Compile(ctx, "a", func() error { t.Error("it was compiled"); return nil }); !errors.Is(err, ErrCompiling) {
+		if err := Compile(ctx, "a", func() error { t.Error("it was compiled"); return nil }); !errors.Is(err, boundedcel.ErrBusy) {
 			t.Fatalf("got %v", err)
 		}
 	}

@@ -19,7 +19,7 @@ import (
 	rules "shipper.dev/shipper/apis/rules/check"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/outward"
-	"shipper.dev/shipper/webhook/bounds"
+	"shipper.dev/shipper/outward/expression"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -181,7 +181,7 @@ func substitutedQueries(
 			continue
 		}
 		err = p.parse(ctx, text)
-		if errors.Is(err, bounds.ErrCompiling) {
+		if errors.Is(err, expression.ErrBusy) {
 			return nil, response.Later(err.Error(), time.Second)
 		}
 		if err != nil {

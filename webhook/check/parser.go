@@ -19,7 +19,7 @@ type parser struct {
 	bytes     int
 }
 
-// parse returns an error if a query is not valid, or if the write has too many. bounds.ErrCompiling is temporary.
+// parse returns an error if a query is not valid, or if the write has too many. expression.ErrBusy is temporary.
 func (p *parser) parse(ctx context.Context, query string) error {
 	if p.bytes += len(query); p.bytes > maxQueries {
 		return fmt.Errorf("the queries of all checks, with their arguments, are longer than %d KiB together: use fewer or shorter ones",

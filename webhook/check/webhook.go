@@ -176,7 +176,7 @@ func expressions(
 		}
 		err := bounds.Compile(ctx, namespace, func() error { return compile(one.text) })
 		switch {
-		case errors.Is(err, expression.ErrBusy), errors.Is(err, bounds.ErrCompiling):
+		case errors.Is(err, expression.ErrBusy):
 			return nil, response.Later(err.Error(), time.Second)
 		case err != nil:
 			errs = append(errs, field.Invalid(specPath.Child(one.name), one.text, err.Error()))

@@ -83,7 +83,7 @@ func validateBody(ctx context.Context, now, old *shipper.Notification) error {
 	}
 	err := bounds.Compile(ctx, now.Namespace, func() error { return body.Check(ctx, text) })
 	switch {
-	case errors.Is(err, body.ErrBusy), errors.Is(err, bounds.ErrCompiling):
+	case errors.Is(err, body.ErrBusy):
 		return response.Later(err.Error(), time.Second)
 	case err != nil:
 		return response.Invalidate(kind, now.Name, field.ErrorList{field.Invalid(field.NewPath("spec", "body"), text, err.Error())})

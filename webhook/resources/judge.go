@@ -279,7 +279,7 @@ func ValidateReady(ctx context.Context, namespace string, now, old *shipper.Reso
 		}
 		err := bounds.Compile(ctx, namespace, func() error { return objects.CheckReady(ctx, rule, environment.NewExpressions) })
 		switch {
-		case errors.Is(err, boundedcel.ErrBusy), errors.Is(err, bounds.ErrCompiling):
+		case errors.Is(err, boundedcel.ErrBusy):
 			return nil, response.Later(err.Error(), time.Second)
 		case err != nil:
 			errs = append(errs, field.Invalid(readyPath.Index(i).Child("expression"), rule.Expression, err.Error()))
