@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/printable"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -50,7 +51,7 @@ const maxDescribed = 10
 func Refuse(resource, name string, overrider Overrider, v block.Verdict, now time.Time) error {
 	causes := make([]metav1.StatusCause, 0, len(v.Effective))
 	for _, b := range v.Effective {
-		message := block.Name(b).String() + ": " + oneLine(b.Spec.Message)
+		message := block.Name(b).String() + ": " + printable.OneLine(b.Spec.Message)
 		causes = append(causes, metav1.StatusCause{Type: shipper.CauseRolloutBlock, Field: block.Name(b).String(), Message: message})
 	}
 	message := shipper.BlockedBy + describeBlocks(v.Effective, now) + ". " + howToProceed(overrider, v)
@@ -79,12 +80,12 @@ func describeBlocks(blocks []*shipper.RolloutBlock, now time.Time) string {
 }
 
 func describeBlock(b *shipper.RolloutBlock, now time.Time) string {
-	author := oneLine(b.Spec.Author.Name)
+	author := printable.OneLine(b.Spec.Author.Name)
 	if author == "" {
 		author = "unknown author"
 	}
 	age := duration.HumanDuration(max(now.Sub(b.CreationTimestamp.Time), 0))
-	out := fmt.Sprintf("%s; %s, %s ago", oneLine(b.Spec.Message), author, age)
+	out := fmt.Sprintf("%s; %s, %s ago", printable.OneLine(b.Spec.Message), author, age)
 	if len(b.Spec.Allow) > 0 {
 		var passes []string
 		for _, change := range b.Spec.Allow {

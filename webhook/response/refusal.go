@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"shipper.dev/shipper/apis/rules/printable"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -49,9 +50,9 @@ func Invalidate(kind, name string, errs field.ErrorList) error {
 	}
 	invalid := apierrors.NewInvalid(shipper.GroupVersion.WithKind(kind).GroupKind(), name, errs)
 	status := invalid.ErrStatus
-	status.Message = oneLine(status.Message)
+	status.Message = printable.OneLine(status.Message)
 	for i := range status.Details.Causes {
-		status.Details.Causes[i].Message = oneLine(status.Details.Causes[i].Message)
+		status.Details.Causes[i].Message = printable.OneLine(status.Details.Causes[i].Message)
 	}
 	return &Refusal{Decision: Invalid, Status: status}
 }
@@ -66,7 +67,7 @@ func malformed(why string) error {
 // Forbid refuses because this user may not do this to the object of resource (a plural) and name.
 func Forbid(resource, name, why string) error {
 	return &Refusal{Decision: Forbidden, Status: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: oneLine(why),
+		Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: printable.OneLine(why),
 		Details: &metav1.StatusDetails{Group: shipper.GroupName, Kind: resource, Name: name},
 	}}
 }
@@ -85,7 +86,7 @@ func Unable(why string) error { return unavailable(why, nil) }
 func unavailable(why string, details *metav1.StatusDetails) error {
 	return &Refusal{Decision: Unavailable, Status: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
-		Message: oneLine(why), Details: details,
+		Message: printable.OneLine(why), Details: details,
 	}}
 }
 
@@ -97,6 +98,6 @@ func refusalOf(err error) *Refusal {
 	}
 	return &Refusal{Decision: Failed, Status: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError,
-		Message: "the webhook failed: " + oneLine(err.Error()),
+		Message: "the webhook failed: " + printable.OneLine(err.Error()),
 	}}
 }

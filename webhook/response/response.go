@@ -10,11 +10,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
-	"unicode"
 
 	"gomodules.xyz/jsonpatch/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"shipper.dev/shipper/apis/rules/printable"
 )
 
 // Audit annotations. The API server puts the name of the webhook in front of them.
@@ -56,7 +56,7 @@ type Response struct {
 
 // Warn adds a warning for the user. kubectl prints it as one line.
 func (a *Response) Warn(format string, args ...any) {
-	a.warnings = append(a.warnings, oneLine(fmt.Sprintf(format, args...)))
+	a.warnings = append(a.warnings, printable.OneLine(fmt.Sprintf(format, args...)))
 }
 
 // Audit adds value under one of the Audit keys to the API server's audit log.
@@ -157,16 +157,4 @@ func Label(meta *metav1.ObjectMeta, key, value string) {
 		meta.Labels = map[string]string{}
 	}
 	meta.Labels[key] = value
-}
-
-// oneLine replaces characters of user texts that do not print, including those that control the writing direction, by spaces.
-// Otherwise a text could break its line or send control sequences to the terminal.
-func oneLine(s string) string {
-	printable := strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) {
-			return r
-		}
-		return ' '
-	}, s)
-	return strings.Join(strings.Fields(printable), " ")
 }

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/printable"
 	rules "shipper.dev/shipper/apis/rules/shipyard"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/summary"
@@ -117,7 +118,7 @@ func runs(s *state) []Entry {
 		add := func(kind, user string, at time.Time, format string, args ...any) {
 			out = append(out, Entry{
 				Time: at, Kind: kind, User: user, Namespace: run.Namespace, Object: "SequenceRun/" + run.Name, Application: applicationOf(run),
-				Text: screen.OneLine(fmt.Sprintf(format, args...)),
+				Text: printable.OneLine(fmt.Sprintf(format, args...)),
 			})
 		}
 		by := run.Spec.RequestedBy.Username
@@ -195,7 +196,7 @@ func approvals(s *state) []Entry {
 		}
 		out = append(out, Entry{
 			Time: a.CreationTimestamp.Time, Kind: kindApproval, User: a.Spec.By.Username, Namespace: a.Namespace,
-			Object: "Approval/" + a.Name, Application: app, Text: screen.OneLine(text),
+			Object: "Approval/" + a.Name, Application: app, Text: printable.OneLine(text),
 		})
 	}
 	return out
@@ -230,7 +231,7 @@ func overrides(s *state) []Entry {
 			}
 			out = append(out, Entry{
 				Time: r.Time.Time, Kind: kindOverride, User: r.User, Namespace: o.GetNamespace(), Object: object, Application: app,
-				Text: screen.OneLine(text),
+				Text: printable.OneLine(text),
 			})
 		}
 	}
@@ -251,7 +252,7 @@ func blocks(s *state) []Entry {
 		out = append(out, Entry{
 			Time: b.CreationTimestamp.Time, Kind: kindBlock,
 			User:      cmp.Or(b.Annotations[shipper.RolloutBlockCreatedByAnnotation], b.Spec.Author.Name),
-			Namespace: b.Namespace, Object: "RolloutBlock/" + b.Name, Text: screen.OneLine("blocked: " + b.Spec.Message),
+			Namespace: b.Namespace, Object: "RolloutBlock/" + b.Name, Text: printable.OneLine("blocked: " + b.Spec.Message),
 		})
 	}
 	return out
@@ -280,14 +281,14 @@ func moves(s *state) []Entry {
 			if run := runOf(rel); run != "" {
 				made.Text += ", by run " + run
 			}
-			made.Text = screen.OneLine(made.Text)
+			made.Text = printable.OneLine(made.Text)
 			out = append(out, made)
 			if move := stamp.Moved(rel); move.Count > 0 {
 				one.Time, one.User, one.Text = move.Time.Time, move.By, fmt.Sprintf("moved it from step %d to %d", move.From, move.To)
 				if move.Why != "" {
 					one.Text += ": " + move.Why
 				}
-				one.Text = screen.OneLine(one.Text)
+				one.Text = printable.OneLine(one.Text)
 				out = append(out, one)
 			}
 		}
@@ -329,7 +330,7 @@ func (l Line) table(width int) string {
 				object = e.Namespace + "/" + object
 			}
 			rows = append(rows, []string{
-				e.Time.UTC().Format(time.RFC3339), e.Kind, screen.OneLine(cmp.Or(e.User, "-")), e.Application, object, e.Text,
+				e.Time.UTC().Format(time.RFC3339), e.Kind, printable.OneLine(cmp.Or(e.User, "-")), e.Application, object, e.Text,
 			})
 		}
 		out.WriteString(screen.Table(width, []string{"TIME", "KIND", "USER", "APPLICATION", "OBJECT", "WHAT"}, rows))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"shipper.dev/shipper/apis/rules/printable"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	"shipper.dev/shipper/apis/rules/summary"
@@ -105,7 +106,7 @@ func table(rels []Past, width int, now time.Time) string {
 		rows = append(rows, []string{
 			strconv.Itoa(r.Generation), r.Release, strings.TrimSpace(r.Chart + " " + r.Version + " " + r.Digest[:min(len(r.Digest), shortDigest)]),
 			summary.Shorten(r.ValuesChanged, maxKeys), fmt.Sprintf("%d/%d %s", r.Step, r.LastStep, r.StepName), r.what(), r.Duration,
-			cmp.Or(r.RequestedBy, "unknown"), cmp.Or(screen.OneLine(r.OverrideReason), r.Override), age(r.CreatedAt, now),
+			cmp.Or(r.RequestedBy, "unknown"), cmp.Or(printable.OneLine(r.OverrideReason), r.Override), age(r.CreatedAt, now),
 		})
 	}
 	return screen.Table(width, head, rows)

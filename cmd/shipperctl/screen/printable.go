@@ -20,9 +20,6 @@ func Printable(text string) string {
 	}, text)
 }
 
-// OneLine is a text of a user as one line of what prints, for a table or a sentence.
-func OneLine(text string) string { return strings.Join(strings.Fields(Printable(text)), " ") }
-
 // Output writes to a file, to a terminal only what prints: files and other programs get what there is.
 type Output struct{ file *os.File }
 

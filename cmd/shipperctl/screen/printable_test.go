@@ -15,9 +15,6 @@ func TestTextsOfUsersDoNotControlTheTerminal(t *testing.T) {
 	if got, want := Printable(evil), "no  [2Jrollouts  until  yadirf 31m\n\tnext  line "; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := OneLine(evil), "no [2Jrollouts until yadirf 31m next line"; got != want {
-		t.Errorf("in one line: got %q, want %q", got, want)
-	}
 	if got := Printable("Zürich ▒ ✓ 東京"); got != "Zürich ▒ ✓ 東京" {
 		t.Errorf("what prints became %q", got)
 	}

@@ -15,9 +15,9 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/printable"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
-	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
 type options struct {
@@ -96,7 +96,7 @@ func failure(run *shipper.SequenceRun) error {
 		text += " (" + string(run.Status.Completion) + ")"
 	}
 	if run.Status.Message != "" {
-		text += ": " + screen.OneLine(run.Status.Message)
+		text += ": " + printable.OneLine(run.Status.Message)
 	}
 	return cli.WithCode(cli.Failed, errors.New(text))
 }

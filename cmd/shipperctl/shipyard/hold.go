@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/printable"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/cmd/shipperctl/screen"
 )
 
 func newPause(o *options) *cobra.Command {
@@ -67,7 +67,7 @@ func newAbort(o *options) *cobra.Command {
 			}
 			return o.change(cmd, args[0], func(run *shipper.SequenceRun) (string, error) {
 				if run.Spec.Abort != "" {
-					return "", fmt.Errorf("run %s is aborted already: %s", run.Name, screen.OneLine(run.Spec.Abort))
+					return "", fmt.Errorf("run %s is aborted already: %s", run.Name, printable.OneLine(run.Spec.Abort))
 				}
 				run.Spec.Abort = reason
 				return fmt.Sprintf("run %s is aborted: %s", run.Name, reason), nil

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"shipper.dev/shipper/apis/rules/printable"
 	rules "shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
@@ -232,7 +233,7 @@ func awaited(o *observed, all bool) ([]string, error) {
 			case names[t.Name] != nil || t.CreateTime != nil, there[key{t.Stage, t.Sequence}]: // of several that trigger it, one creates it
 			case t.Refused:
 				failed = append(failed, cli.WithCode(cli.Failed, fmt.Errorf("sequence %s of stage %s was not run: %s", t.Sequence, t.Stage,
-					screen.OneLine(t.Message))))
+					printable.OneLine(t.Message))))
 			default:
 				pending = append(pending, notThere(&t))
 			}
@@ -249,7 +250,7 @@ func notThere(t *shipper.TriggeredRun) string {
 	if t.Message == "" {
 		return "run " + t.Name + " is not created yet"
 	}
-	return fmt.Sprintf("sequence %s of stage %s waits: %s", t.Sequence, t.Stage, screen.OneLine(t.Message))
+	return fmt.Sprintf("sequence %s of stage %s waits: %s", t.Sequence, t.Stage, printable.OneLine(t.Message))
 }
 
 // delivery are the runs of the context of a run, itself included.

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"shipper.dev/shipper/apis/rules/printable"
 	rules "shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/screen"
@@ -139,8 +140,8 @@ func viewOf(run *shipper.SequenceRun, others []shipper.SequenceRun) *View {
 		Service: run.Spec.Service, Chart: rules.VersionOf(run).Name, Version: rules.VersionOf(run).Version, Context: rules.ContextOf(run),
 		RequestedBy: run.Spec.RequestedBy.Username, CreatedAt: run.CreationTimestamp.Time,
 		State: stateOf(run), Finished: isFinished(run), Result: string(run.Status.Result), Completion: string(run.Status.Completion),
-		Message: screen.OneLine(run.Status.Message), Position: position(run, all), Behind: run.Status.Behind,
-		Hold: screen.OneLine(run.Spec.Hold), Abort: screen.OneLine(run.Spec.Abort), LeftHeld: rules.LeftHeld(run),
+		Message: printable.OneLine(run.Status.Message), Position: position(run, all), Behind: run.Status.Behind,
+		Hold: printable.OneLine(run.Spec.Hold), Abort: printable.OneLine(run.Spec.Abort), LeftHeld: rules.LeftHeld(run),
 	}
 	if resolved := run.Status.Resolved; resolved != nil && resolved.TriggeredBy != nil {
 		out.TriggeredBy = resolved.TriggeredBy.Event + " of run " + resolved.TriggeredBy.Run
@@ -152,14 +153,14 @@ func viewOf(run *shipper.SequenceRun, others []shipper.SequenceRun) *View {
 		}
 	}
 	if skip := run.Spec.SkipRequires; skip != nil {
-		out.SkipsRequires = screen.OneLine(skip.Reason)
+		out.SkipsRequires = printable.OneLine(skip.Reason)
 	}
 	if c := shipper.FindCondition(run.Status.Conditions, shipper.RunFinished); c != nil && !out.Finished && out.Message == "" {
-		out.Message = screen.OneLine(c.Message)
+		out.Message = printable.OneLine(c.Message)
 	}
 	if c := shipper.FindCondition(run.Status.Conditions, shipper.RunBlocked); c != nil && !out.Finished &&
 		shipper.ConditionTrue(run.Status.Conditions, shipper.RunBlocked) {
-		out.Blocked = screen.OneLine(c.Message)
+		out.Blocked = printable.OneLine(c.Message)
 	}
 	if t := run.Status.StartTime; t != nil {
 		out.StartedAt = t.Time
@@ -179,7 +180,7 @@ func tasksOf(run *shipper.SequenceRun) []Task {
 		task := &run.Status.Tasks[i]
 		one := Task{
 			Name: nameOf(task.Name, int(task.Ordinal)), State: string(task.State), Result: string(task.Result),
-			Completion: string(task.Completion), Message: screen.OneLine(task.Message), Release: task.Release,
+			Completion: string(task.Completion), Message: printable.OneLine(task.Message), Release: task.Release,
 		}
 		if task.TriggerTime != nil {
 			one.StartedAt = task.TriggerTime.Time
@@ -224,7 +225,7 @@ func nameOf(name string, ordinal int) string {
 func followUpsOf(run *shipper.SequenceRun, all map[string]*shipper.SequenceRun) []FollowUp {
 	out := []FollowUp{}
 	for _, t := range run.Status.Triggered {
-		one := FollowUp{Run: t.Name, Stage: t.Stage, Sequence: t.Sequence, Event: t.Event, Message: screen.OneLine(t.Message)}
+		one := FollowUp{Run: t.Name, Stage: t.Stage, Sequence: t.Sequence, Event: t.Event, Message: printable.OneLine(t.Message)}
 		switch next := all[t.Name]; {
 		case next != nil:
 			one.State, one.Result, one.Message = stateOf(next), string(next.Status.Result), ""
