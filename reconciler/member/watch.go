@@ -326,24 +326,6 @@ func (r *Reconciler) connectionChanged(ctx context.Context, cluster string) {
 	}
 }
 
-// keyOf is the work on a target in a cluster.
-func keyOf(o client.Object, cluster string) work {
-	it, ok := o.(*shipper.InstallationTarget)
-	if !ok {
-		return podsOf(o, cluster)
-	}
-	app := it.Labels[shipper.AppLabel]
-	if it.Spec.Resources != nil {
-		return placingOf(types.NamespacedName{Namespace: it.Namespace, Name: app}, cluster)
-	}
-	return work{Key{cluster, it.Namespace, cmp.Or(app, it.Name), false}, it.Name}
-}
-
-// podsOf is the work on Pods and traffic that something of an Application causes.
-func podsOf(o client.Object, cluster string) work {
-	return work{Key: Key{cluster, o.GetNamespace(), o.GetLabels()[shipper.AppLabel], true}}
-}
-
 // named calls do for the work on the target of a name in a cluster: it says of which Application it is. It returns false if there is no
 // such target.
 func (r *Reconciler) named(ctx context.Context, target types.NamespacedName, cluster string, do func(work)) (found bool) {

@@ -3,6 +3,7 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -52,4 +53,22 @@ func (r *Reconciler) placedAnchorChanged(ctx context.Context, e fleet.Event, app
 // placingOf is the work on the targets with resources of an Application in a cluster.
 func placingOf(app types.NamespacedName, cluster string) work {
 	return work{Key: Key{Cluster: cluster, Namespace: app.Namespace, App: app.Name}}
+}
+
+// keyOf is the work on a target in a cluster.
+func keyOf(o client.Object, cluster string) work {
+	it, ok := o.(*shipper.InstallationTarget)
+	if !ok {
+		return podsOf(o, cluster)
+	}
+	app := it.Labels[shipper.AppLabel]
+	if it.Spec.Resources != nil {
+		return placingOf(types.NamespacedName{Namespace: it.Namespace, Name: app}, cluster)
+	}
+	return work{Key{cluster, it.Namespace, cmp.Or(app, it.Name), false}, it.Name}
+}
+
+// podsOf is the work on Pods and traffic that something of an Application causes.
+func podsOf(o client.Object, cluster string) work {
+	return work{Key: Key{cluster, o.GetNamespace(), o.GetLabels()[shipper.AppLabel], true}}
 }
