@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -75,15 +76,20 @@ func stillUsed(ctx context.Context, m *fleet.Member, it *shipper.InstallationTar
 	return used, nil
 }
 
-// runs reports whether a workload in place has made a Pod. That of a Deployment is known by the name of its ReplicaSet.
+// runs reports whether a workload in place has made a Pod. A Deployment names its ReplicaSets by a label that it gives their Pods, as
+// reconciler/member/traffic knows them: a ReplicaSet of another owner may have such a name.
 func runs(workload item, pod *unstructured.Unstructured) bool {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
 		return false
 	}
 	kind, name := owner.Kind, owner.Name
-	if n := strings.LastIndexByte(name, '-'); kind == "ReplicaSet" && n > 0 {
-		kind, name = "Deployment", name[:n]
+	if kind == "ReplicaSet" {
+		of, made := strings.CutSuffix(name, "-"+pod.GetLabels()[appsv1.DefaultDeploymentUniqueLabelKey])
+		if !made {
+			return false
+		}
+		kind, name = "Deployment", of
 	}
 	return kind == workload.Kind && name == workload.Name
 }

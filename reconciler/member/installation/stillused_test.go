@@ -5,6 +5,7 @@ package installation
 import (
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -21,10 +22,12 @@ func TestPodsOfOthersKeepNothing(t *testing.T) {
 		"of a DaemonSet of that name": {"StatefulSet", "DaemonSet", "db", false},
 		"of the Deployment":           {"Deployment", "ReplicaSet", "db-7c9f", true},
 		"of another Deployment":       {"Deployment", "ReplicaSet", "db-2-7c9f", false},
+		"of a ReplicaSet of others":   {"Deployment", "ReplicaSet", "db-blue", false},
 		"of a hook":                   {"StatefulSet", "Job", "db", false},
 		"of nothing":                  {"StatefulSet", "", "", false},
 	} {
-		pod := &unstructured.Unstructured{}
+		pod := &unstructured.Unstructured{Object: map[string]any{}}
+		pod.SetLabels(map[string]string{appsv1.DefaultDeploymentUniqueLabelKey: "7c9f"})
 		if controller := true; tc.kind != "" {
 			pod.SetOwnerReferences([]metav1.OwnerReference{{Kind: tc.kind, Name: tc.owner, Controller: &controller}})
 		}
