@@ -364,6 +364,13 @@ func TestWarnings(t *testing.T) {
 		"traffic for no Release": {
 			env: env(steps(ask.Step("a", 100, 1, 0, 0), last)), want: []string{"step 0 (a) gives no Release any traffic"},
 		},
+		"service accounts are allowed to approve nothing": {
+			env: env(steps(shipper.RolloutStrategyStep{
+				Name: "a", Capacity: shipper.RolloutStrategyStepValue{Incumbent: 100, Contender: 1},
+				Traffic: shipper.RolloutStrategyStepValue{Incumbent: 100, Contender: 1}, Gate: &shipper.StepGate{AllowServiceAccounts: true},
+			}, last)),
+			want: []string{"step 0 (a): gate.allowServiceAccounts has no effect without gate.approvals"},
+		},
 		"a last step that leaves half": {
 			env: env(steps(ask.Step("half", 50, 50, 50, 50))),
 			want: []string{"the last step (half) completes the release with 50 % of capacity and leaves 50 % to its predecessor; " +

@@ -28,6 +28,9 @@ func Warnings(env *shipper.ReleaseEnvironment) []string {
 		case s.Traffic.Incumbent == 0 && s.Traffic.Contender == 0:
 			warn("step %d (%s) gives no Release any traffic", i, s.Name)
 		}
+		if s.AllowsServiceAccounts() && s.Gate.Approvals == 0 {
+			warn("step %d (%s): gate.allowServiceAccounts has no effect without gate.approvals", i, s.Name)
+		}
 	}
 	if len(steps) > 0 {
 		out = append(out, warningsOfEnd(env.Strategy)...)
