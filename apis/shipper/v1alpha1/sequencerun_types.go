@@ -80,7 +80,8 @@ type SequenceRunSpec struct {
 	// +kubebuilder:validation:MaxLength=256
 	Abort string `json:"abort,omitempty"`
 
-	// retryOf is the finished run that this one repeats.
+	// retryOf is the finished run that this one repeats. A run may be repeated several times, but its approvals are used up by the first
+	// retry that begins with a task after one: status.repeatedBy of the finished run.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="only hold and abort can be changed"
 	RetryOf *RetryOf `json:"retryOf,omitempty"`
@@ -274,8 +275,8 @@ type SequenceRunStatus struct {
 	// +optional
 	// +listType=atomic
 	Triggered []TriggeredRun `json:"triggered,omitempty"`
-	// repeatedBy is the retry that began with a task after an approval of this run. Another such retry is refused, also when that one was
-	// deleted. Absent: none.
+	// repeatedBy is the retry (a run whose spec.retryOf names this one) that began with a task after an approval of this run. Another such
+	// retry is refused, also when that one was deleted; one that begins with the approval or before it is not. Absent: none.
 	// +optional
 	RepeatedBy *RepeatedBy `json:"repeatedBy,omitempty"`
 	// conditions: Finished, Failed, Blocked.
