@@ -156,6 +156,8 @@ func (p *templatePlan) head(s *scope) *shipper.Release {
 	case !read(s.app):
 		p.unready = refusal{shipper.ValuesFetchFailure, neverRead(s.app)}
 	case slices.ContainsFunc(s.history.Broken, hasTemplateOf(s.app)):
+	case !restoresTemplate(s.app, s.history.All):
+		p.unready = refusal{shipper.CreateReleaseFailed, neverInstalled(s.app)}
 	default:
 		p.create = rel
 		return rel
@@ -182,6 +184,22 @@ func read(app *shipper.Application) bool {
 func neverRead(app *shipper.Application) string {
 	return fmt.Sprintf("what valuesFrom names was never read: kubectl annotate app %s %s=<anything new> --overwrite -n %s",
 		app.Name, shipper.AppValuesRefreshAnnotation, app.Namespace)
+}
+
+// restoresTemplate reports whether the template is one that was installed, with the same archive, if a record says that it was rolled back
+// to. Without a webhook users can write the record, and a rollback needs no right to the Secrets that the chart is rendered from.
+func restoresTemplate(app *shipper.Application, existing []*shipper.Release) bool {
+	return app.Annotations[shipper.AppRolledBackToAnnotation] == "" ||
+		slices.ContainsFunc(stamp.Own(app, existing), func(rel *shipper.Release) bool {
+			return stamp.SameTemplate(&rel.Spec.Environment, &app.Spec.Template) &&
+				rel.Annotations[shipper.ReleaseChartDigestAnnotation] == app.Annotations[shipper.AppChartDigestAnnotation]
+		})
+}
+
+// neverInstalled says what to do about a template that only claims to be that of a rollback.
+func neverInstalled(app *shipper.Application) string {
+	return fmt.Sprintf("annotation %s names Release %q, and no Release has this template: edit spec.template",
+		shipper.AppRolledBackToAnnotation, app.Annotations[shipper.AppRolledBackToAnnotation])
 }
 
 // contentPending is why there is no content of resources; empty when there is.

@@ -57,7 +57,16 @@ func TestThePolicyAloneKeepsControlState(t *testing.T) {
 		"the resolved chart":               {annotated(shipper.AppChartNameAnnotation), true},
 		"the resolved repository":          {annotated(shipper.AppChartRepoAnnotation), true},
 		"who asked":                        {annotated(shipper.AppRequestedByAnnotation), true},
-		"the finalizer of an Application":  {updating(func(app *shipper.Application) { app.Finalizers = nil }), true},
+		"credentials that the user may not get": {updating(func(app *shipper.Application) {
+			app.Spec.Template.Chart.Credentials.SecretName = "opener"
+		}), true},
+		"keys that the user may not get": {updating(func(app *shipper.Application) {
+			app.Spec.Template.Chart.Verify.SecretName = "keys"
+		}), true},
+		"a Secret with values that the user may not get": {updating(func(app *shipper.Application) {
+			app.Spec.Template.ValuesFrom = []shipper.ValuesSource{{SecretKeyRef: &shipper.ValuesKeyRef{Name: "hidden"}}}
+		}), true},
+		"the finalizer of an Application": {updating(func(app *shipper.Application) { app.Finalizers = nil }), true},
 		"the generation of a Release": {onRelease(func(rel *shipper.Release) {
 			rel.Annotations[shipper.ReleaseGenerationAnnotation] = "7"
 		}), true},

@@ -96,7 +96,7 @@ const clustersPolicy = "clusters.shipper.booking.com"
 // envelopesPolicy is the name of the policy that judges Envelopes, and of its binding.
 const envelopesPolicy = "envelopes.shipper.booking.com"
 
-// credentialsPolicy is the name of the policy that judges Checks and Notifications with Secrets, and of its binding.
+// credentialsPolicy is the name of the policy that judges Checks, Notifications and Applications with Secrets, and of its binding.
 const credentialsPolicy = "credentials.shipper.booking.com"
 
 // resourcesPolicy is the name of the policy that judges changes of Applications with resources, and of its binding.
@@ -115,7 +115,7 @@ func unheldWithout(policy string) string {
 	case "control.shipper.booking.com":
 		return "while no webhook is asked, users can change what only Shipper writes, and pass gates"
 	case credentialsPolicy:
-		return "while no webhook is asked, users can have Secrets sent that they may not read, by Checks and Notifications"
+		return "while no webhook is asked, users can have Secrets sent that they may not read, by Checks, Notifications and Applications"
 	case "definitions.shipper.booking.com":
 		return "who deletes a CustomResourceDefinition of Shipper deletes all its objects, and what they have in clusters"
 	case envelopesPolicy:
