@@ -269,6 +269,43 @@ func TestThePolicyKeepsTheRecordOfWhoPlaces(t *testing.T) {
 	}
 }
 
+// TestThePolicyNamesTheAuthorOfWhatIsApproved evaluates control.shipper.booking.com: the requester of a Release does not count as approver.
+func TestThePolicyNamesTheAuthorOfWhatIsApproved(t *testing.T) {
+	policy := policyOf(t, "control.shipper.booking.com")
+	of := func(version, requester string, approvals int64) *unstructured.Unstructured {
+		steps := []any{map[string]any{"name": "staging"}}
+		if approvals > 0 {
+			steps = append(steps, map[string]any{"name": "full on", "gate": map[string]any{"approvals": approvals}})
+		}
+		o := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"template": map[string]any{
+			"chart": map[string]any{"version": version}, "strategy": map[string]any{"steps": steps},
+		}}}}
+		o.SetName("web")
+		o.SetNamespace("work")
+		if requester != "" {
+			o.SetAnnotations(map[string]string{"shipper.booking.com/app.requested-by": requester})
+		}
+		return o
+	}
+	for sentence, tc := range map[string]struct {
+		before, after *unstructured.Unstructured
+		refused       bool
+	}{
+		"another user's name is left":       {of("1", "ann", 1), of("2", "ann", 1), true},
+		"no name is left":                   {of("1", "", 1), of("2", "", 1), true},
+		"the writer's name":                 {of("1", "ann", 1), of("2", "dev", 1), false},
+		"the approvals are added":           {of("1", "ann", 0), of("1", "ann", 1), true},
+		"nothing changes":                   {of("1", "ann", 1), of("1", "ann", 1), false},
+		"nothing is approved":               {of("1", "ann", 0), of("2", "ann", 0), false},
+		"another user's name takes a place": {of("1", "dev", 0), of("1", "ann", 0), true},
+	} {
+		got := refusalsOf(t, policy, "applications", tc.before, tc.after, nil)
+		if refused := len(got) > 0; refused != tc.refused {
+			t.Errorf("%s: %q", sentence, got)
+		}
+	}
+}
+
 // TestThePolicyAsksForTheSecretsOfAChart evaluates credentials.shipper.booking.com, within the cost that an API server allows.
 func TestThePolicyAsksForTheSecretsOfAChart(t *testing.T) {
 	policy := policyOf(t, "credentials.shipper.booking.com")

@@ -37,6 +37,7 @@ func (w *Webhook) complete(
 	carryDigests(app, old)
 	completeResources(app)
 	if old != nil && !refreshes(app, old) && sameSpec(&app.Spec, &old.Spec) {
+		w.noteRewriter(req, app)
 		return w.correctOverride(ctx, req, a, app, old)
 	}
 	asked := app.Spec.RollbackTo != nil
@@ -84,6 +85,7 @@ func (w *Webhook) noteUsers(
 		return err
 	}
 	if old != nil && sameSpec(&app.Spec, &old.Spec) && !rollsBack(app, old) {
+		w.noteRewriter(req, app)
 		return nil
 	}
 	if old != nil && blockcheck.SameOverride(app.Annotations, old.Annotations) {

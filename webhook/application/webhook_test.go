@@ -124,6 +124,48 @@ func TestTheRequesterIsNoted(t *testing.T) {
 	}
 }
 
+// TestWhoWritesAnApprovedTemplateOtherwiseIsNoted: the policy compares texts, and demands the name of the user who changes one with approvals.
+func TestWhoWritesAnApprovedTemplateOtherwiseIsNoted(t *testing.T) {
+	approved := func(app *shipper.Application) {
+		app.Spec.Template.Strategy.Steps[0].Gate = &shipper.StepGate{Approvals: 1}
+	}
+	spelledOut := func(app *shipper.Application) {
+		app.Spec.Template.ClusterRequirements.Regions[0].Replicas = new(int32(1))
+	}
+	pinned := ask.Pinned("0.0.1")
+	for name, tc := range map[string]struct {
+		now, old *shipper.Application
+		text     string // in place of the user's text of the version
+		want     string
+	}{
+		"a default that is spelled out": {ask.Application(pinned, approved, spelledOut), ask.Application(pinned, approved), "", "ann"},
+		"a zero that is spelled out": {
+			ask.Application(pinned, approved), ask.Application(pinned, approved), `"version":"0.0.1","provenance":""`, "ann",
+		},
+		"the same":         {ask.Application(pinned, approved), ask.Application(pinned, approved), "", ask.Developer},
+		"the constraint":   {ask.Application(pinned, approved), ask.Application(pinned, approved), `"version":"~0.0"`, ask.Developer},
+		"without approval": {ask.Application(pinned, spelledOut), ask.Application(pinned), "", ask.Developer},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if strings.Contains(tc.text, "~") {
+				ask.Annotated(shipper.AppChartVersionRawAnnotation, "~0.0")(tc.old)
+				ask.Annotated(shipper.AppChartVersionRawAnnotation, "~0.0")(tc.now)
+			}
+			a, req := &response.Response{}, ask.Update("ann", tc.now, tc.old)
+			if tc.text != "" {
+				req.Object.Raw = []byte(strings.Replace(string(req.Object.Raw), `"version":"0.0.1"`, tc.text, 1))
+			}
+			if err := webhookOf(t, ask.Grant(), exact()).Default(t.Context(), req, a); err != nil {
+				t.Fatal(err)
+			}
+			got := ask.Patched[shipper.Application](t, req, a).Annotations[shipper.AppRequestedByAnnotation]
+			if got != tc.want {
+				t.Errorf("requested by %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestControlAnnotationsOfApplications(t *testing.T) {
 	const observed = shipper.AppHighestObservedGenerationAnnotation
 	stamper := "ann stamp applications default/super-server"
