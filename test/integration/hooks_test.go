@@ -26,6 +26,7 @@ func publishHooked(t *testing.T) {
 	delete(files, "crds/gizmo.yaml")
 	delete(files, "templates/gizmo.yaml")
 	files["Chart.yaml"] = "apiVersion: v2\nname: hooked\nversion: 0.0.1\n"
+	files["templates/service.yaml"] = "{{ if not .Values.alone }}\n" + files["templates/service.yaml"] + "{{ end }}"
 	files["templates/hooks.yaml"] = `{{ range .Values.hooks }}
 ---
 apiVersion: batch/v1
@@ -146,6 +147,19 @@ func TestHooksRunInOrderAroundTheInstallation(t *testing.T) {
 	s.gone(it)
 	if s.job("z") != nil {
 		t.Error("the Job of a hook did not go with its Release")
+	}
+}
+
+func TestHooksOfAChartWithoutOtherObjectsRun(t *testing.T) {
+	t.Parallel()
+	publishHooked(t)
+	s := begin(t, west)
+	s.install("web-1", "hooked", "0.0.1", shipper.ChartValues{"alone": true, "hooks": []any{
+		map[string]any{"name": "before", "on": "pre-install"}, map[string]any{"name": "after", "on": "post-install"},
+	}}, west)
+	s.installed("web-1")
+	if diff := cmp.Diff([]string{"pre-install before 1 Succeeded", "post-install after 1 Succeeded"}, s.ran("web-1")); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

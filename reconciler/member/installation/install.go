@@ -227,15 +227,15 @@ func (i *installer) converge(ctx context.Context, all []wanted, fingerprint stri
 		}
 	}
 	i.scoped = nil
-	for n, s := range steps {
-		if n == definitions(steps) {
-			if err := i.runHooks(ctx, hooks, pre); err != nil {
-				return err
-			}
-		}
-		if err := i.carryOut(ctx, s); err != nil {
-			return err
-		}
+	first := definitions(steps)
+	if err := i.carryOutAll(ctx, steps[:first]); err != nil {
+		return err
+	}
+	if err := i.runHooks(ctx, hooks, pre); err != nil {
+		return err
+	}
+	if err := i.carryOutAll(ctx, steps[first:]); err != nil {
+		return err
 	}
 	if _, err := removeItems(ctx, i.member, i.it, without(before, inventory)); err != nil {
 		return err
@@ -250,16 +250,6 @@ func (i *installer) converge(ctx context.Context, all []wanted, fingerprint stri
 		return err
 	}
 	return i.record(ctx, inventory, fingerprint)
-}
-
-// definitions is how many CustomResourceDefinitions come first: hooks may be of their kinds.
-func definitions(steps []step) int {
-	for n, s := range steps {
-		if s.item.Kind != "CustomResourceDefinition" {
-			return n
-		}
-	}
-	return len(steps)
 }
 
 // plan decides about every object before any is written, and refuses all of them when one may not be written.

@@ -119,3 +119,13 @@ func otherAnchors(it *shipper.InstallationTarget, live *metav1.PartialObjectMeta
 	}
 	return out
 }
+
+// definitions is how many CustomResourceDefinitions come first: hooks may be of their kinds.
+func definitions(steps []step) int {
+	for n, s := range steps {
+		if s.item.Kind != "CustomResourceDefinition" {
+			return n
+		}
+	}
+	return len(steps)
+}

@@ -239,3 +239,13 @@ func (i *installer) mark(ctx context.Context, s step) error {
 func withOwner(refs []metav1.OwnerReference, own metav1.OwnerReference) []metav1.OwnerReference {
 	return append(withoutOwner(refs, own.Name), own)
 }
+
+// carryOutAll carries out steps in their order, up to the first that fails.
+func (i *installer) carryOutAll(ctx context.Context, steps []step) error {
+	for _, s := range steps {
+		if err := i.carryOut(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
