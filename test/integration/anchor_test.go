@@ -152,6 +152,15 @@ func TestAnAnchorThatIsDeletedTakesNothingWithIt(t *testing.T) {
 	if diff := cmp.Diff(before, s.uids()); diff != "" {
 		t.Errorf("objects came or went with an empty list: -before +after:\n%s", diff)
 	}
+	s.replacesAnchor(s.withoutLabels("web-1")) // no event reports the deletion
+	s.installed("web-1")
+	s.withoutLabels("web-1")
+	s.soon("the anchor does not get its labels back", func() string {
+		if s.anchor("web-1").Labels[shipper.AppLabel] != s.app {
+			return fmt.Sprint(s.anchor("web-1").Labels)
+		}
+		return ""
+	})
 	s.rewrite("web-1", emptied)
 	var d appsv1.Deployment
 	s.find(west, "web-1-"+s.app, &d)
@@ -166,6 +175,14 @@ func TestAnAnchorThatIsDeletedTakesNothingWithIt(t *testing.T) {
 	s.must(s.management.Delete(s.ctx, it))
 	s.gone(it)
 	s.leftNothing("web-1")
+}
+
+// withoutLabels takes the labels off an anchor, as a user may.
+func (s *fixture) withoutLabels(name string) *corev1.ConfigMap {
+	s.Helper()
+	anchor := s.anchor(name)
+	s.must(world.clusters[west].Patch(s.ctx, anchor, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))))
+	return anchor
 }
 
 // emptied is what a user writes into an anchor.

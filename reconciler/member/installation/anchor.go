@@ -76,6 +76,8 @@ type anchor struct {
 	// identity is that of the management cluster that wrote it; empty when it does not say.
 	identity string
 	deleting bool
+	// unlabelled is set when the ConfigMap lacks the label of the Application: no cache has it, and no event reports its deletion.
+	unlabelled bool
 	// finalizers are those of the ConfigMap as it was read.
 	finalizers []string
 	// rendered is empty, too, when the inventory is not the one that was written with the fingerprint; done is whether there is any.
@@ -126,7 +128,7 @@ func anchorOf(m *fleet.Member, cm *corev1.ConfigMap) *anchor {
 	out := &anchor{
 		Version: applyset.VersionOf(cm), targetUID: cm.Data[shipper.AnchorTargetUIDKey], identity: cm.Data[shipper.AnchorIdentityKey],
 		deleting: cm.DeletionTimestamp != nil, finalizers: cm.Finalizers, hooks: cm.Data[hooksKey], claim: m.Claim(cm),
-		done: cm.Data[renderedKey] != "",
+		done: cm.Data[renderedKey] != "", unlabelled: cm.Labels[shipper.AppLabel] == "",
 	}
 	out.inventory, out.rendered = inventoryOf(cm)
 	return out
@@ -159,14 +161,14 @@ func digestOf(inventory, rendered string) string {
 func anchorFor(m *fleet.Member, it *shipper.InstallationTarget, inventory []item, rendered string) *anchor {
 	return &anchor{
 		targetUID: string(it.UID), identity: m.Identity, rendered: rendered, done: rendered != "", inventory: inventory,
-		finalizers: []string{shipper.AnchorFinalizer},
+		finalizers: []string{shipper.AnchorFinalizer}, unlabelled: it.Labels[shipper.AppLabel] == "",
 	}
 }
 
 // says reports whether the anchor says what want does.
 func (a *anchor) says(want *anchor) bool {
-	return a != nil && a.targetUID == want.targetUID && a.identity == want.identity && a.rendered == want.rendered &&
-		a.hooks == want.hooks && slices.Equal(a.inventory, want.inventory) && (a.held() || !want.held())
+	return a != nil && (!a.unlabelled || want.unlabelled) && a.targetUID == want.targetUID && a.identity == want.identity &&
+		a.rendered == want.rendered && a.hooks == want.hooks && slices.Equal(a.inventory, want.inventory) && (a.held() || !want.held())
 }
 
 // goesWith reports whether what the anchor owns goes with a target of its name: it was written by this management cluster,

@@ -119,6 +119,10 @@ func TestAnAnchorWhoseListWasEditedIsPlannedAnew(t *testing.T) {
 			}
 			maps.Copy(written.Data, tc.edit)
 			a := anchorOf(here, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "ours"}, Data: written.Data})
+			same := *a
+			if same.unlabelled = false; a.says(&same) {
+				t.Error("without its labels it is not written again")
+			}
 			if a.rendered != tc.want || a.done != (written.Data[renderedKey] != "") {
 				t.Errorf("rendered from %q, done %t", a.rendered, a.done)
 			}
