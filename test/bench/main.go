@@ -24,6 +24,7 @@ import (
 	"shipper.dev/shipper/test/bench/admission"
 	"shipper.dev/shipper/test/bench/charts"
 	"shipper.dev/shipper/test/bench/fairness"
+	"shipper.dev/shipper/test/bench/neighbours"
 	"shipper.dev/shipper/test/bench/rollout"
 	"shipper.dev/shipper/test/bench/runs"
 	"shipper.dev/shipper/test/bench/scale"
@@ -75,6 +76,8 @@ func main() {
 	f := fairness.Fairness{}
 	flag.IntVar(&f.Applications, "edits", 1000, "fairness: how many Applications a team edits at once")
 	flag.IntVar(&f.Rounds, "crowds", 3, "fairness: how often it does")
+	n := neighbours.Neighbours{}
+	flag.DurationVar(&n.Window, "attack", 12*time.Second, "neighbours: how `long` each attack goes on")
 	r := runs.Runs{}
 	flag.IntVar(&r.Services, "runs", 200, "runs: how many `services` are delivered at once, and then how many runs wait, up to 2000")
 	flag.Parse()
@@ -103,6 +106,7 @@ func main() {
 		{"charts", func(ctx context.Context, _, samples io.Writer) ([]table.Line, error) { return c.Run(ctx, samples) }},
 		{"admission", a.Run},
 		{"fairness", f.Run},
+		{"neighbours", n.Run},
 		{"runs", r.Run},
 	}, *wanted, *file)
 	if err != nil {

@@ -62,6 +62,14 @@ func newYards(ctx context.Context, w *world.World, namespace string) (*yards, er
 	if err := w.MakeNamespace(ctx, namespace, 0); err != nil {
 		return nil, err
 	}
+	if err := MakeYards(ctx, w, namespace); err != nil {
+		return nil, err
+	}
+	return o, o.watch(ctx)
+}
+
+// MakeYards makes, in a namespace that is there, the Shipyards and what their runs need.
+func MakeYards(ctx context.Context, w *world.World, namespace string) error {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
 	bind := func(role, in, account string) *rbacv1.RoleBinding {
 		return &rbacv1.RoleBinding{
@@ -77,16 +85,16 @@ func newYards(ctx context.Context, w *world.World, namespace string) (*yards, er
 	for i := range shipyards {
 		yard := &shipper.Shipyard{ObjectMeta: meta(yardOf(i))}
 		if err := yaml.UnmarshalStrict([]byte(stages), &yard.Spec); err != nil {
-			return nil, fmt.Errorf("reading the shipyard: %w", err)
+			return fmt.Errorf("reading the shipyard: %w", err)
 		}
 		objects = append(objects, yard)
 	}
 	for _, object := range objects {
 		if err := w.Management.Create(ctx, object); err != nil {
-			return nil, fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
+			return fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
 		}
 	}
-	return o, o.watch(ctx)
+	return nil
 }
 
 // watch begins to watch runs. It is an informer: the API server ends the watch of a client that is too slow for it.
@@ -116,10 +124,17 @@ func yardOf(service int) string { return fmt.Sprintf("yard-%d", service%shipyard
 
 // run is a new one of a service in the first stage.
 func (o *yards) run(service int, sequence string) *shipper.SequenceRun {
+	run := Delivery(o.namespace, service)
+	run.Spec.Sequence = sequence
+	return run
+}
+
+// Delivery is a run that delivers a service, in one of the Shipyards of MakeYards.
+func Delivery(namespace string, service int) *shipper.SequenceRun {
 	name := fmt.Sprintf("service-%d", service)
 	return &shipper.SequenceRun{
-		ObjectMeta: metav1.ObjectMeta{Namespace: o.namespace, Name: name},
-		Spec:       shipper.SequenceRunSpec{Shipyard: yardOf(service), Sequence: sequence, Service: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       shipper.SequenceRunSpec{Shipyard: yardOf(service), Sequence: delivery, Service: name},
 	}
 }
 
