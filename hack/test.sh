@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Run all tests of all modules, the longest packages first: hack/runtests, which prints a table at the end. Packages that need clusters start
-# their own, one fleet each; TEST_SLOTS packages run at a time, two by default, as on the smallest machine. TEST_FLAGS adds flags, for
-# example TEST_FLAGS='-run TestRollout -v'. With FUZZTIME set, as in CI, fuzz targets run for that long each when all tests have passed, in
-# a copy of the tree: all, or as many as FUZZTARGETS says. What such a search finds depends on luck and not on the change that is tested: it
-# is reported at the end and fails nothing. Keep the input that is printed as a seed, which does. `make fuzz` fails at once.
+# their own, one fleet each; TEST_SLOTS packages run at a time, two by default, as on the smallest machine, and one more that needs no
+# clusters. TEST_FLAGS adds flags, for example TEST_FLAGS='-run TestRollout -v'. With FUZZTIME set, as in CI, fuzz targets run for that long
+# each when all tests have passed, in a copy of the tree: all, or as many as FUZZTARGETS says. What such a search finds depends on luck and
+# not on the change that is tested: it is reported at the end and fails nothing. Keep the input that is printed as a seed, which does.
+# `make fuzz` fails at once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 SHIPPER_TEST_BIN=$(hack/test-binaries.sh)

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 )
 
 const (
@@ -24,13 +25,20 @@ const (
 	together = 25
 )
 
-// pkg is a package and the folder of its module.
-type pkg struct{ module, path string }
+// fleetPath is what a package imports that may start control planes.
+const fleetPath = "shipper.dev/shipper/test/fleet"
 
-// job is one call of go test.
+// pkg is a package, the folder of its module, and whether its tests may start control planes.
+type pkg struct {
+	module, path string
+	fleet        bool
+}
+
+// job is one call of go test. If it may start control planes, it needs a slot, and waits for them most of the time.
 type job struct {
 	module   string
 	packages []string
+	fleet    bool
 	seconds  float64 // how long it took last time
 }
 
@@ -38,8 +46,7 @@ type job struct {
 // A slow package that starts last would run alone while the other slots are idle.
 func plan(packages []pkg, known map[string]float64) []job {
 	var slowOnes, groups []job
-	modules := map[string]*job{}
-	var group job
+	modules, fast := map[string]*job{}, map[bool]job{}
 	for _, p := range packages {
 		switch {
 		case p.module != ".":
@@ -48,25 +55,51 @@ func plan(packages []pkg, known map[string]float64) []job {
 				j = &job{module: p.module}
 				modules[p.module] = j
 			}
-			j.packages = append(j.packages, p.path)
+			j.packages, j.fleet = append(j.packages, p.path), j.fleet || p.fleet
 			j.seconds += known[p.path]
 		case known[p.path] >= slow:
-			slowOnes = append(slowOnes, job{".", []string{p.path}, known[p.path]})
+			slowOnes = append(slowOnes, job{".", []string{p.path}, p.fleet, known[p.path]})
 		default:
-			group.module, group.packages = ".", append(group.packages, p.path)
+			group := job{module: ".", packages: append(fast[p.fleet].packages, p.path), fleet: p.fleet}
 			if len(group.packages) == together {
 				groups, group = append(groups, group), job{}
 			}
+			fast[p.fleet] = group
 		}
 	}
-	if len(group.packages) > 0 {
-		groups = append(groups, group)
+	for _, fleet := range []bool{true, false} {
+		if len(fast[fleet].packages) > 0 {
+			groups = append(groups, fast[fleet])
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(modules)) {
 		slowOnes = append(slowOnes, *modules[name])
 	}
 	slices.SortStableFunc(slowOnes, func(a, b job) int { return cmp.Compare(b.seconds, a.seconds) })
 	return append(slowOnes, groups...)
+}
+
+// queue has the jobs that are left.
+type queue struct {
+	mu   sync.Mutex
+	jobs []job
+}
+
+// next removes a job and returns it: in a slot the first that starts control planes, or any when all of these run; elsewhere the first
+// that starts none.
+func (q *queue) next(slot bool) (j job, found bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.IndexFunc(q.jobs, func(j job) bool { return j.fleet == slot })
+	if i < 0 && slot && len(q.jobs) > 0 {
+		i = 0
+	}
+	if i < 0 {
+		return job{}, false
+	}
+	j = q.jobs[i]
+	q.jobs = slices.Delete(q.jobs, i, i+1)
+	return j, true
 }
 
 // list returns the packages of all modules.
@@ -77,13 +110,38 @@ func list(ctx context.Context) ([]pkg, error) {
 	}
 	var all []pkg
 	for _, m := range modules {
-		paths, err := output(ctx, m, "go", "list", "./...")
+		packages, err := listModule(ctx, m, "./...")
 		if err != nil {
 			return nil, err
 		}
-		for _, p := range paths {
-			all = append(all, pkg{m, p})
+		all = append(all, packages...)
+	}
+	return all, nil
+}
+
+// listed prints the packages of a module and their test binaries, and the word fleet after each of them that imports test/fleet.
+const listed = `{{if not .ForTest}}{{.ImportPath}}{{range .Deps}}` +
+	`{{if or (eq . "` + fleetPath + `") (eq . "` + fleetPath + " [" + fleetPath + `.test]")}} fleet{{end}}{{end}}{{end}}`
+
+// listModule returns packages of one module.
+func listModule(ctx context.Context, module string, patterns ...string) ([]pkg, error) {
+	words, err := output(ctx, module, "go", append([]string{"list", "-test", "-f", listed}, patterns...)...)
+	if err != nil {
+		return nil, err
+	}
+	var all []pkg
+	fleets := map[string]bool{}
+	for i, word := range words {
+		path, test := strings.CutSuffix(word, ".test")
+		switch {
+		case word == "fleet":
+			fleets[words[i-1]] = true
+		case !test:
+			all = append(all, pkg{module: module, path: path})
 		}
+	}
+	for i := range all {
+		all[i].fleet = fleets[all[i].path+".test"]
 	}
 	return all, nil
 }

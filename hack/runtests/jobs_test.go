@@ -12,24 +12,63 @@ import (
 )
 
 func TestTheLongestStartFirst(t *testing.T) {
-	packages := []pkg{{".", "a"}, {".", "slow"}, {".", "slower"}, {"test/x", "x"}, {"test/x", "x/y"}}
+	packages := []pkg{
+		{".", "a", false}, {".", "slow", false}, {".", "b", true}, {".", "slower", true}, {"test/x", "x", false}, {"test/x", "x/y", true},
+	}
 	for i := range together {
-		packages = append(packages, pkg{".", fmt.Sprint("fast", i)})
+		packages = append(packages, pkg{".", fmt.Sprint("fast", i), false})
 	}
-	jobs := plan(packages, map[string]float64{"a": 9.9, "slow": 10, "slower": 90, "x": 20, "x/y": 30})
-	var got []string
-	for _, j := range jobs {
-		got = append(got, fmt.Sprint(j.module, " ", j.packages[0], " ", len(j.packages)))
+	left := &queue{jobs: plan(packages, map[string]float64{"a": 9.9, "slow": 10, "slower": 90, "x": 20, "x/y": 30})}
+	next := func(slot bool) string {
+		j, found := left.next(slot)
+		if !found {
+			return "none"
+		}
+		return fmt.Sprint(j.module, " ", j.packages[0], " ", len(j.packages))
 	}
-	want := []string{". slower 1", "test/x x 2", ". slow 1", fmt.Sprint(". a ", together), fmt.Sprintf(". fast%d 1", together-1)}
+	got := []string{next(true), next(true), next(false), next(true), next(false), next(false), next(false), next(true)}
+	want := []string{
+		". slower 1", "test/x x 2", ". slow 1", ". b 1", ". a " + fmt.Sprint(together), fmt.Sprintf(". fast%d 1", together-1), "none", "none",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestWithoutASlotNoControlPlaneStarts(t *testing.T) {
+	left := &queue{jobs: []job{{module: "fleet", fleet: true}, {module: "fast"}, {module: "faster"}}}
+	var got []string
+	for _, slot := range []bool{false, false, false, true} {
+		j, _ := left.next(slot)
+		got = append(got, j.module)
+	}
+	if diff := cmp.Diff([]string{"fast", "faster", "", "fleet"}, got); diff != "" {
+		t.Error(diff)
+	}
+	left = &queue{jobs: []job{{module: "slow"}, {module: "fast"}}}
+	if j, found := left.next(true); !found || j.module != "slow" {
+		t.Errorf("a slot is idle while %v waits", left.jobs)
+	}
+}
+
+func TestPackagesThatStartControlPlanesAreKnown(t *testing.T) {
+	got, err := listModule(t.Context(), "../..", "./test/env", "./test/fleet", "./test/kill", "./test/promises")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const tests = "shipper.dev/shipper/test/"
+	want := []pkg{
+		{"../..", tests + "env", false}, {"../..", tests + "fleet", true}, {"../..", tests + "kill", true}, {"../..", tests + "promises", false},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(pkg{})); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestOnlyWhatIsNamedIsTested(t *testing.T) {
 	all := []pkg{
-		{".", "shipper.dev/shipper/test/e2e"}, {".", "shipper.dev/shipper/test/env"}, {"test/chart", "shipper.dev/shipper/test/chart"},
+		{".", "shipper.dev/shipper/test/e2e", true}, {".", "shipper.dev/shipper/test/env", false},
+		{"test/chart", "shipper.dev/shipper/test/chart", true},
 	}
 	got, err := chosen(all, "test/chart,test/e2e")
 	if diff := cmp.Diff([]pkg{all[2], all[0]}, got, cmp.AllowUnexported(pkg{})); diff != "" || err != nil {

@@ -3,8 +3,8 @@
 // Command runtests runs the tests of all modules, the longest packages first, and prints what `go test` prints, with the output of a test
 // as soon as it fails. At the end it prints a table of the slowest packages and tests. Its exit code is 1 when a test failed.
 //
-// It runs `go test` once for each slow package and once for each group of fast ones, so many at a time as -slots says. Arguments are flags
-// for `go test`:
+// It runs `go test` once for each slow package and once for each group of fast ones. As many of them run at a time as -slots says, and one
+// more that starts no control planes, with a low priority. Arguments are flags for `go test`:
 //
 //	go run ./hack/runtests -slots 2 -only test/e2e,test/certmanager -- -run TestRollout -v
 package main
@@ -20,6 +20,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -34,7 +35,7 @@ const graceTimeout = 30 * time.Second
 const interrupted = 130
 
 func main() {
-	slots := flag.Int("slots", 2, "number of packages that are tested at a time")
+	slots := flag.Int("slots", 2, "number of packages that are tested at a time, besides one without control planes")
 	only := flag.String("only", "", "folders of the packages to test, with commas between them; default: all")
 	order := flag.String("order", "hack/test-order", "file with the durations of slow packages, for a machine that has not run the tests yet")
 	flag.Parse()
@@ -111,34 +112,27 @@ func (s *suite) run(ctx context.Context) (bool, error) {
 	return r.result(failed), nil
 }
 
-// work runs the jobs in their order, and reports whether a command failed.
+// work runs the jobs, and reports whether a command failed. Jobs that start control planes take a slot and leave processors idle while
+// they wait. One more worker uses these for jobs that start none.
 func (s *suite) work(ctx context.Context, r *report, jobs []job) (failed bool) {
-	queue := make(chan job)
-	var mu sync.Mutex
+	left := &queue{jobs: jobs}
+	var failures atomic.Bool
 	var wg sync.WaitGroup
-	for range s.slots {
+	for slot := range s.slots + 1 {
 		wg.Go(func() {
-			for j := range queue {
+			for ctx.Err() == nil {
+				j, found := left.next(slot < s.slots)
+				if !found {
+					return
+				}
 				if err := s.test(ctx, r, j); err != nil {
-					mu.Lock()
-					failed = true
-					mu.Unlock()
+					failures.Store(true)
 				}
 			}
 		})
 	}
-	for _, j := range jobs {
-		if ctx.Err() != nil {
-			break
-		}
-		select {
-		case queue <- j:
-		case <-ctx.Done():
-		}
-	}
-	close(queue)
 	wg.Wait()
-	return failed
+	return failures.Load()
 }
 
 // test runs go test for one job.
@@ -148,6 +142,9 @@ func (s *suite) test(ctx context.Context, r *report, j job) error {
 		args = append(args, "-count=1") // Go does not notice that files outside of a module, which these tests read, have changed
 	}
 	cmd := exec.CommandContext(ctx, "go", append(append(args, s.flags...), j.packages...)...)
+	if !j.fleet { // it computes all the time, and would delay the control planes of others
+		cmd = exec.CommandContext(ctx, "nice", append([]string{"-n", "10"}, cmd.Args...)...)
+	}
 	cmd.Dir, cmd.Stderr = j.module, os.Stderr
 	// go test does not pass a signal on to the test, which ends its clusters: a terminal sends it to the whole group.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
