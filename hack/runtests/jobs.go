@@ -166,6 +166,9 @@ func chosen(packages []pkg, folders string) ([]pkg, error) {
 // same packages twice.
 func compile(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "list", "-export", "-test", "-deps", "-f", "", "./...")
+	if os.Getenv("GOGC") == "" {
+		cmd.Env = append(os.Environ(), "GOGC=400") // as in hack/cached.sh
+	}
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%w\n%s", err, text)
 	}
