@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Write the screens of `shipperctl rollout status` into the documents, as it draws them. hack/verify-screens.sh is its twin.
+# Write the screens of `shipperctl rollout status` into the documents, as it draws them. TestScreensOfDocuments compares them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go test ./cmd/shipperctl/rollout -run TestScreensOfDocuments -count=1 -update >/dev/null
