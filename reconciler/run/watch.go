@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -223,17 +224,18 @@ func otherRunsConcerned() builder.Predicates {
 }
 
 // bearsOnOthers reports whether anything changed that a decision about another run reads: hold, whether a run was resolved, began or
-// finished, and its result. Of the spec, only hold and abort can change. The UID does if events of a deletion and a creation were missed.
+// finished, its result, and what it takes back. Of the spec, only hold and abort can change. The UID does if events of a deletion and a creation were missed.
 func bearsOnOthers(was, is *shipper.SequenceRun) bool {
 	return was.UID != is.UID || was.Generation != is.Generation ||
 		(was.Status.Resolved == nil) != (is.Status.Resolved == nil) ||
 		(was.Status.StartTime == nil) != (is.Status.StartTime == nil) ||
 		shipyard.IsFinished(was) != shipyard.IsFinished(is) ||
+		!slices.Equal(shipyard.TakenBack(was), shipyard.TakenBack(is)) ||
 		was.Status.Result != is.Status.Result || !was.Status.FinishTime.Equal(is.Status.FinishTime)
 }
 
 // beside makes requests for the runs that a change of a run bears on: those that wait for their turn in its stage, one under way that it
-// may preempt, and finished ones whose follow-ups wait for what it has passed.
+// may preempt, and finished ones whose follow-ups wait for what it has passed, or no longer has.
 func (r *Reconciler) beside(ctx context.Context, o client.Object) []reconcile.Request {
 	run, ok := o.(*shipper.SequenceRun)
 	if !ok {
@@ -256,9 +258,10 @@ func (r *Reconciler) beside(ctx context.Context, o client.Object) []reconcile.Re
 		return other.Status.StartTime == nil || run.Status.StartTime == nil
 	})
 	add(client.MatchingFields{boundedIn: inStage(run)}, every)
-	if shipyard.IsFinished(run) && run.Status.Result == shipper.ResultPass {
+	takesBack := len(shipyard.TakenBack(run)) > 0
+	if shipyard.IsFinished(run) || takesBack {
 		add(client.MatchingFields{awaiting: ofService(run)}, func(other *shipper.SequenceRun) bool {
-			return shipyard.VersionOf(other) == shipyard.VersionOf(run)
+			return takesBack || shipyard.VersionOf(other) == shipyard.VersionOf(run)
 		})
 	}
 	out := make([]reconcile.Request, 0, len(found))

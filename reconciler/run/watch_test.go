@@ -31,6 +31,10 @@ func condition(kind string, status corev1.ConditionStatus, reason string) edit {
 	}
 }
 
+func takesBack(run *shipper.SequenceRun) {
+	run.Status.Tasks = []shipper.TaskStatus{{Name: shipyard.TaskRollback, State: shipper.TaskTriggered, Release: "shop/web-1"}}
+}
+
 func TestOnlyWhatOtherRunsReadOfARunBearsOnThem(t *testing.T) {
 	begins, passes := []edit{started}, []edit{ended(shipper.ResultPass)}
 	for sentence, tc := range map[string]struct {
@@ -63,6 +67,7 @@ func TestOnlyWhatOtherRunsReadOfARunBearsOnThem(t *testing.T) {
 		},
 		"one of its follow-ups is refused": {passes, func(run *shipper.SequenceRun) { run.Status.Triggered[0].Refused = true }, false},
 		"it is labelled":                   {begins, func(run *shipper.SequenceRun) { run.Labels = map[string]string{"a": "b"} }, false},
+		"it takes back":                    {begins, takesBack, true},
 		"a task of it begins": {begins, func(run *shipper.SequenceRun) {
 			run.Status.Task, run.Status.Tasks = "deployment", []shipper.TaskStatus{{Name: "deployment", State: shipper.TaskTriggered}}
 		}, false},
@@ -181,9 +186,10 @@ func TestARunWakesTheRunsThatItBearsOn(t *testing.T) {
 		run  *shipper.SequenceRun
 		want []string
 	}{
-		"one that is queued": {runOf("first"), []string{"begun", "bounded", "queued"}},
-		"one that begins":    {runOf("first", started), []string{"bounded", "queued"}},
-		"one that fails":     {runOf("first", ended(shipper.ResultFail)), []string{"bounded", "queued"}},
+		"one that is queued":  {runOf("first"), []string{"begun", "bounded", "queued"}},
+		"one that begins":     {runOf("first", started), []string{"bounded", "queued"}},
+		"one that fails":      {runOf("first", ended(shipper.ResultFail)), []string{"bounded", "queued", "waits"}},
+		"one that takes back": {runOf("first", started, takesBack), []string{"bounded", "queued", "waits"}},
 		"one of another version that passes": {
 			runOf("first", func(run *shipper.SequenceRun) { run.Status.Resolved.Version.Version = "2.0.0" }, ended(shipper.ResultPass)),
 			[]string{"bounded", "queued"},

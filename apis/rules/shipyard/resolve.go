@@ -9,7 +9,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -144,71 +143,6 @@ func named(path *field.Path, name, what string, known []string) *field.Error {
 	}
 	return field.Invalid(path, name, "is no "+what+" of the shipyard; "+there)
 }
-
-// Unmet is what a run's stage requires of its version and known runs do not show; empty if nothing. ready is when the first soak of it
-// ends; zero if no soak is waited for.
-func Unmet(run *shipper.SequenceRun, known []*shipper.SequenceRun, now time.Time) (out []string, ready time.Time) {
-	if !Deploys(run) {
-		return nil, time.Time{}
-	}
-	for _, required := range StageOf(run).Requires {
-		why, soaked := unmet(run, required, known, now)
-		if why == "" {
-			continue
-		}
-		out = append(out, why)
-		if !soaked.IsZero() && (ready.IsZero() || soaked.Before(ready)) {
-			ready = soaked
-		}
-	}
-	return out, ready
-}
-
-func unmet(
-	run *shipper.SequenceRun, required shipper.StageRequirement, known []*shipper.SequenceRun, now time.Time,
-) (why string, ready time.Time) {
-	const most = 3
-	verified := map[string]time.Time{} // when a version passed first
-	for _, other := range known {
-		passed := IsFinished(other) && other.Status.Result == shipper.ResultPass && other.Status.FinishTime != nil
-		if !passed || other.Spec.Stage != required.Stage || other.Spec.Service != run.Spec.Service ||
-			required.Sequence != "" && other.Spec.Sequence != required.Sequence || required.Sequence == "" && !Deploys(other) {
-			continue
-		}
-		if at, again := verified[identity(VersionOf(other))]; !again || other.Status.FinishTime.Time.Before(at) {
-			verified[identity(VersionOf(other))] = other.Status.FinishTime.Time
-		}
-	}
-	if at, passed := verified[identity(VersionOf(run))]; passed {
-		ready := at.Add(required.Soak.Value())
-		if !now.Before(ready) {
-			return "", time.Time{}
-		}
-		return fmt.Sprintf("version %s passed in stage %s at %s and has to soak for %s: until %s", VersionOf(run).Version, required.Stage,
-			at.UTC().Format(time.RFC3339), required.Soak, ready.UTC().Format(time.RFC3339)), ready
-	}
-	var versions []string
-	for version, at := range verified {
-		if !now.Before(at.Add(required.Soak.Value())) {
-			versions = append(versions, version)
-		}
-	}
-	slices.SortFunc(versions, func(a, b string) int { return cmp.Or(verified[b].Compare(verified[a]), cmp.Compare(a, b)) })
-	there := "no version has"
-	if len(versions) > 0 {
-		for i := range versions {
-			versions[i], _, _ = strings.Cut(versions[i], "@")
-		}
-		there = strings.Join(versions[:min(most, len(versions))], ", ") + " have"
-		if len(versions) == 1 {
-			there = versions[0] + " has"
-		}
-	}
-	return fmt.Sprintf("version %s has not passed in stage %s; %s", VersionOf(run).Version, required.Stage, there), time.Time{}
-}
-
-// identity is a version with the digest of its archive.
-func identity(v shipper.RunVersion) string { return v.Version + "@" + v.Name + "@" + v.Digest }
 
 // sequences is how many a snapshot has: each stage has evaluation beside its own.
 func sequences(of *shipper.ShipyardSnapshot) int {

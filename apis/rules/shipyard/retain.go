@@ -36,7 +36,7 @@ func Needed(known []*shipper.SequenceRun) map[string]bool {
 }
 
 // Surplus are the finished runs of one stage and service that history does not keep. The newest of each sequence that passed is kept in any
-// case, or later stages could not require it, and of the newest MaxAwaiting up to maxAge those with follow-ups that are still to be
+// case, or later stages could not require it, with the run by which that pass counts no longer, and of the newest MaxAwaiting up to maxAge those with follow-ups that are still to be
 // created. needed are the names of runs that unfinished ones depend on. Runs that have begun are counted apart from others. again is when
 // the next one is too old; 0 for never.
 func Surplus(
@@ -55,7 +55,7 @@ func Surplus(
 	slices.SortFunc(finished, func(a, b *shipper.SequenceRun) int {
 		return cmp.Or(b.Status.FinishTime.Compare(a.Status.FinishTime.Time), cmp.Compare(b.Name, a.Name))
 	})
-	passed := map[string]bool{}
+	passes, ends := keptPasses(finished, runs)
 	begun, unbegun := 0, 0
 	for _, run := range finished {
 		n := &begun
@@ -64,16 +64,32 @@ func Surplus(
 		}
 		i := *n
 		*n++
-		newestPass := run.Status.Result == shipper.ResultPass && !passed[run.Spec.Sequence]
-		passed[run.Spec.Sequence] = passed[run.Spec.Sequence] || newestPass
 		age := now.Sub(run.Status.FinishTime.Time)
 		switch {
-		case newestPass, needed[run.Name], HasUncreated(run) && age < maxAge && i < MaxAwaiting:
+		case passes[run.Name], needed[run.Name], HasUncreated(run) && age < maxAge && i < MaxAwaiting:
 		case i >= limit, age >= maxAge:
-			surplus = append(surplus, run)
+			if !ends[run.Name] {
+				surplus = append(surplus, run)
+			}
 		case again == 0 || maxAge-age < again:
 			again = maxAge - age
 		}
 	}
 	return surplus, again
+}
+
+// keptPasses names the newest run of each sequence that passed, and the runs that ended such passes. The finished runs come newest first.
+func keptPasses(finished, all []*shipper.SequenceRun) (passes, ends map[string]bool) {
+	passes, ends = map[string]bool{}, map[string]bool{}
+	known := map[string]bool{}
+	for _, run := range finished {
+		if run.Status.Result != shipper.ResultPass || known[run.Spec.Sequence] {
+			continue
+		}
+		known[run.Spec.Sequence], passes[run.Name] = true, true
+		if by := EndedBy(run, all); by != nil {
+			ends[by.Name] = true
+		}
+	}
+	return passes, ends
 }

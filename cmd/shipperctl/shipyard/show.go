@@ -111,10 +111,15 @@ func trigger(t shipper.Trigger) string {
 	return t.Event + " with " + strings.Join(match, ", ")
 }
 
-// verified are the runs that passed with a version, the newest first and each version of a stage once.
+// verified are the runs that passed with a version and count for other stages, the newest first and each version of a stage once.
 func verified(runs []shipper.SequenceRun, now time.Time) [][]string {
+	known := make([]*shipper.SequenceRun, len(runs))
+	for i := range runs {
+		known[i] = &runs[i]
+	}
 	passed := slices.DeleteFunc(slices.Clone(runs), func(run shipper.SequenceRun) bool {
-		return run.Status.Result != shipper.ResultPass || run.Status.FinishTime == nil || rules.VersionOf(&run).Version == ""
+		return run.Status.Result != shipper.ResultPass || run.Status.FinishTime == nil || rules.VersionOf(&run).Version == "" ||
+			rules.EndedBy(&run, known) != nil
 	})
 	slices.SortFunc(passed, func(a, b shipper.SequenceRun) int {
 		return cmp.Or(b.Status.FinishTime.Compare(a.Status.FinishTime.Time), cmp.Compare(a.Name, b.Name))
