@@ -38,7 +38,7 @@ func marks(s *scope, head *shipper.Release) map[string]string {
 // obsolete reports whether another environment has completed since the one that failed.
 func obsolete(app *shipper.Application, newest *shipper.Release) bool {
 	f := stamp.Failed(app)
-	return f != nil && newest != nil && strategy.Complete(newest) && newest.CreationTimestamp.After(f.Time.Time) &&
+	return f != nil && newest != nil && strategy.Complete(newest) && !newest.CreationTimestamp.Before(&f.Time) &&
 		!stamp.FailedBefore(f, &newest.Spec.Environment)
 }
 

@@ -91,3 +91,27 @@ func TestEachApprovalSaysWhetherItCounts(t *testing.T) {
 		t.Errorf("the run counted (-want +got):\n%s%+v", diff, now.Status)
 	}
 }
+
+// Two users may decide in one second, and the first decision may end the wait.
+func TestApprovalsOfOneSecondAreOrderedAsTheyWereCreated(t *testing.T) {
+	of := func(name, version string, conditions ...shipper.Condition) *shipper.Approval {
+		a := &shipper.Approval{ObjectMeta: metav1.ObjectMeta{
+			Namespace: "shop", Name: name, ResourceVersion: version, CreationTimestamp: after(0),
+		}}
+		a.Spec.Run, a.Status.Conditions = "first", conditions
+		return a
+	}
+	r := newReconciler(t, interceptor.Funcs{}, of("z", "8"), of("a", "9"),
+		of("judged", "12", shipper.Condition{Type: shipper.ApprovalCounted, Status: "True"}))
+	all, err := r.approvals(t.Context(), runOf("first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range all {
+		got = append(got, all[i].Name)
+	}
+	if diff := cmp.Diff([]string{"judged", "z", "a"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

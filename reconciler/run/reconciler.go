@@ -6,6 +6,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,13 +202,10 @@ func (r *Reconciler) act(ctx context.Context, run *shipper.SequenceRun, task *sh
 
 // decide computes the next status. j is the judgement of a new run.
 func (r *Reconciler) decide(ctx context.Context, run *shipper.SequenceRun, j judgement, out *shipyard.Outcome) (shipyard.Decision, error) {
-	if run.Status.Resolved == nil && j.resolved != nil {
-		resolved := *run
-		resolved.Status.Resolved = j.resolved
-		return r.plan(ctx, &resolved, shipyard.Observed{})
-	}
 	if run.Status.Resolved == nil {
-		return r.plan(ctx, run, shipyard.Observed{Refused: j.refused, Unresolved: j.unresolved})
+		judged := *run
+		judged.Status.Resolved, judged.Status.Order = j.resolved, cmp.Or(run.Status.Order, j.order)
+		return r.plan(ctx, &judged, shipyard.Observed{Refused: j.refused, Unresolved: j.unresolved})
 	}
 	if run.Status.StartTime != nil {
 		return r.plan(ctx, run, shipyard.Observed{Outcome: out})

@@ -42,6 +42,8 @@ type judgement struct {
 	// refused is why the run is not started, and unresolved why it cannot be resolved yet, until again; both are empty otherwise.
 	refused, unresolved string
 	again               time.Duration
+	// order is the number of the run in its queue.
+	order int64
 	// waits is true if runs before this one in its queue are still to be resolved.
 	waits bool
 }
@@ -56,10 +58,16 @@ func (r *Reconciler) resolve(ctx context.Context, run *shipper.SequenceRun) (jud
 	if err != nil {
 		return judgement{}, err
 	}
-	for _, other := range queue {
-		if other.Status.Resolved == nil && other.Spec.Abort == "" && other.DeletionTimestamp.IsZero() && isOlder(other, run) {
-			return queuedBehind(other), nil
-		}
+	older := slices.DeleteFunc(slices.Clone(queue), func(other *shipper.SequenceRun) bool {
+		return other.Status.Resolved != nil || other.Spec.Abort != "" || !other.DeletionTimestamp.IsZero() ||
+			shipyard.CompareCreation(other, run) >= 0
+	})
+	if slices.ContainsFunc(older, func(other *shipper.SequenceRun) bool { return !wasSeen(other) }) {
+		return judgement{waits: true}, nil
+	}
+	order := cmp.Or(run.Status.Order, shipyard.NextOrder(queue))
+	if len(older) > 0 {
+		return queuedBehind(older[0], order), nil
 	}
 	if err := r.readLive(ctx, run); err != nil { // the cache has no data
 		return judgement{}, err
@@ -67,19 +75,22 @@ func (r *Reconciler) resolve(ctx context.Context, run *shipper.SequenceRun) (jud
 	if run.Status.Resolved != nil || shipyard.IsFinished(run) {
 		return judgement{}, nil
 	}
-	return r.judge(ctx, run)
+	j, err := r.judge(ctx, run)
+	j.order = order
+	return j, err
+}
+
+// wasSeen reports whether a run was written since its creation: its number is decided, or one of an earlier version of Shipper.
+func wasSeen(run *shipper.SequenceRun) bool {
+	return run.Status.Order > 0 || shipper.FindCondition(run.Status.Conditions, shipper.RunFinished) != nil
 }
 
 // queuedBehind is the judgement of a run while one before it in the queue is not resolved.
-func queuedBehind(other *shipper.SequenceRun) judgement {
+func queuedBehind(other *shipper.SequenceRun, order int64) judgement {
 	if c := shipper.FindCondition(other.Status.Conditions, shipper.RunFinished); c != nil && c.Reason == shipper.RunUnresolved {
-		return judgement{unresolved: "behind run " + other.Name + ", which cannot be resolved now"} // that may take long
+		return judgement{unresolved: "behind run " + other.Name + ", which cannot be resolved now", order: order} // that may take long
 	}
 	return judgement{waits: true}
-}
-
-func isOlder(a, b *shipper.SequenceRun) bool {
-	return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name)) < 0
 }
 
 // errUnresolved is why a run cannot be resolved yet.
@@ -230,8 +241,16 @@ func (r *Reconciler) shipyards(ctx context.Context, namespace string) ([]string,
 func (r *Reconciler) earlier(ctx context.Context, run *shipper.SequenceRun) ([]*shipper.SequenceRun, error) {
 	known, err := r.list(ctx, run.Namespace, client.MatchingFields{runsOf: run.Spec.Shipyard})
 	return slices.DeleteFunc(known, func(other *shipper.SequenceRun) bool {
-		return other.UID == run.UID || run.CreationTimestamp.Before(&other.CreationTimestamp) && other.Status.StartTime == nil
+		return other.UID == run.UID || isLater(other, run) && other.Status.StartTime == nil
 	}), err
+}
+
+// isLater reports whether a run of a Shipyard was created after another. Only in one queue that is known within a second.
+func isLater(run, than *shipper.SequenceRun) bool {
+	if inQueue(run) == inQueue(than) {
+		return shipyard.CompareCreation(run, than) > 0
+	}
+	return than.CreationTimestamp.Before(&run.CreationTimestamp)
 }
 
 // repeated is the run that a retry repeats, and why the retry may not begin; empty if it may.

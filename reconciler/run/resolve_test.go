@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -198,6 +199,9 @@ func TestRunsOfAQueueAreResolvedInOrder(t *testing.T) {
 	first := func(edits ...func(*shipper.SequenceRun)) client.Object {
 		return runOf("first", append([]func(*shipper.SequenceRun){unresolved}, edits...)...)
 	}
+	sameSecond := func(version string) func(*shipper.SequenceRun) {
+		return func(run *shipper.SequenceRun) { run.CreationTimestamp, run.ResourceVersion = after(0), version }
+	}
 	repositoryIsAway := func(run *shipper.SequenceRun) {
 		run.Status.Conditions = []shipper.Condition{{Type: shipper.RunFinished, Status: "False", Reason: shipper.RunUnresolved}}
 	}
@@ -209,6 +213,8 @@ func TestRunsOfAQueueAreResolvedInOrder(t *testing.T) {
 		"one before is not resolved":              {first(), true, ""},
 		"one before cannot be resolved":           {first(repositoryIsAway), false, "behind run first, which cannot be resolved now"},
 		"one before is aborted":                   {first(abort), false, ""},
+		"one of the same second is before":        {first(sameSecond("9")), true, ""},
+		"one of the same second is later":         {first(sameSecond("11")), false, ""},
 		"one before is resolved":                  {runOf("first"), false, ""},
 		"one later is not resolved":               {first(func(run *shipper.SequenceRun) { run.CreationTimestamp = after(60) }), false, ""},
 		"one of another service is not resolved":  {first(func(run *shipper.SequenceRun) { run.Spec.Service = "api" }), false, ""},
@@ -216,11 +222,32 @@ func TestRunsOfAQueueAreResolvedInOrder(t *testing.T) {
 		"one of another Shipyard is not resolved": {first(func(run *shipper.SequenceRun) { run.Spec.Shipyard = "x" }), false, ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			got := newCase{fresh(), []client.Object{theShipyard(), tc.other}, ""}.judged(t)
+			run := fresh()
+			run.ResourceVersion = "10"
+			got := newCase{run, []client.Object{theShipyard(), tc.other}, ""}.judged(t)
 			if got.waits != tc.waits || got.unresolved != tc.want || (got.resolved != nil) != (!tc.waits && tc.want == "") {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+}
+
+// The number is written with what the run does: resourceVersions change, and a second has many runs.
+func TestARunGetsTheNextNumberOfItsQueue(t *testing.T) {
+	run := fresh()
+	numbered := func(order int64) func(*shipper.SequenceRun) {
+		return func(run *shipper.SequenceRun) { run.Status.Order = order }
+	}
+	r := newReconciler(t, allowed, theShipyard(), web("web-staging"), run, runOf("first", numbered(4)), runOf("second", numbered(3)),
+		runOf("of-production", numbered(9), in("production")))
+	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(run)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(run), run); err != nil {
+		t.Fatal(err)
+	}
+	if run.Status.Order != 5 || run.Status.Resolved == nil {
+		t.Errorf("its number is %d, and it is resolved as %+v", run.Status.Order, run.Status.Resolved)
 	}
 }
 

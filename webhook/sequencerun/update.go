@@ -4,10 +4,10 @@ package sequencerun
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
@@ -53,7 +53,7 @@ func (w *Webhook) warn(ctx context.Context, a *response.Response, run *shipper.S
 		return other.Spec.Stage != run.Spec.Stage || other.Spec.Service != run.Spec.Service || other.Name == run.Name
 	})
 	newest := run.DeepCopy()
-	newest.CreationTimestamp = metav1.NewTime(w.Clock.Now())
+	newest.Status.Order = math.MaxInt64
 	queue = shipyard.Queue(append(queue, newest))
 	if at := slices.Index(queue, newest); at > 0 {
 		var names []string

@@ -6,20 +6,45 @@ import (
 	"cmp"
 	"slices"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
 // Queue is the unfinished runs of one Shipyard, stage and service in order: a rollback under way, which nothing ends; runs that preempt;
-// the run under way; rollbacks that wait (KS17); then by age and name. Runs that are not resolved, or held before they started, are left
+// the run under way; rollbacks that wait (KS17); then as they were created. Runs that are not resolved, or held before they started, are left
 // out.
 func Queue(runs []*shipper.SequenceRun) []*shipper.SequenceRun {
 	out := slices.DeleteFunc(slices.Clone(runs), func(run *shipper.SequenceRun) bool {
 		return IsFinished(run) || run.Status.Resolved == nil || run.Status.StartTime == nil && run.Spec.Hold != ""
 	})
 	slices.SortStableFunc(out, func(a, b *shipper.SequenceRun) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), CompareCreation(a, b))
 	})
 	return out
+}
+
+// CompareCreation orders the runs of one Shipyard, stage and service as they were created. Of two runs one may have no number: it is older if
+// an earlier version of Shipper has resolved it, and newer if it is still to get one.
+func CompareCreation(a, b *shipper.SequenceRun) int {
+	hasA, hasB := a.Status.Order > 0, b.Status.Order > 0
+	switch {
+	case hasA && hasB:
+		return cmp.Or(cmp.Compare(a.Status.Order, b.Status.Order), stamp.CompareCreation(a, b))
+	case hasA && b.Status.Resolved == nil, hasB && a.Status.Resolved != nil:
+		return -1
+	case hasA || hasB:
+		return 1
+	}
+	return stamp.CompareCreation(a, b)
+}
+
+// NextOrder is the number of a new run, of which all older ones of the queue have theirs.
+func NextOrder(queue []*shipper.SequenceRun) int64 {
+	highest := int64(0)
+	for _, run := range queue {
+		highest = max(highest, run.Status.Order)
+	}
+	return highest + 1
 }
 
 // rank is lower for runs that go first.

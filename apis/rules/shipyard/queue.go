@@ -3,7 +3,6 @@
 package shipyard
 
 import (
-	"cmp"
 	"slices"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -23,8 +22,7 @@ func (p *plan) superseding(queue []*shipper.SequenceRun) string {
 			continue
 		}
 		of := OwnSequence(run)
-		older := cmp.Or(p.Run.CreationTimestamp.Compare(run.CreationTimestamp.Time), cmp.Compare(p.Run.Name, run.Name)) < 0
-		if older && of != nil && of.WhenBusy == shipper.WhenBusySupersede {
+		if older := CompareCreation(p.Run, run) < 0; older && of != nil && of.WhenBusy == shipper.WhenBusySupersede {
 			return run.Name
 		}
 	}

@@ -232,6 +232,11 @@ type SequenceRunStatus struct {
 	// observedGeneration is the generation that the status is of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// order of the run among those of its Shipyard, stage and service: one with a lower number was created before. Absent: it is before all
+	// that have one.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Order int64 `json:"order,omitempty"`
 	// resolved is what the run does, which is decided once. Absent until then, and if the run was refused.
 	// +optional
 	Resolved *ResolvedRun `json:"resolved,omitempty"`
