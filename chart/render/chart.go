@@ -35,8 +35,8 @@ type Target struct {
 	// Labels are put on every object: those of the Release, its hash among them. Those of Shipper made of App and
 	// ReleaseName win over them.
 	Labels map[string]string
-	// ChartLabels is set where labels of the chart win over Labels by Release; by Application they always do. What is installed already is
-	// known by a fingerprint without it.
+	// ChartLabels makes labels of the chart win over Labels by Release; by Application they always do. It is no part of the fingerprint of
+	// what is installed, and never changes for a Release.
 	ChartLabels bool `json:"-"`
 	// Lookups are what the function lookup finds in the cluster. Nil: nothing.
 	Lookups *Lookups `json:"-"`
