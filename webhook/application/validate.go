@@ -62,6 +62,7 @@ func (w *Webhook) validateWrite(
 			return err
 		}
 	}
+	warnOfNulls(a, app, old)
 	if !specChanged {
 		return w.judgeLabels(ctx, req, a, app, old)
 	}
@@ -216,7 +217,9 @@ func (w *Webhook) announce(
 		return err
 	}
 	dryRun := req.DryRun != nil && *req.DryRun
-	announceRelease(a, next, dryRun)
+	if old != nil || !warnOfCopy(a, app, rels) {
+		announceRelease(a, next, dryRun)
+	}
 	if dryRun {
 		if err := w.preview(ctx, req, a, app, old, p); err != nil {
 			return err

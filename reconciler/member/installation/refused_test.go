@@ -100,7 +100,8 @@ func TestFieldsThatCannotChangeAreNamedWhereTheAPIServerDoesNot(t *testing.T) {
 	}
 	is := map[string]any{
 		"replicas": int64(1), "serviceName": "db", "volumeClaimTemplates": []any{claim("1Gi", "status")},
-		"selector": map[string]any{"matchLabels": map[string]any{"app": "db"}}, "revisionHistoryLimit": int64(10), "podManagementPolicy": "OrderedReady",
+		"selector": map[string]any{"matchLabels": map[string]any{"app": "db"}}, "revisionHistoryLimit": int64(10),
+		"podManagementPolicy": "OrderedReady",
 	}
 	const list = "'replicas', 'ordinals', 'template', 'updateStrategy' and 'minReadySeconds' are forbidden"
 	if diff := cmp.Diff([]string{"volumeClaimTemplates"}, differing(wanted, is, list)); diff != "" {
