@@ -36,6 +36,9 @@ func (p Policy) Unpack(
 	out := make([]unstructured.Unstructured, 0, len(manifests))
 	first, size := map[Key]int{}, 0
 	for i := range manifests {
+		if IsEmptyList(&manifests[i]) {
+			continue
+		}
 		if found := checkManifest(&manifests[i], at.Index(i)); len(found) > 0 {
 			errs = append(errs, found...)
 			continue
@@ -67,6 +70,20 @@ func (p Policy) Unpack(
 			formatBytes(MaxEnvelopeBytes))))
 	}
 	return out, errs
+}
+
+// IsEmptyList reports whether an object is a list without items, which kubectl and Helm apply without a word. Templates render one when a
+// loop finds nothing. The items of a list are null or missing then, or none; a kind whose name ends with List may have other fields.
+func IsEmptyList(o *unstructured.Unstructured) bool {
+	value, found := o.Object["items"]
+	items, isList := value.([]any)
+	switch {
+	case !strings.HasSuffix(o.GetKind(), "List") || len(items) > 0 || value != nil && !isList:
+		return false
+	case o.GetAPIVersion() == "v1" && o.GetKind() == "List":
+		return true
+	}
+	return found && o.GetName() == ""
 }
 
 // checkManifest requires what every object has. Labels and annotations of other types than texts would be lost silently.

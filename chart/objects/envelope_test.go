@@ -33,6 +33,7 @@ func TestUnpackGivesTheManifestsOfAnEnvelope(t *testing.T) {
 		`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "system:reader"}}`,
 		`{apiVersion: example.com/v1, kind: Widget, metadata: {name: a}}`,
 		`{apiVersion: example.com/v1, kind: AllowList, metadata: {name: a}, spec: {items: []}}`,
+		`{apiVersion: v1, kind: List, items: []}`, `{apiVersion: v1, kind: List}`, `{apiVersion: v1, kind: ConfigMapList, items: null}`,
 	), "work", scope)
 	want := objectsOf(t,
 		`{apiVersion: v1, kind: Service, metadata: {name: web, namespace: work, labels: null}, spec: {
@@ -73,7 +74,9 @@ func TestUnpackNamesEachManifestThatIsWrong(t *testing.T) {
 			`spec.manifests[1].metadata.labels: Invalid value: "": want a map of texts: quote numbers and booleans`},
 		{`{apiVersion: v1, kind: ConfigMap, metadata: {name: b, annotations: [a]}}`,
 			`spec.manifests[1].metadata.annotations: Invalid value: "": want a map of texts: quote numbers and booleans`},
-		{`{apiVersion: v1, kind: List, items: []}`,
+		{`{apiVersion: example.com/v1, kind: AllowList}`,
+			`spec.manifests[1].metadata.name: Required value: each manifest has a name; generateName is not enough`},
+		{`{apiVersion: v1, kind: List, items: [{}]}`,
 			`spec.manifests[1].kind: Invalid value: "List": is a list: write each of its items as a manifest`},
 		{`{apiVersion: shipper.booking.com/v1alpha1, kind: Envelope, metadata: {name: b}}`,
 			`spec.manifests[1].kind: Invalid value: "Envelope": an Envelope cannot contain Envelopes: write their manifests here`},

@@ -21,6 +21,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/duplicates"
+	"shipper.dev/shipper/chart/objects"
 )
 
 // maxObjects bounds the objects of a chart.
@@ -89,7 +90,7 @@ func assemble(c *helmchart.Chart, files map[string]string) (Manifest, error) {
 
 // removeDuplicates removes what server-side apply refuses in lists of the objects. Hooks are created, and keep it.
 func (m *Manifest) removeDuplicates() error {
-	objects, found := duplicates.Remove(m.Objects)
+	all, found := duplicates.Remove(m.Objects)
 	var refused []string
 	for _, f := range found {
 		if text := fmt.Sprintf("%s: %s", m.source(f.Object), f.Text); f.Refused {
@@ -101,7 +102,7 @@ func (m *Manifest) removeDuplicates() error {
 	if len(refused) > 0 {
 		return chartError("%s", strings.Join(refused, "; "))
 	}
-	m.Objects = objects
+	m.Objects = all
 	return nil
 }
 
@@ -168,6 +169,9 @@ func (m *Manifest) addDocument(source string, document any) error {
 				return err
 			}
 		}
+		return nil
+	}
+	if objects.IsEmptyList(&object) {
 		return nil
 	}
 	if err := checkIdentity(source, &object); err != nil {

@@ -72,6 +72,15 @@ func TestWhatAnAdministratorWroteIsTakenAwayWithTheRight(t *testing.T) {
 	}
 }
 
+func TestAnEmptyListIsAccepted(t *testing.T) {
+	hook := &envelope.Webhook{Resources: (&ask.World{Authz: ask.Grant()}).Resources()}
+	empty := &shipper.Envelope{ObjectMeta: metav1.ObjectMeta{Namespace: "work", Name: "e"}, Spec: shipper.EnvelopeSpec{
+		Manifests: []shipper.Manifest{{"apiVersion": "v1", "kind": "List", "items": []any{}}, {"apiVersion": "v1", "kind": "List"}},
+	}}
+	ask.CheckRefusal(t, hook.Validate(t.Context(), ask.Create("dev", empty), &response.Response{}), "", "")
+	ask.CheckRefusal(t, hook.Validate(t.Context(), ask.Delete("dev", empty), &response.Response{}), "", "")
+}
+
 func TestDuplicatesInListsAreWarnedOfOrRefused(t *testing.T) {
 	service := func(port map[string]any) shipper.Manifest {
 		return shipper.Manifest{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "a"}, "spec": map[string]any{

@@ -46,7 +46,7 @@ func (j *Judge) JudgeEnvelope(ctx context.Context, who authenticationv1.UserInfo
 		return err
 	}
 	for i := range manifests {
-		if key := objects.KeyOf(&manifests[i]); !served(kinds, key.GroupKind()) {
+		if key := objects.KeyOf(&manifests[i]); !served(kinds, key.GroupKind()) && !objects.IsEmptyList(&manifests[i]) {
 			errs = append(errs, field.Invalid(manifestsPath.Index(i).Child("kind"), key.Kind, "this API server does not serve "+
 				key.GroupKind().String()+", so it is not known whether such objects have a namespace: create its CustomResourceDefinition here"))
 		}
@@ -101,7 +101,7 @@ func envelopeNeeds(of, other *shipper.Envelope, kinds map[schema.GroupKind]Kind)
 	for i, manifest := range manifestsOf(of) {
 		path, key := manifestsPath.Index(i), objects.KeyOf(&manifest)
 		k, known := kinds[key.GroupKind()]
-		if wasThere(other, of.Spec.Manifests[i]) {
+		if wasThere(other, of.Spec.Manifests[i]) || objects.IsEmptyList(&manifest) {
 			continue
 		}
 		if !known { // what is removed is judged by the usual plural

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"shipper.dev/shipper/chart/objects"
 )
 
 // document is one object of the input.
@@ -111,12 +113,18 @@ func flatten(d document) ([]document, error) {
 	if !strings.HasSuffix(d.GetKind(), "List") {
 		return []document{d}, nil
 	}
+	if objects.IsEmptyList(&d.Unstructured) {
+		return nil, nil
+	}
 	items, found, err := unstructured.NestedSlice(d.Object, "items")
 	if err != nil || !found {
 		return []document{d}, nil //nolint:nilerr // a kind may end with List and have no items
 	}
 	var all []document
 	for i, item := range items {
+		if item == nil {
+			continue
+		}
 		object, ok := item.(map[string]any)
 		if !ok {
 			return nil, d.failed(fmt.Sprintf("items[%d]", i), "is not an object")
