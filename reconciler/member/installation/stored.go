@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/duplicates"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/member/applyset"
@@ -90,7 +91,7 @@ func (i *installer) storedOrRendered(ctx context.Context, source Source, t rende
 	if i.stored, err = readStored(ctx, i.member, i.it); err != nil {
 		return nil, err
 	}
-	if i.stored != nil && i.stored.from == from {
+	if i.stored != nil && i.stored.from == from && i.stored.applicable() {
 		i.rendering.sources.found = i.stored.found
 		return i.stored.objects, nil
 	}
@@ -99,6 +100,19 @@ func (i *installer) storedOrRendered(ctx context.Context, source Source, t rende
 		i.storeAs = from
 	}
 	return objects, err
+}
+
+// applicable reports whether server-side apply takes all objects. A version of Shipper that did not remove duplicates in their lists has
+// stored them, and could not install them.
+func (s *storedRendering) applicable() bool {
+	var objects []unstructured.Unstructured
+	for _, w := range s.objects {
+		if w.hook == nil {
+			objects = append(objects, *w.content)
+		}
+	}
+	_, found := duplicates.Remove(objects)
+	return len(found) == 0
 }
 
 // restoredOrRendered are what the target consists of in the cluster when nothing is stored of it: a Release that goes back to another

@@ -120,3 +120,30 @@ func TestWhatCannotBeReadIsNotStored(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatCouldNeverBeInstalledIsRenderedAgain: an earlier version of Shipper has stored what server-side apply refuses.
+func TestWhatCouldNeverBeInstalledIsRenderedAgain(t *testing.T) {
+	pod := func(names ...any) wanted {
+		var env []any
+		for _, name := range names {
+			env = append(env, map[string]any{"name": name})
+		}
+		return wanted{content: &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Pod", "spec": map[string]any{"containers": []any{map[string]any{"name": "c", "env": env}}},
+		}}}
+	}
+	hook := pod("A", "A")
+	hook.hook = &render.Hook{}
+	for sentence, tc := range map[string]struct {
+		stored wanted
+		want   bool
+	}{
+		"variables of two names": {pod("A", "B"), true},
+		"a variable twice":       {pod("A", "A"), false},
+		"the same in a hook":     {hook, true},
+	} {
+		if got := (&storedRendering{objects: []wanted{tc.stored}}).applicable(); got != tc.want {
+			t.Errorf("%s: %t", sentence, got)
+		}
+	}
+}
