@@ -9,11 +9,12 @@
 //   - verify checks digests, and Helm signatures.
 //   - values merges the values of an Application for one cluster.
 //   - render opens an archive, runs its templates in package engine, and returns the objects to install.
+//   - duplicates removes elements of lists that server-side apply refuses, without effect on containers.
 //   - lots decides what becomes of each rendered object: it exists once per Release, is shared, or is changed in place.
 //   - objects normalises, digests, splits and judges the objects of Applications with resources, which have no chart.
 //   - lru and keyedsemaphore bound memory and concurrency.
 //
-// Package repository imports index, verify, values and render; render imports lots, values and verify; all import chart.
+// Package repository imports index, verify, values and render; render imports duplicates, lots, values and verify; all import chart.
 //
 // Tenants write charts, indexes, signatures and values. Every package bounds its input, so that no tenant can take more than its
 // share or end the process.

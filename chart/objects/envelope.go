@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"shipper.dev/shipper/chart"
 )
 
 // Bounds of an Envelope.
@@ -36,7 +38,7 @@ func (p Policy) Unpack(
 	out := make([]unstructured.Unstructured, 0, len(manifests))
 	first, size := map[Key]int{}, 0
 	for i := range manifests {
-		if IsEmptyList(&manifests[i]) {
+		if chart.IsEmptyList(&manifests[i]) {
 			continue
 		}
 		if found := checkManifest(&manifests[i], at.Index(i)); len(found) > 0 {
@@ -70,20 +72,6 @@ func (p Policy) Unpack(
 			formatBytes(MaxEnvelopeBytes))))
 	}
 	return out, errs
-}
-
-// IsEmptyList reports whether an object is a list without items, which kubectl and Helm apply without a word. Templates render one when a
-// loop finds nothing. The items of a list are null or missing then, or none; a kind whose name ends with List may have other fields.
-func IsEmptyList(o *unstructured.Unstructured) bool {
-	value, found := o.Object["items"]
-	items, isList := value.([]any)
-	switch {
-	case !strings.HasSuffix(o.GetKind(), "List") || len(items) > 0 || value != nil && !isList:
-		return false
-	case o.GetAPIVersion() == "v1" && o.GetKind() == "List":
-		return true
-	}
-	return found && o.GetName() == ""
 }
 
 // checkManifest requires what every object has. Labels and annotations of other types than texts would be lost silently.

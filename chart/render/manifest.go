@@ -21,7 +21,6 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/duplicates"
-	"shipper.dev/shipper/chart/objects"
 )
 
 // maxObjects bounds the objects of a chart.
@@ -171,7 +170,7 @@ func (m *Manifest) addDocument(source string, document any) error {
 		}
 		return nil
 	}
-	if objects.IsEmptyList(&object) {
+	if chart.IsEmptyList(&object) {
 		return nil
 	}
 	if err := checkIdentity(source, &object); err != nil {

@@ -17,6 +17,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/rights"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/response"
@@ -46,7 +47,7 @@ func (j *Judge) JudgeEnvelope(ctx context.Context, who authenticationv1.UserInfo
 		return err
 	}
 	for i := range manifests {
-		if key := objects.KeyOf(&manifests[i]); !served(kinds, key.GroupKind()) && !objects.IsEmptyList(&manifests[i]) {
+		if key := objects.KeyOf(&manifests[i]); !served(kinds, key.GroupKind()) && !chart.IsEmptyList(&manifests[i]) {
 			errs = append(errs, field.Invalid(manifestsPath.Index(i).Child("kind"), key.Kind, "this API server does not serve "+
 				key.GroupKind().String()+", so it is not known whether such objects have a namespace: create its CustomResourceDefinition here"))
 		}
@@ -101,7 +102,7 @@ func envelopeNeeds(of, other *shipper.Envelope, kinds map[schema.GroupKind]Kind)
 	for i, manifest := range manifestsOf(of) {
 		path, key := manifestsPath.Index(i), objects.KeyOf(&manifest)
 		k, known := kinds[key.GroupKind()]
-		if wasThere(other, of.Spec.Manifests[i]) || objects.IsEmptyList(&manifest) {
+		if wasThere(other, of.Spec.Manifests[i]) || chart.IsEmptyList(&manifest) {
 			continue
 		}
 		if !known { // what is removed is judged by the usual plural

@@ -15,7 +15,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
-	"shipper.dev/shipper/chart/objects"
+	"shipper.dev/shipper/chart"
 )
 
 // document is one object of the input.
@@ -113,7 +113,7 @@ func flatten(d document) ([]document, error) {
 	if !strings.HasSuffix(d.GetKind(), "List") {
 		return []document{d}, nil
 	}
-	if objects.IsEmptyList(&d.Unstructured) {
+	if chart.IsEmptyList(&d.Unstructured) {
 		return nil, nil
 	}
 	items, found, err := unstructured.NestedSlice(d.Object, "items")
