@@ -72,9 +72,8 @@ func renamed(objects []unstructured.Unstructured, lost map[int]renames, selector
 		if is := lost[i][name]; is != "" {
 			others = others || to != "" && to != is
 			to = is
-		} else if hasPort(objects[i].Object, at, name) {
-			stays = true
 		}
+		stays = stays || hasPort(objects[i].Object, at, name)
 	}
 	return to, others || to != "" && stays
 }

@@ -178,6 +178,11 @@ func TestDuplicatesThatKubernetesRefusesAreRefused(t *testing.T) {
 			[]string{container(`env: [{name: A, value: x}, {name: A, valueFrom: {configMapKeyRef: {name: x, key: y, optional: true}}}]`)},
 			at + `containers[0].env[0] and [1] have the same name "A"; the second may be absent, and then the first counts: remove one`,
 		},
+		"a port that another container has, too": {
+			[]string{pods(`{containers: [{name: a, ports: [{containerPort: 80, name: a}, {containerPort: 80, name: b}]}, {name: b, ports: [{containerPort: 81, name: b}]}]}`), service},
+			`spec.ports[0].targetPort "b" is a port that has another name too in some of the Pods, and server-side apply takes one name for a ` +
+				`port: give the port one name in all of them`,
+		},
 		"a Service that needs both names": {
 			[]string{container(`ports: [{containerPort: 80, name: a}, {containerPort: 80, name: b}]`),
 				`{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db}, spec: {template: {metadata: {labels: {app: web}}, ` +

@@ -100,6 +100,10 @@ func judge(u *unstructured.Unstructured) Health {
 	if result.Status == status.FailedStatus {
 		h.Message = result.Message
 	}
+	paused, _, _ := unstructured.NestedBool(u.Object, "spec", "paused")
+	if paused && u.GetKind() == "Deployment" && result.Status == status.InProgressStatus {
+		h.Reason = "Paused" // kstatus waits for Pods that its controller does not create
+	}
 	return h
 }
 

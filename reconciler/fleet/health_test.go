@@ -41,6 +41,8 @@ func TestHealth(t *testing.T) {
 			},
 		}
 	}
+	paused := deployment(0)
+	paused.Spec.Paused = true
 	now := metav1.Now()
 	for sentence, tc := range map[string]struct {
 		object client.Object
@@ -49,6 +51,7 @@ func TestHealth(t *testing.T) {
 		"a Deployment that has all Pods":          {deployment(3), Health{Status: "Current"}},
 		"one that has few":                        {deployment(1), Health{Status: "InProgress", Reason: "LessAvailable"}},
 		"one that has some more":                  {deployment(2), Health{Status: "InProgress", Reason: "LessAvailable"}},
+		"one that is paused":                      {paused, Health{Status: "InProgress", Reason: "Paused"}},
 		"a kind that has nothing but to be there": {&metav1.PartialObjectMetadata{}, Health{Status: "Current"}},
 		"one of these that goes": {
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, Health{Status: "Terminating"},
