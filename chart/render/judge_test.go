@@ -14,6 +14,15 @@ import (
 	"shipper.dev/shipper/chart/render"
 )
 
+// firstEight are the warnings of a Service with one port many times.
+func firstEight() (out []string) {
+	for n := range 8 {
+		out = append(out, fmt.Sprintf(`template sample/templates/service.yaml: Service "web": spec.ports[0] and [%d] have the same port and `+
+			`protocol "80, TCP"; the second is left out`, n+1))
+	}
+	return out
+}
+
 func TestAChartIsJudgedAsItsInstallationWould(t *testing.T) {
 	const two = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: '{{ .Release.Name }}-two'}\n" +
 		"spec: {template: {metadata: {labels: {a: b}}}}\n"
@@ -89,6 +98,10 @@ func TestAChartIsJudgedAsItsInstallationWould(t *testing.T) {
 			files: map[string]string{"templates/deployment.yaml": strings.Replace(deployment, "spec: {", "spec: {paused: true, ", 1)},
 			doubts: []string{`template sample/templates/deployment.yaml: Deployment "super-0" is paused, so Kubernetes creates no Pods of it: ` +
 				`leave spec.paused out of the chart`},
+		},
+		"more lists than are named": {
+			files:  map[string]string{"templates/service.yaml": fmt.Sprintf(service, strings.Repeat("{port: 80}, ", 11))},
+			doubts: append(firstEight(), "3 more lists have elements of one key"),
 		},
 		"elements of a list that differ in more than their key": {
 			files:  map[string]string{"templates/service.yaml": fmt.Sprintf(service, "{port: 80, name: x}, ")},

@@ -83,8 +83,11 @@ func assemble(c *helmchart.Chart, files map[string]string) (Manifest, error) {
 	if err := manifest.checkUnique(); err != nil {
 		return Manifest{}, err
 	}
+	if err := manifest.removeDuplicates(); err != nil {
+		return Manifest{}, err
+	}
 	manifest.warnOfPaused()
-	return manifest, manifest.removeDuplicates()
+	return manifest, nil
 }
 
 // removeDuplicates removes what server-side apply refuses in lists of the objects. Hooks are created, and keep it.
@@ -99,10 +102,22 @@ func (m *Manifest) removeDuplicates() error {
 		}
 	}
 	if len(refused) > 0 {
-		return chartError("%s", strings.Join(refused, "; "))
+		return chartError("%s", strings.Join(capped(refused), "; "))
 	}
+	m.warnings = capped(m.warnings)
 	m.Objects = all
 	return nil
+}
+
+// maxFindings bounds what is said of the lists of a chart: the API server cuts off the warnings of a request at 4 KiB.
+const maxFindings = 8
+
+// capped are the first findings, and how many more there are.
+func capped(findings []string) []string {
+	if more := len(findings) - maxFindings; more > 0 {
+		return append(findings[:maxFindings:maxFindings], fmt.Sprintf("%d more lists have elements of one key", more))
+	}
+	return findings
 }
 
 // warnOfPaused warns of Deployments that never get Pods as they are.
