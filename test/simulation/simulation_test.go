@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -127,6 +128,9 @@ func TestUndisturbedStoriesKeepTheLaws(t *testing.T) {
 // TestKilledAtEachKindOfWrite ends a life with the first write of each kind, such as a PATCH of a status of a Release.
 func TestKilledAtEachKindOfWrite(t *testing.T) {
 	for _, story := range chosen(t) {
+		if !all() && strings.HasPrefix(story.Name, olderName) {
+			continue // TestOlderStatesOfManagementTakeNothingAway has it
+		}
 		t.Run(story.Name, func(t *testing.T) {
 			t.Parallel()
 			p := undisturbed(story.Name)
@@ -221,9 +225,10 @@ func TestRandomDeletionsLeaveEndpoints(t *testing.T) {
 }
 
 // TestOlderStatesOfManagementTakeNothingAway restores the management cluster to any earlier moment, at any moment, with no other fault.
+// Usual are the two numbers that broke a law once: the one lost Pods, the other traffic.
 func TestOlderStatesOfManagementTakeNothingAway(t *testing.T) {
-	first := number(t, "FIRST", 1)
-	for i := range number(t, "SEEDS", usual) {
+	first := number(t, "FIRST", 7)
+	for i := range number(t, "SEEDS", 2) {
 		t.Run(fmt.Sprint(first+i), func(t *testing.T) {
 			t.Parallel()
 			check(t, undisturbed(fmt.Sprint(olderName, first+i)))

@@ -40,6 +40,20 @@ var mutations = []mutation{
 		hunt: "rollout/undisturbed,rollout/killed", law: 2,
 	},
 	{
+		name: "Pods that serve go before others serve in their place",
+		file: "reconciler/member/capacity/plan.go",
+		old:  " && !serving.Replaced(release)\n",
+		new:  " && s.replicas() > 99\n",
+		hunt: "older-7/undisturbed", law: 2,
+	},
+	{
+		name: "traffic goes to a Release that lacks Pods",
+		file: "reconciler/member/traffic/observation.go",
+		old:  "		out[i].Lacks = family.here.Lacking.Has(out[i].Name)\n",
+		new:  "		out[i].Lacks = family.here.Lacking == nil\n",
+		hunt: "older-8/undisturbed", law: 2,
+	},
+	{
 		name: "a step counts as achieved by a status of the request before",
 		file: "apis/rules/strategy/quantity.go",
 		old:  "	return g.exists && !g.changed() && len(g.unequal()) == 0 && g.current && g.ready\n",
