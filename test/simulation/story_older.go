@@ -13,15 +13,17 @@ const olderName = "older-"
 
 // olderStory has a user who moves and edits at random, and puts the etcd of the management cluster back to any earlier moment of the part,
 // at any moment. Applications and Releases, their targets and all statuses are older then than what runs: what serves goes on serving
-// until something else serves in its place, also a Release that management has never heard of.
+// until something else serves in its place, also a Release that management has never heard of. Each fifth has the chart with several
+// Services.
 func olderStory(number uint64) Story {
-	story := Story{
-		Name: fmt.Sprint(olderName, number),
-		Begin: func(f *Fixture) {
-			f.Bystand()
-			f.Creates(f.Application(appName, "0.0.1", replicaCount, vanguard()))
-			f.toTheEnd()
-		},
+	story := Story{Name: fmt.Sprint(olderName, number)}
+	if number%5 == 0 {
+		story.Services = []string{"front", "back", "all"}
+	}
+	story.Begin = func(f *Fixture) {
+		f.Bystand()
+		f.Creates(f.walker("0.0.1", vanguard()))
+		f.toTheEnd()
 	}
 	for i := range 3 {
 		name := fmt.Sprint("restored ", i+1)
@@ -69,21 +71,24 @@ func (f *Fixture) restoresManagement(since uint64, r *rand.Rand) {
 	time.Sleep(2 * time.Second)
 }
 
-// newestServes requires that all Pods of the newest Release serve in each cluster. Others may, which the copy did not have.
+// newestServes requires that the newest Release has all its Pods in the traffic of each Service. Others may have some, too, which the copy
+// did not have.
 func (f *Fixture) newestServes() {
 	newest := f.laws.newest().Name
 	for name, h := range f.hosts {
 		if name == management {
 			continue
 		}
-		serving := 0
-		for _, pod := range h.endpointsOf(serviceName) {
-			if f.laws.podRelease[name+" "+pod] == newest {
-				serving++
+		for _, service := range f.story.services() {
+			serving := 0
+			for _, pod := range h.endpointsOf(service) {
+				if f.laws.podRelease[name+" "+pod] == newest {
+					serving++
+				}
 			}
-		}
-		if serving != replicaCount {
-			f.laws.broken(7, "%s: in the end %d Pods of %s serve, not %d", name, serving, newest, replicaCount)
+			if serving < replicaCount {
+				f.laws.broken(7, "%s: in the end %d Pods of %s serve behind %s, not %d", name, serving, newest, service, replicaCount)
+			}
 		}
 	}
 }

@@ -89,6 +89,16 @@ func (f *Fixture) deletesAtRandom(r *rand.Rand) {
 	}
 }
 
+// walker is the Application of a random walk.
+func (f *Fixture) walker(version string, s steps) *shipper.Application {
+	app := f.Application(appName, version, replicaCount, s)
+	if f.story.Services != nil {
+		app = f.shop(version)
+		app.Spec.Template.Strategy.Steps = s
+	}
+	return app
+}
+
 // editsAtRandom requests another Release.
 func (f *Fixture) editsAtRandom(r *rand.Rand) {
 	s, version := vanguard(), fmt.Sprint("0.0.", 1+r.IntN(2))
@@ -97,7 +107,7 @@ func (f *Fixture) editsAtRandom(r *rand.Rand) {
 	}
 	note := strconv.FormatUint(r.Uint64(), 36)
 	f.Edits(func(app *shipper.Application) {
-		next := f.Application(appName, version, replicaCount, s)
+		next := f.walker(version, s)
 		(*next.Spec.Template.Values)["note"] = note
 		app.Spec.Template = next.Spec.Template
 	})
