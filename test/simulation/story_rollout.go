@@ -3,10 +3,25 @@
 package simulation
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
+
+// losesCosts takes the costs of deletion off all Pods, as if another Shipper had labelled them.
+func (f *Fixture) losesCosts() {
+	f.T.Helper()
+	for name, server := range f.Clusters {
+		for _, pod := range f.hosts[name].all(pods) {
+			f.must("editing a Pod", server.Edit("", "pods", pod.GetNamespace(), pod.GetName(), func(u *unstructured.Unstructured) error {
+				unstructured.RemoveNestedField(u.Object, "metadata", "annotations", corev1.PodDeletionCost)
+				return nil
+			}))
+		}
+	}
+}
 
 // rolloutStory rolls forward step by step, goes back, and is aborted.
 func rolloutStory() Story {
@@ -30,12 +45,15 @@ func rolloutStory() Story {
 				f.Steps(contender, 2)
 				f.Completes(contender)
 			}},
-			{Name: "backward", Floor: replicaCount, Act: func(f *Fixture) {
-				f.Steps(contender, 1)
-				f.WaitsForCommand(contender, 1)
-				f.Steps(contender, 0)
-				f.WaitsForCommand(contender, 0)
-			}},
+			{
+				Name: "backward", Floor: replicaCount, Before: (*Fixture).losesCosts,
+				Act: func(f *Fixture) {
+					f.Steps(contender, 1)
+					f.WaitsForCommand(contender, 1)
+					f.Steps(contender, 0)
+					f.WaitsForCommand(contender, 0)
+				},
+			},
 			// Half of the Pods are the contender's, and are deleted with it.
 			{
 				Name: "abort", Floor: replicaCount / 2,

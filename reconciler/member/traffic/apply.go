@@ -91,9 +91,10 @@ func (w *Worker) workIn(
 	return seen.serving(valid, plans, family.here.Lacking), errors.Join(met...)
 }
 
-// enabled and disabled are the Pods that a plan moves in and out of the traffic of a Service.
-func enabled(of Outcome) []string  { return of.plan.Enable }
-func disabled(of Outcome) []string { return of.plan.Disable }
+// enabled and disabled are the Pods that a plan moves in and out of the traffic of a Service, and those there whose costs of deletion
+// have to be corrected.
+func enabled(of Outcome) []string  { return append(slices.Clone(of.plan.Enable), of.last...) }
+func disabled(of Outcome) []string { return append(slices.Clone(of.plan.Disable), of.first...) }
 
 // switchServices carries out what has to be done with the Services that a target leads in: labels of Pods first, in and then out, so that
 // what is served does not shrink in between.

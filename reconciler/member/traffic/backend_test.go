@@ -233,6 +233,42 @@ func TestAPodIsPatchedOnceForAllItsServices(t *testing.T) {
 	}
 }
 
+func TestPodsInTrafficGoAfterOthersAlsoIfAnotherShipperLabelledThem(t *testing.T) {
+	yes, no := rules.Pod{Labelled: true}, rules.Pod{}
+	pods := func(a, b, c rules.Pod) []rules.Pod {
+		a.Name, b.Name, c.Name = "a", "b", "c"
+		return []rules.Pod{a, b, c}
+	}
+	tests := map[string]struct {
+		pods        []rules.Pod
+		costs       map[string]string
+		plan        rules.Plan
+		selects     string
+		last, first []string
+	}{
+		"labelled by another Shipper": {pods(yes, yes, no), nil, rules.Plan{}, "", []string{"a", "b"}, nil},
+		"labelled by this one":        {pods(yes, yes, no), map[string]string{"a": "1", "b": "1"}, rules.Plan{}, "", nil, nil},
+		"all are in traffic":          {pods(yes, yes, yes), nil, rules.Plan{}, "", nil, nil},
+		"one is taken out":            {pods(yes, yes, yes), nil, rules.Plan{Disable: []string{"c"}}, "", []string{"a", "b"}, nil},
+		"one is let in":               {pods(yes, no, no), nil, rules.Plan{Enable: []string{"b"}}, "", []string{"a"}, nil},
+		"the chart writes costs": {
+			pods(yes, yes, no), map[string]string{"a": "1", "b": "9", "c": "9"}, rules.Plan{}, "", []string{"b"}, []string{"c"},
+		},
+		"none is in traffic":             {pods(no, no, no), map[string]string{"a": "9"}, rules.Plan{}, "", nil, nil},
+		"the Service selects by Release": {pods(yes, yes, no), nil, rules.Plan{}, "web-1", nil, nil},
+	}
+	for name, tc := range tests {
+		service, _ := production("web")
+		b := backend{service: &service, app: rules.Application{
+			Selects: rules.Selection{ByLabel: tc.selects == "", Release: tc.selects}, Releases: []rules.Release{{Name: "web-1", Pods: tc.pods}},
+		}}
+		last, first := observation{costs: tc.costs}.misplaced(b, tc.plan, "web-1")
+		if !cmp.Equal(last, tc.last) || !cmp.Equal(first, tc.first) {
+			t.Errorf("%s: last %v, first %v; want %v and %v", name, last, first, tc.last, tc.first)
+		}
+	}
+}
+
 // TestAWorkerWithTheLabelOfAServiceLosesIt has a user write the label to a Pod that the chart did not make for the Service.
 func TestAWorkerWithTheLabelOfAServiceLosesIt(t *testing.T) {
 	c := shop(rules.Release{Name: "web-1", Weight: 50}, rules.Release{Name: "web-2", Weight: 50})

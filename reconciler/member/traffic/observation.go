@@ -48,6 +48,8 @@ type Outcome struct {
 	// foreign is the message about ready endpoints of the Service that are not Pods of Releases; empty if there are none, or if another
 	// target reports them.
 	foreign string
+	// last and first are Pods in traffic and out of it whose labels stay, and whose costs of deletion say otherwise.
+	last, first []string
 	// moved is true when labels of Pods were written in this pass.
 	moved bool
 	// empty is true when the Service has no ready endpoints, though the Release is to serve; outage when that is to be reported.
@@ -72,6 +74,8 @@ type observation struct {
 	outlived []*corev1.Service
 	// serves are the labels of living Pods that let them into the traffic of a Service, where objects are named by Application.
 	serves map[string]sets.Set[string]
+	// costs are the costs of deletion of living Pods; absent where there is none.
+	costs map[string]string
 }
 
 // contents is what the cluster's caches have of an Application.
@@ -122,7 +126,12 @@ func (w *Worker) observe(ctx context.Context, m *fleet.Member, family applicatio
 
 // observation sorts the contents of caches by Service. It is pure.
 func (c contents) observation(selectByRelease bool) observation {
-	var out observation
+	out := observation{costs: map[string]string{}}
+	for i := range c.pods {
+		if cost, has := c.pods[i].Annotations[corev1.PodDeletionCost]; has {
+			out.costs[c.pods[i].Name] = cost
+		}
+	}
 	out.takePreview(c.services)
 	out.previewSelectors = Selectors{App: c.family.app}
 	var preview *rules.ShadowService
@@ -166,6 +175,7 @@ func (s observation) plan(tt *shipper.TrafficTarget, want shipper.ClusterTraffic
 	for _, b := range s.backends {
 		one := b.plan(general, releaseOf(tt), family)
 		one.named = len(s.backends) > 1
+		one.last, one.first = s.misplaced(b, one.plan, releaseOf(tt))
 		out = append(out, one)
 	}
 	return out

@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	rules "shipper.dev/shipper/apis/rules/traffic"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 )
@@ -28,6 +32,48 @@ type podPatch struct {
 		Labels      map[string]*string `json:"labels"`
 		Annotations map[string]*string `json:"annotations"`
 	} `json:"metadata"`
+}
+
+// inTraffic is the cost of deletion of a Pod in traffic; others have none, which is 0.
+const inTraffic = "1"
+
+// misplaced are the Pods of a Release whose costs of deletion have some that are out of traffic go after some that are in it, when their
+// Deployment is scaled down: another Shipper has labelled them, or their chart writes costs. Where labels have no effect, none is.
+func (s observation) misplaced(b backend, plan rules.Plan, release string) (last, first []string) {
+	i := slices.IndexFunc(b.app.Releases, func(r rules.Release) bool { return r.Name == release && !r.AsFound })
+	if i < 0 || b.service == nil || b.left || b.app.Selects.Release != "" {
+		return nil, nil
+	}
+	lowest, highest := int64(math.MaxInt64), int64(math.MinInt64) // of those in traffic, and out of it
+	for _, pod := range b.app.Releases[i].Pods {
+		cost := s.cost(pod.Name)
+		switch in, out := slices.Contains(plan.Enable, pod.Name), slices.Contains(plan.Disable, pod.Name); {
+		case pod.Gone, in:
+		case out:
+			highest = max(highest, 0)
+		case pod.Labelled:
+			if lowest = min(lowest, cost); s.costs[pod.Name] != inTraffic {
+				last = append(last, pod.Name)
+			}
+		case s.serves[pod.Name].Len() == 0: // of no other Service
+			if highest = max(highest, cost); cost > 0 {
+				first = append(first, pod.Name)
+			}
+		}
+	}
+	if lowest > highest {
+		return nil, nil
+	}
+	return last, first
+}
+
+// cost is the cost of deletion of a Pod, as Kubernetes reads it.
+func (s observation) cost(pod string) int64 {
+	n, err := strconv.ParseInt(s.costs[pod], 10, 32)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // patches are the labels that let Pods into the traffic of Services or take them out, one patch for each Pod. A Pod in traffic goes last
@@ -56,8 +102,8 @@ func (s observation) patches(plans []Outcome, pods func(Outcome) []string, in bo
 	}
 	for _, patch := range out {
 		var cost *string // no annotation: 0
-		if first := "1"; in || s.serves[patch.name].Len() > 0 {
-			cost = &first
+		if last := inTraffic; in || s.serves[patch.name].Len() > 0 {
+			cost = &last
 		}
 		patch.Metadata.Annotations = map[string]*string{corev1.PodDeletionCost: cost}
 	}

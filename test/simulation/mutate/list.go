@@ -35,9 +35,16 @@ var mutations = []mutation{
 	{
 		name: "Pods that serve may be removed first when a Deployment is scaled down",
 		file: "reconciler/member/traffic/pods.go",
-		old:  "			cost = &first\n",
-		new:  "			_ = first\n",
+		old:  "			cost = &last\n",
+		new:  "			_ = last\n",
 		hunt: "rollout/undisturbed,rollout/killed", law: 2,
+	},
+	{
+		name: "Pods that another Shipper has labelled may be removed first",
+		file: "reconciler/member/traffic/pods.go",
+		old:  "	if lowest > highest {\n",
+		new:  "	if lowest >= 0 {\n",
+		hunt: "rollout/undisturbed", law: 2,
 	},
 	{
 		name: "Pods that serve go before others serve in their place",
