@@ -187,6 +187,7 @@ func (w *Webhook) announce(
 	for _, warning := range templatecheck.Warnings(&app.Spec.Template) {
 		a.Warn("%s", warning)
 	}
+	a.WarnOfNulls(app.Annotations, "spec", "template", "strategy")
 	if app.Spec.DriftPolicy == shipper.DriftHalt && app.Spec.Template.Resources == nil {
 		a.Warn("spec.driftPolicy: Halt is the same as Report with a chart: it leaves objects alone only with resources")
 	}

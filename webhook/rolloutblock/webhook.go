@@ -71,6 +71,7 @@ func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *respons
 	if old != nil {
 		w.recordWeakened(req, a, b, old)
 	}
+	a.WarnOfNulls(b.Annotations, "spec")
 	w.announce(a, b, old)
 	return nil
 }

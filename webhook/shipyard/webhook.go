@@ -77,6 +77,7 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	if err := w.permitRunner(ctx, req, now); err != nil {
 		return err
 	}
+	a.WarnOfNulls(now.Annotations, "spec")
 	for _, warning := range shipyard.Warnings(&now.Spec) {
 		a.Warn("%s", warning)
 	}
