@@ -23,6 +23,7 @@ import (
 	"shipper.dev/shipper/webhook/bounds"
 	"shipper.dev/shipper/webhook/check"
 	"shipper.dev/shipper/webhook/cluster"
+	"shipper.dev/shipper/webhook/enumerated"
 	"shipper.dev/shipper/webhook/envelope"
 	"shipper.dev/shipper/webhook/matchconditions"
 	"shipper.dev/shipper/webhook/namespace"
@@ -82,6 +83,9 @@ func Setup(server Server, o Options) error {
 	o.State.SetUnhealthyAfter(cmp.Or(o.UnhealthyAfter, placement.DefaultUnhealthyAfter), o.Clock)
 	metrics, err := response.NewMetrics(o.Registry)
 	if err != nil {
+		return err
+	}
+	if err := enumerated.Prepare(); err != nil {
 		return err
 	}
 	conditions := matchconditions.New()

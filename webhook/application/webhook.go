@@ -20,6 +20,7 @@ import (
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/webhook/blockcheck"
 	"shipper.dev/shipper/webhook/check"
+	"shipper.dev/shipper/webhook/enumerated"
 	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/resources"
 	"shipper.dev/shipper/webhook/response"
@@ -86,6 +87,9 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *respon
 		return w.BlockCheck.Early(a, req.Namespace, old.Spec.Template.Resources != nil, func(a *response.Response) error {
 			return w.validateDelete(ctx, req, a, old)
 		})
+	}
+	if err := enumerated.Check(kind, app.Name, app, old); err != nil {
+		return err
 	}
 	if app.Namespace == "" {
 		app.Namespace = req.Namespace

@@ -18,6 +18,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/authz"
+	"shipper.dev/shipper/webhook/enumerated"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -58,6 +59,9 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *respon
 	is, _, err := response.Decode[shipper.Approval](req)
 	if err != nil || is == nil || (is.Spec.Run == "") == (is.Spec.Release == "") || is.Spec.Run == "" && is.Spec.Step == nil {
 		return nil // the schema refuses it with a better message
+	}
+	if err := enumerated.Check(kind, is.Name, is, nil); err != nil {
+		return err
 	}
 	if err := a.Complete(req.Object.Raw, is); err != nil {
 		return err

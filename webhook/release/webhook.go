@@ -16,6 +16,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/blockcheck"
 	"shipper.dev/shipper/webhook/check"
+	"shipper.dev/shipper/webhook/enumerated"
 	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/resources"
 	"shipper.dev/shipper/webhook/response"
@@ -56,6 +57,9 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *respon
 		return nil // the schema refuses it with a better message
 	}
 	if rel != nil {
+		if err := enumerated.Check(kind, rel.Name, rel, old); err != nil {
+			return err
+		}
 		if err := a.Complete(req.Object.Raw, rel); err != nil {
 			return err
 		}

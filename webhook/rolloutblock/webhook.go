@@ -17,6 +17,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/block"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/enumerated"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -43,6 +44,9 @@ func (w *Webhook) Default(_ context.Context, req *admission.Request, a *response
 	b, old, err := response.Decode[shipper.RolloutBlock](req)
 	if err != nil || b == nil {
 		return nil // the schema refuses it with a better message, and deletions are not completed
+	}
+	if err := enumerated.Check(kind, b.Name, b, old); err != nil {
+		return err
 	}
 	if err := a.Complete(req.Object.Raw, b); err != nil {
 		return err

@@ -25,6 +25,7 @@ import (
 	"shipper.dev/shipper/chart/repository"
 	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/blockcheck"
+	"shipper.dev/shipper/webhook/enumerated"
 	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/response"
 )
@@ -76,6 +77,9 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *respon
 	run, old, err := response.Decode[shipper.SequenceRun](req)
 	if err != nil || run == nil {
 		return nil // the schema refuses it with a better message
+	}
+	if err := enumerated.Check(kind, run.Name, run, old); err != nil {
+		return err
 	}
 	if err := a.Complete(req.Object.Raw, run); err != nil {
 		return err
