@@ -86,7 +86,7 @@ func (f *Fixture) losesAnchors() {
 		found := 0
 		var wrong []string
 		for cluster := range f.Clusters {
-			for _, kind := range []string{configMaps, deployments, services, statefulSets} {
+			for _, kind := range []string{configMaps, deployments, services, statefulSets, jobs} {
 				for _, o := range f.hosts[cluster].all(kind) {
 					if o.GetNamespace() != namespace || o.GetLabels()[shipper.AppLabel] != appName || kind == configMaps && !isAnchor(o) {
 						continue
@@ -119,7 +119,7 @@ func isAnchor(o client.Object) bool {
 func (f *Fixture) running() map[string]string {
 	out := map[string]string{}
 	for cluster := range f.Clusters {
-		for _, kind := range []string{pods, deployments, services, statefulSets} {
+		for _, kind := range []string{pods, deployments, services, statefulSets, jobs} {
 			for _, o := range f.hosts[cluster].all(kind) {
 				if o.GetNamespace() == namespace && o.GetLabels()[shipper.AppLabel] == appName {
 					out[cluster+" "+kind+" "+o.GetName()] = string(o.GetUID())

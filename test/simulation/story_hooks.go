@@ -14,8 +14,9 @@ import (
 )
 
 // hooksStory installs a chart with hooks and a random password. Each Job is created once in each cluster, even if it is deleted
-// afterwards. The password is the same again when its Secret was deleted.
+// afterwards, and keeps an owner when the anchors are deleted. The password is the same again when its Secret was deleted.
 func hooksStory() Story {
+	var before, after map[string]string
 	return Story{
 		Name:  "hooks",
 		Begin: func(f *Fixture) { f.Bystand() },
@@ -37,6 +38,14 @@ func hooksStory() Story {
 					}
 				}
 			},
+		}, {
+			Name: "anchors deleted",
+			Act: func(f *Fixture) { // a Job of a hook is not written again: it gets the new anchor for an owner, or never has one
+				before = f.running()
+				f.losesAnchors()
+				after = f.running()
+			},
+			Check: func(f *Fixture) { f.same(before, after) },
 		}, {
 			Name: "password deleted",
 			Act: func(f *Fixture) {

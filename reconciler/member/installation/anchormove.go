@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -84,7 +83,7 @@ func (w *Worker) ReleaseAnchor(ctx context.Context, cluster string, target types
 func (i *installer) replaceAnchor(ctx context.Context) error {
 	key := anchorKey(i.it)
 	old, err := liveAnchor(ctx, i.member, i.it)
-	switch i.anchor, i.live = old, true; {
+	switch i.anchor, i.live, i.replaced = old, true, true; {
 	case err != nil || old == nil:
 		return err
 	case old.claim != nil:
@@ -111,10 +110,18 @@ func (i *installer) replaceAnchor(ctx context.Context) error {
 	}
 	i.events = append(i.events, remade(i.member.Name, key.Name))
 	for _, live := range owned {
-		refs := withOwner(live.OwnerReferences, i.anchor.reference(key.Name))
-		if _, err := setOwners(ctx, i.member, live, refs); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("giving %s %q its owner: %w", live.Kind, live.Name, err)
+		if err := i.own(ctx, live); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// own makes the anchor an owner of an object, as it was read.
+func (i *installer) own(ctx context.Context, live *metav1.PartialObjectMetadata) error {
+	refs := withOwner(live.OwnerReferences, i.anchor.reference(shipper.AnchorName(i.it.Name)))
+	if _, err := setOwners(ctx, i.member, live, refs); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("giving %s %q its owner: %w", live.Kind, live.Name, err)
 	}
 	return nil
 }
@@ -143,13 +150,12 @@ func (i *installer) setFree(ctx context.Context, old *anchor) (owned []*metav1.P
 		}
 		all = append(all, live)
 	}
+	done := map[types.UID]bool{} // what is stored has the hooks, too
 	for _, live := range all {
-		if i.lost(live) {
-			owned = append(owned, live)
-		}
-		if !old.owns(live) {
+		if done[live.UID] || !old.owns(live) {
 			continue
 		}
+		done[live.UID] = true
 		free, err := setOwners(ctx, i.member, live, withoutOwner(live.OwnerReferences, shipper.AnchorName(i.it.Name)))
 		if apierrors.IsNotFound(err) {
 			continue
@@ -162,8 +168,41 @@ func (i *installer) setFree(ctx context.Context, old *anchor) (owned []*metav1.P
 	return owned, nil
 }
 
-// lost reports whether a hook's object has no owner since an earlier try to replace the anchor, which a conflict or a kill ended. What the
-// chart installs gets its owner when it is written again; what a hook made is not.
+// ownLost gives the anchor what hooks have made and has no owner: a kill or a conflict may have ended the pass that replaced the anchor
+// before there was another, or before that owned them. An anchor that was made again counts as not installed until then.
+func (i *installer) ownLost(ctx context.Context) error {
+	if i.was && !i.replaced {
+		return nil
+	}
+	var runs []shipper.HookRun
+	if i.hookRecord != nil {
+		runs = i.hookRecord.Runs
+	}
+	runs = append(slices.Clone(runs), find(i.it.Status.Clusters, i.member.Name).Hooks...)
+	kinds := map[string]schema.GroupVersionKind{jobKind.Kind: jobKind, podKind.Kind: podKind}
+	seen := map[types.UID]bool{"": true}
+	for _, run := range runs {
+		gvk, runs := kinds[run.Kind]
+		if !runs || seen[run.UID] {
+			continue
+		}
+		seen[run.UID] = true
+		live, err := i.member.LiveMetadata(ctx, gvk, types.NamespacedName{Namespace: i.it.Namespace, Name: run.Name})
+		if apierrors.IsNotFound(err) || err == nil && (live.UID != run.UID || !i.lost(live)) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := i.own(ctx, live); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lost reports whether a hook's object has no owner since the anchor was replaced. What the chart installs gets its owner when it is
+// written again; what a hook made is not.
 func (i *installer) lost(live *metav1.PartialObjectMetadata) bool {
 	return len(live.OwnerReferences) == 0 && live.Annotations[shipper.HookRunAnnotation] != "" &&
 		live.Labels[shipper.OwnedByLabel] == i.it.Name && !render.Keeps(live.Annotations)
@@ -200,8 +239,8 @@ func (i *installer) runs(ctx context.Context) (out []*metav1.PartialObjectMetada
 		kind schema.GroupVersionKind
 		with client.MatchingLabels
 	}{
-		{batchv1.SchemeGroupVersion.WithKind("Job"), nil},
-		{corev1.SchemeGroupVersion.WithKind("Pod"), client.MatchingLabels{shipper.AppLabel: i.it.Labels[shipper.AppLabel]}},
+		{jobKind, nil},
+		{podKind, client.MatchingLabels{shipper.AppLabel: i.it.Labels[shipper.AppLabel]}},
 	} {
 		var list metav1.PartialObjectMetadataList
 		list.SetGroupVersionKind(of.kind)

@@ -11,8 +11,8 @@ import (
 
 // Kinds that end.
 var (
-	jobs = batchv1.SchemeGroupVersion.WithKind("Job").GroupKind()
-	pods = corev1.SchemeGroupVersion.WithKind("Pod").GroupKind()
+	jobKind, podKind = batchv1.SchemeGroupVersion.WithKind("Job"), corev1.SchemeGroupVersion.WithKind("Pod")
+	jobs, pods       = jobKind.GroupKind(), podKind.GroupKind()
 )
 
 // ends reports whether objects of a kind do something and end. As with Helm, others are as they should once they are there, and

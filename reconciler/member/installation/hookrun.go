@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"helm.sh/helm/v3/pkg/release"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -196,7 +195,7 @@ func (i *installer) start(ctx context.Context, w wanted, entry item, run shipper
 	annotations := object.GetAnnotations()
 	annotations[shipper.HookRunAnnotation] = i.runID(run)
 	object.SetAnnotations(annotations)
-	if entry.gvk() == corev1.SchemeGroupVersion.WithKind("Pod") { // else it would have traffic where that is the Release's
+	if entry.gvk() == podKind { // else it would have traffic where that is the Release's
 		labels := object.GetLabels()
 		delete(labels, shipper.ReleaseLabel)
 		object.SetLabels(labels)

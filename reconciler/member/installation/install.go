@@ -45,9 +45,9 @@ type installer struct {
 	anchor *anchor
 	// live is set when anchor is what the API server itself said in this pass, or nothing where it said that there is none.
 	live bool
-	// was is set when the anchor said at first that all is installed.
-	was        bool
-	hookRecord *hookRecord
+	// was is set when the anchor said at first that all is installed, and replaced when it was being deleted.
+	was, replaced bool
+	hookRecord    *hookRecord
 	// render gives what the target consists of in the cluster, and all is that once it was rendered. Stored is what it was rendered to before,
 	// and storeAs is set to the fingerprint under which all is to be stored when this pass has rendered it.
 	render  func() ([]wanted, error)
@@ -225,6 +225,9 @@ func (i *installer) converge(ctx context.Context, all []wanted, fingerprint stri
 		if err := i.listPending(ctx, steps); err != nil {
 			return err
 		}
+	}
+	if err := i.ownLost(ctx); err != nil {
+		return err
 	}
 	i.scoped = nil
 	first := definitions(steps)
