@@ -20,7 +20,7 @@ import (
 // it would get now. Later Releases take it over, so a chart that cannot be read keeps the first from being created.
 func (r *pass) decideNaming(ctx context.Context, s *scope, rel *shipper.Release) error {
 	if !stamp.Undecided(s.app, s.history.All) {
-		return nil
+		return r.findUnjudged(ctx, s.app, rel)
 	}
 	var all shipper.ClusterList
 	if err := r.client.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
@@ -37,6 +37,19 @@ func (r *pass) decideNaming(ctx context.Context, s *scope, rel *shipper.Release)
 		return fmt.Errorf("deciding how the objects of release %s/%s are named: %w", rel.Namespace, rel.Name, err)
 	}
 	rel.Spec.Environment.Chart.Naming = stamp.Recorded(naming)
+	return nil
+}
+
+// findUnjudged returns an error if the chart of a template cannot be read that no webhook of this version has judged: the original stored
+// versions that do not exist, and created no Release for them.
+func (r *pass) findUnjudged(ctx context.Context, app *shipper.Application, rel *shipper.Release) error {
+	if app.Annotations[shipper.AppChartDigestAnnotation] != "" || app.Annotations[shipper.AppRequestedByAnnotation] != "" ||
+		app.Spec.Template.Resources != nil {
+		return nil
+	}
+	if _, err := r.charts.Naming(ctx, rel, nil); err != nil {
+		return fmt.Errorf("reading the chart of release %s/%s: %w", rel.Namespace, rel.Name, err)
+	}
 	return nil
 }
 

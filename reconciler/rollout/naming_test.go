@@ -54,6 +54,7 @@ func TestTheFirstReleaseIsNamedByItsChart(t *testing.T) {
 		asked    shipper.ChartNaming
 		region   string
 		existing []*shipper.Release
+		unjudged bool // as the original's webhook left it
 		want     shipper.ChartNaming
 		clusters []string
 	}{
@@ -66,11 +67,20 @@ func TestTheFirstReleaseIsNamedByItsChart(t *testing.T) {
 		},
 		"not if the template says it":        {charts: namer{naming: "Release"}, asked: "Application", want: "Application"},
 		"not if another Release has decided": {charts: namer{naming: "Application"}, existing: []*shipper.Release{complete(0, 1)}},
-		"not without the chart":              {charts: namer{err: broken}, region: "eu", clusters: []string{"asked", "here v1.30.0"}},
+		"of the original, with a chart": {
+			charts: namer{naming: "Application"}, existing: []*shipper.Release{complete(0, 1)}, unjudged: true, clusters: []string{"asked"},
+		},
+		"of the original, without the chart": {
+			charts: namer{err: broken}, existing: []*shipper.Release{complete(0, 1)}, unjudged: true, clusters: []string{"asked"},
+		},
+		"not without the chart": {charts: namer{err: broken}, region: "eu", clusters: []string{"asked", "here v1.30.0"}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			app := web(2, "", 2)
 			app.Spec.Template.Chart.Naming = tc.asked
+			if !tc.unjudged {
+				metav1.SetMetaDataAnnotation(&app.ObjectMeta, shipper.AppRequestedByAnnotation, "ann")
+			}
 			app.Spec.Template.ClusterRequirements.Regions = []shipper.RegionRequirement{{Name: tc.region}}
 			s := seen(app, tc.existing...)
 			rel := rel(1, 2)
