@@ -48,8 +48,8 @@ type ClusterTrafficTarget struct {
 	// +optional
 	AsFound bool `json:"asFound,omitempty"`
 	// sole is true where this Release is to have all traffic at once, whatever the weights of others: the Service is switched to its Pods
-	// as soon as all of them are known to be endpoints. Written where the strategy uses after, gate, checks, progressDeadline or onFailure, and its
-	// step leaves the other Release no weight.
+	// as soon as all of them are known to be endpoints. Written where the strategy uses after, gate, checks, progressDeadline or onFailure,
+	// and its step leaves the other Release no weight.
 	// +optional
 	Sole bool `json:"sole,omitempty"`
 	// preview is Release where the preview Service is to select the Pods of this Release, and None where it is to select no Pods. Absent:

@@ -66,7 +66,8 @@ func (o *options) setHold(cmd *cobra.Command, app, reason string) error {
 	case reason == "" && rel.Spec.Hold == "":
 		return fmt.Errorf("release %s is not paused", rel.Name)
 	case reason != "" && !strategy.ByItself(rel.Spec.Environment.Strategy):
-		return fmt.Errorf("release %s does nothing by itself: its strategy has none of after, gate, checks, progressDeadline and onFailure", rel.Name)
+		return fmt.Errorf("release %s does nothing by itself: its strategy has none of after, gate, checks, progressDeadline and onFailure",
+			rel.Name)
 	}
 	var hold any // nil removes it
 	if reason != "" {
