@@ -47,8 +47,8 @@ func Until(ctx context.Context, what string, look func(context.Context) error) e
 	}
 }
 
-// Progress returns a function to call after each look of a wait for what. Each time that the wait has lasted long once more it says so, and
-// what is missing.
+// Progress returns a function to call after each look of a wait for what. Each time that the wait has lasted long once more, it says so and
+// names the last error.
 func Progress(say func(format string, args ...any), what string) func(missing error) {
 	began := time.Now()
 	last := began

@@ -13,7 +13,7 @@ import (
 )
 
 // TestTheAdditionsToTheOriginalAreListed compares our types with the original's, and both with the list in docs/compatibility.md: each kind
-// and field that the original did not have is named there. What is in such a field is not.
+// and field that the original did not have is named there, without the fields below it.
 func TestTheAdditionsToTheOriginalAreListed(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "compatibility.md"))
 	if err != nil {

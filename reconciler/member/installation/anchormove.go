@@ -150,7 +150,7 @@ func (i *installer) setFree(ctx context.Context, old *anchor) (owned []*metav1.P
 		}
 		all = append(all, live)
 	}
-	done := map[types.UID]bool{} // what is stored has the hooks, too
+	done := map[types.UID]bool{} // hooks are listed twice: they are stored, too
 	for _, live := range all {
 		if done[live.UID] || !old.owns(live) {
 			continue
