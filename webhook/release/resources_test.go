@@ -3,6 +3,7 @@
 package release_test
 
 import (
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -113,7 +114,8 @@ func TestDeletionsOfReleasesWithResources(t *testing.T) {
 	payments := of("payments", true)
 	own, begun := of("", true, payments), of("", false, payments)
 	last := of("vault", true, payments, own)
-	others := of("payments", false)
+	others, enveloped := of("payments", false), of("", false)
+	enveloped.Annotations[shipper.ContentRightsAnnotation] = "namespaces/payments"
 	const mayPlace, annMayPlace, mayGet = "dev place namespaces /payments", "ann place namespaces /payments", "dev get configmaps work/web"
 	lacks := "deleting it changes what is placed: spec.template.resources.select[0]: you may not place namespaces " +
 		`"payments" on clusters: that needs the verb "place" on it; ` +
@@ -145,6 +147,11 @@ func TestDeletionsOfReleasesWithResources(t *testing.T) {
 		"the only one, whose objects go": {
 			req: ask.Delete("dev", others), rights: []string{annMayPlace}, known: []client.Object{app, others},
 			decision: response.Forbidden, message: lacks,
+		},
+		"one whose Envelope holds objects of others": {
+			req: ask.Delete("dev", enveloped), rights: []string{mayGet}, known: []client.Object{app, enveloped},
+			decision: response.Forbidden,
+			message:  strings.Replace(lacks, "select[0]: you", "select: an Envelope has objects of others: you", 1),
 		},
 		"the only one, by a user with the right": {
 			req: ask.Delete("dev", others), rights: []string{mayPlace}, known: []client.Object{app, others}, warned: []string{again},
