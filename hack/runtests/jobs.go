@@ -123,9 +123,9 @@ func list(ctx context.Context) ([]pkg, error) {
 const listed = `{{if not .ForTest}}{{.ImportPath}}{{range .Deps}}` +
 	`{{if or (eq . "` + fleetPath + `") (eq . "` + fleetPath + " [" + fleetPath + `.test]")}} fleet{{end}}{{end}}{{end}}`
 
-// listModule returns packages of one module.
+// listModule returns packages of one module, also those that do not compile: their tests say why.
 func listModule(ctx context.Context, module string, patterns ...string) ([]pkg, error) {
-	words, err := output(ctx, module, "go", append([]string{"list", "-test", "-f", listed}, patterns...)...)
+	words, err := output(ctx, module, "go", append([]string{"list", "-e", "-test", "-f", listed}, patterns...)...)
 	if err != nil {
 		return nil, err
 	}

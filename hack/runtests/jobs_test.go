@@ -65,6 +65,31 @@ func TestPackagesThatStartControlPlanesAreKnown(t *testing.T) {
 	}
 }
 
+func TestPackagesThatDoNotCompileAreTested(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module m\n\ngo 1.26\n", "good/good.go": "package good\n",
+		"bad/bad_test.go": "package bad\n\nimport _ \"m/missing\"\n",
+	} {
+		path := filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("GOWORK", "off")
+	got, err := listModule(t.Context(), folder, "./...")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []pkg{{folder, "m/bad", false}, {folder, "m/good", false}}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(pkg{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestOnlyWhatIsNamedIsTested(t *testing.T) {
 	all := []pkg{
 		{".", "shipper.dev/shipper/test/e2e", true}, {".", "shipper.dev/shipper/test/env", false},
