@@ -132,6 +132,6 @@ func (w *Worker) leaving(ctx context.Context, namespace, release string) (bool, 
 
 // ComesOrGoes reports whether an event of a Release or InstallationTarget decides whether a target's weight counts.
 func ComesOrGoes(before, after client.Object) bool {
-	return before.GetUID() != after.GetUID() || len(before.GetFinalizers()) != len(after.GetFinalizers()) ||
+	return before.GetUID() != after.GetUID() || !slices.Equal(before.GetFinalizers(), after.GetFinalizers()) ||
 		(before.GetDeletionTimestamp() == nil) != (after.GetDeletionTimestamp() == nil)
 }
