@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	kstatus "sigs.k8s.io/cli-utils/pkg/kstatus/status"
 
@@ -19,7 +20,8 @@ import (
 const maxNamed = 5
 
 // healthy is the condition Healthy: the sum of what is known of the objects that were installed for a Release. Nil while
-// nothing is known anywhere.
+// nothing is known anywhere. A workload in progress counts as healthy where its capacity is achieved: the InstallationTarget reports it
+// later than the CapacityTarget, and completion is told by the latter.
 func healthy(r strategy.Release) *shipper.Condition {
 	if r.Installation == nil {
 		return nil
@@ -36,8 +38,13 @@ func healthy(r strategy.Release) *shipper.Condition {
 			continue
 		}
 		known = true
-		total, good = total+c.Objects.Total, good+c.Objects.Healthy
+		counted := achievedWorkloads(r.Capacity, c.Name)
+		total, good = total+c.Objects.Total, good+c.Objects.Healthy+unnamed(c.Objects, counted)
 		for _, o := range c.Objects.Unhealthy {
+			if o.Status == string(kstatus.InProgressStatus) && isWorkload(o.APIVersion, o.Kind) && slices.Contains(counted, o.Name) {
+				good++
+				continue
+			}
 			text := c.Name + ": " + Described(o)
 			if o.Status == string(kstatus.InProgressStatus) {
 				onTheirWay = append(onTheirWay, text)
@@ -69,6 +76,45 @@ func healthy(r strategy.Release) *shipper.Condition {
 	return c
 }
 
+// achievedWorkloads names the workloads of a Release in a cluster that have all Pods which its CapacityTarget requests; none while some
+// workload lacks Pods.
+func achievedWorkloads(ct *shipper.CapacityTarget, cluster string) (names []string) {
+	if ct == nil || ct.Status.ObservedGeneration != ct.Generation {
+		return nil
+	}
+	for _, c := range ct.Status.Clusters {
+		if c.Name == cluster && shipper.ConditionTrue(c.Conditions, shipper.TargetReady) {
+			for _, report := range c.Reports {
+				names = append(names, report.Owner.Name)
+			}
+		}
+	}
+	return names
+}
+
+// unnamed counts the workloads in progress that a status has no room to name, if workloads have achieved their capacity.
+func unnamed(all *shipper.InstalledObjects, achieved []string) (count int32) {
+	if len(achieved) == 0 || int(all.Total-all.Healthy) <= len(all.Unhealthy) {
+		return 0
+	}
+	for _, kind := range all.Kinds {
+		if isWorkload(kind.APIVersion, kind.Kind) {
+			count += kind.Total - kind.Healthy
+		}
+	}
+	for _, o := range all.Unhealthy {
+		if isWorkload(o.APIVersion, o.Kind) {
+			count--
+		}
+	}
+	return max(0, count)
+}
+
+// isWorkload reports whether CapacityTargets may count objects of a kind.
+func isWorkload(apiVersion, kind string) bool {
+	return apiVersion == appsv1.SchemeGroupVersion.String() && (kind == "Deployment" || kind == "StatefulSet" || kind == "DaemonSet")
+}
+
 // Described is an object that is not healthy, for people.
 func Described(o shipper.UnhealthyObject) string {
 	text := fmt.Sprintf("%s %q is %s", o.Kind, o.Name, o.Status)
@@ -84,5 +130,8 @@ func some(named []string, all int) string {
 		return strings.Join(named, "; ")
 	}
 	shown := named[:min(len(named), maxNamed)]
+	if len(shown) == 0 {
+		return fmt.Sprintf("%d that are not named", all)
+	}
 	return fmt.Sprintf("%s; and %d more", strings.Join(shown, "; "), all-len(shown))
 }

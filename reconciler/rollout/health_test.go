@@ -105,3 +105,60 @@ func TestClustersOfTheNextReleaseDoNotBlurHealthy(t *testing.T) {
 		t.Errorf("both: %v", got)
 	}
 }
+
+// The CapacityTarget says first that Pods are there, and completion follows from it: the InstallationTarget does not contradict it later.
+func TestAWorkloadWithItsCapacityIsHealthy(t *testing.T) {
+	deployment := func(name, status string) shipper.UnhealthyObject {
+		return shipper.UnhealthyObject{APIVersion: "apps/v1", Kind: "Deployment", Name: name, Status: status, Reason: "LessAvailable"}
+	}
+	target := func(ready corev1.ConditionStatus, names ...string) *shipper.CapacityTarget {
+		c := shipper.ClusterCapacityStatus{Name: "a", Conditions: []shipper.Condition{{Type: shipper.TargetReady, Status: ready}}}
+		for _, name := range names {
+			c.Reports = append(c.Reports, shipper.ClusterCapacityReport{Owner: shipper.ClusterCapacityReportOwner{Name: name}})
+		}
+		out := &shipper.CapacityTarget{Status: shipper.CapacityTargetStatus{Clusters: []shipper.ClusterCapacityStatus{c}}}
+		out.Generation, out.Status.ObservedGeneration = 2, 2
+		return out
+	}
+	outdated := target("True", "web")
+	outdated.Status.ObservedGeneration = 1
+	var many []shipper.UnhealthyObject
+	for i := range 10 {
+		many = append(many, deployment(fmt.Sprint(i), "InProgress"))
+	}
+	names := []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"}
+	progresses := []shipper.UnhealthyObject{deployment("web", "InProgress")}
+	job := shipper.UnhealthyObject{APIVersion: "batch/v1", Kind: "Job", Name: "web", Status: "InProgress"}
+	for sentence, tc := range map[string]struct {
+		capacity *shipper.CapacityTarget
+		bad      []shipper.UnhealthyObject
+		kinds    []shipper.InstalledKind
+		total    int32
+		want     string
+	}{
+		"its capacity is achieved":     {target("True", "web"), progresses, nil, 1, "True "},
+		"its capacity is not achieved": {target("False", "web"), progresses, nil, 1, "False ObjectsInProgress"},
+		"an earlier one was achieved":  {outdated, progresses, nil, 1, "False ObjectsInProgress"},
+		"there is no target":           {nil, progresses, nil, 1, "False ObjectsInProgress"},
+		"another workload is counted":  {target("True", "db"), progresses, nil, 1, "False ObjectsInProgress"},
+		"it has failed":                {target("True", "web"), []shipper.UnhealthyObject{deployment("web", "Failed")}, nil, 1, "False ObjectsNotHealthy"},
+		"it is no workload":            {target("True", "web"), []shipper.UnhealthyObject{job}, nil, 1, "False ObjectsInProgress"},
+		"there are more than are named": {
+			target("True", names...), many, []shipper.InstalledKind{{APIVersion: "apps/v1", Kind: "Deployment", Total: 12}}, 12, "True ",
+		},
+		"one that is not named is no workload": {
+			target("True", names...), many, []shipper.InstalledKind{{APIVersion: "apps/v1", Kind: "Deployment", Total: 11}}, 12,
+			"Unknown ObjectsNotHealthy",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			it := &shipper.InstallationTarget{Status: shipper.InstallationTargetStatus{Clusters: []shipper.ClusterInstallationStatus{{
+				Name: "a", Objects: &shipper.InstalledObjects{Total: tc.total, Kinds: tc.kinds, Unhealthy: tc.bad},
+			}}}}
+			c := healthy(strategy.Release{Installation: it, Capacity: tc.capacity})
+			if got := fmt.Sprintf("%s %s", c.Status, c.Reason); got != tc.want {
+				t.Errorf("%q, want %q: %s", got, tc.want, c.Message)
+			}
+		})
+	}
+}

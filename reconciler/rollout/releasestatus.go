@@ -35,7 +35,7 @@ func releaseStatus(s *scope, p releasesPlan, d releasesDone, i int, now metav1.T
 		}
 	}
 	sayFault(&out, chartFault(out, d, rel), now)
-	if i < len(s.history.Live)-1 && strategy.PlacesNothing(s.history.Live[i]) {
+	if placesNoMore(s, p, i) {
 		out.Conditions = events.Without(out.Conditions, shipper.ReleaseHealthy) // of objects that are those of another Release now
 	}
 	if i == len(s.history.Live)-1 {
@@ -57,6 +57,15 @@ func share(s *scope, i int) string {
 		all[n] = s.history.Live[n].Traffic
 	}
 	return summary.Traffic(all[i], all)
+}
+
+// placesNoMore reports whether all that the i-th live Release placed is another's now. Its own target says so a moment after that of the newest
+// is ready.
+func placesNoMore(s *scope, p releasesPlan, i int) bool {
+	newest := len(s.history.Live) - 1
+	return i < newest && (strategy.PlacesNothing(s.history.Live[i]) ||
+		s.history.Live[i].Release.Spec.Environment.Resources != nil &&
+			shipper.ConditionTrue(p.rollout.Outcomes[newest].Status.Conditions, shipper.ReleaseComplete))
 }
 
 // afterwards are the live Releases when the i-th has its new status.

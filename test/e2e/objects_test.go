@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,6 +69,7 @@ func TestReleaseTellsHowItsObjectsAre(t *testing.T) {
 		const lacks = `PersistentVolumeClaim "data" is InProgress (NotBound)`
 		s.Eventually("no volume is there", fmt.Sprintf("False ObjectsInProgress 2 of 6 objects are not healthy: %s: %s; %s: %s",
 			west, lacks, east, lacks), s.healthy(rel))
+		s.Eventually("the Deployments are healthy", "2 2", s.healthyObjects(rel)) // the Release goes by the CapacityTarget, which is earlier
 		s.says("cluster "+west+": 2 of 3 objects healthy", "rollout", "status", s.App)
 		s.says("cluster "+east+": 1 of 3 objects not healthy: PersistentVolumeClaim data InProgress (NotBound)", "rollout", "status", s.App)
 		s.binds(west)
@@ -75,6 +78,21 @@ func TestReleaseTellsHowItsObjectsAre(t *testing.T) {
 		s.Eventually("both volumes are there", "True  ", s.healthy(rel))
 		s.says("cluster "+east+": 3 of 3 objects healthy", "rollout", "status", s.App)
 	})
+}
+
+// healthyObjects are the numbers of healthy objects in the clusters of a Release's InstallationTarget.
+func (s *fixture) healthyObjects(rel string) func() (string, error) {
+	return func() (string, error) {
+		var counts []string
+		it := &shipper.InstallationTarget{}
+		err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: rel}, it)
+		for _, c := range it.Status.Clusters {
+			if c.Objects != nil {
+				counts = append(counts, strconv.Itoa(int(c.Objects.Healthy)))
+			}
+		}
+		return strings.Join(counts, " "), err
+	}
 }
 
 // binds marks the claim in a cluster as bound.
