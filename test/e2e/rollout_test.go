@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -10,8 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/original"
 )
 
+// Test09RolloutAllIn has a client that replaces the Application some time after it has read it.
 func Test09RolloutAllIn(t *testing.T) {
 	onTwoClusters(t, func(s *fixture) {
 		s.applies(s.application("0.0.1", 4, allIn))
@@ -19,13 +22,32 @@ func Test09RolloutAllIn(t *testing.T) {
 		s.Completes(incumbent)
 		s.readyPods(incumbent, 4)
 		s.endpoints(4)
+		s.isActive(incumbent)
 
-		s.Edits(func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
+		key := client.ObjectKey{Namespace: s.Namespace, Name: appName}
+		err := original.Edit(s.Ctx, world.Management, key, func(app *shipper.Application) { app.Spec.Template.Chart.Version = "0.0.2" })
+		s.Must("updating the application", err)
 		contender := s.Release(1)
 		s.Completes(contender)
 		s.readyPods(contender, 4)
 		s.readyPods(incumbent, 0)
 		s.endpoints(4)
+	})
+}
+
+// isActive waits until the Application says that a Release is complete: from then on nothing but a change of its spec, or in a cluster,
+// writes the Application.
+func (s *fixture) isActive(release string) {
+	s.Helper()
+	want := fmt.Sprintf("False Release %q is active", release)
+	s.Eventually("RollingOut of the application", want, func() (string, error) {
+		app := &shipper.Application{}
+		err := world.Management.Get(s.Ctx, client.ObjectKey{Namespace: s.Namespace, Name: appName}, app)
+		c := shipper.FindCondition(app.Status.Conditions, shipper.ApplicationRollingOut)
+		if c == nil {
+			return "absent", err
+		}
+		return fmt.Sprintf("%s %s", c.Status, c.Message), err
 	})
 }
 
