@@ -71,6 +71,9 @@ func (p *pass) act(ctx context.Context) error {
 	p.byUser = known.onDelete
 	p.decide(known)
 	if !p.differs(p.choice, p.is) {
+		if p.is.leaving, err = p.leaving(ctx, cached); err != nil {
+			return err
+		}
 		return p.evict(ctx)
 	}
 	if err := p.refusedBefore(cached); err != nil {

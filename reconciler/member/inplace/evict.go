@@ -52,7 +52,7 @@ func (p *pass) evict(ctx context.Context) error {
 	if !ok || p.differs(p.choice, p.is) || !p.stale() {
 		return nil // an event comes
 	}
-	pods, err := p.podsOf(ctx, set)
+	pods, err := p.podsOf(ctx, p.member.Live(), set)
 	if err != nil {
 		return err
 	}
@@ -93,14 +93,29 @@ func (p *pass) evictPod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// podsOf are the Pods of a StatefulSet, by what the API server itself says.
-func (p *pass) podsOf(ctx context.Context, set *appsv1.StatefulSet) ([]corev1.Pod, error) {
+// leaving counts the Pods of a StatefulSet with Pods of several Releases that are being deleted.
+func (p *pass) leaving(ctx context.Context, o client.Object) (count int32, err error) {
+	set, ok := o.(*appsv1.StatefulSet)
+	if !ok || !p.shared() {
+		return 0, nil
+	}
+	pods, err := p.podsOf(ctx, p.member.Client(), set)
+	for i := range pods {
+		if pods[i].DeletionTimestamp != nil {
+			count++
+		}
+	}
+	return count, err
+}
+
+// podsOf are the Pods of a StatefulSet, from caches or from the API server itself.
+func (p *pass) podsOf(ctx context.Context, from client.Reader, set *appsv1.StatefulSet) ([]corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("reading the selector of StatefulSet %s: %w", set.Name, err)
 	}
 	var list corev1.PodList
-	err = p.member.Live().List(ctx, &list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector})
+	err = from.List(ctx, &list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
 		return nil, fmt.Errorf("listing the Pods of StatefulSet %s: %w", set.Name, err)
 	}

@@ -86,6 +86,9 @@ type live struct {
 	observed bool
 	// total, updated and available are Pods in its status: all, those of its template, and those that are available.
 	total, updated, available int32
+	// leaving are Pods of a shared StatefulSet that are being deleted: until they are gone, its status has them among all and those that are
+	// available, and not among those of its template.
+	leaving int32
 	// one is true if the StatefulSet controller makes Pods below the partition of the same template.
 	one bool
 	// stuck is why its controller does not go on; empty if it does.

@@ -87,6 +87,8 @@ func TestStatefulSets(t *testing.T) {
 	half := set("b", 4, 2, 2)
 	rolling := half
 	rolling.available, rolling.updated, rolling.total = 3, 1, 3
+	evicted := half
+	evicted.leaving = 1
 	unseen := set("b", 4, 2, 4)
 	unseen.observed = false
 	inverted := set("a", 4, 2, 2)
@@ -136,6 +138,9 @@ func TestStatefulSets(t *testing.T) {
 		},
 		"a contender has half, and the incumbent all else": {
 			half, facts{}, []*release{has("b", 50, 4), has("a", 100, 4)}, "stays b; b has 2; a has 2",
+		},
+		"a Pod that was evicted is still there": {
+			evicted, facts{}, []*release{has("b", 50, 4), has("a", 50, 4)}, "stays b; b has 2 and waits; a has 1 and waits",
 		},
 		"a contender of more Pods keeps those of the other": {
 			set("a", 3, 0, 3), facts{}, []*release{has("b", 50, 6), has("a", 100, 3)}, "writes b 6/3; b has 0 and waits; a has 3",

@@ -25,7 +25,7 @@ func (l live) split(share int32) (updated, rest int32) {
 		updated = min(l.total, share)
 	}
 	missing := l.missing()
-	rest = max(0, l.replicas-updated)
+	rest = max(0, l.replicas-updated-l.leaving)
 	return max(0, updated-missing), max(0, rest-max(0, missing-updated))
 }
 
@@ -142,7 +142,7 @@ func (p *pass) judgeShare(out Share, i int) Share {
 	case i == p.choice.contender:
 		moved := !p.wrote && is.observed && is.owner == p.sides[p.choice.holder].name
 		same := is.one && is.updated == is.total
-		if !moved || contender != wanted || is.missing() > 0 || is.total != g.Replicas || !same && is.updated != g.Share() {
+		if !moved || contender != wanted || is.missing()+is.leaving > 0 || is.total != g.Replicas || !same && is.updated != g.Share() {
 			return out.lacks(fmt.Sprintf("%d of %d pods are of this release and available, %d are to be", contender, g.Replicas, wanted))
 		}
 	case slices.Contains(p.choice.older, i):
