@@ -20,8 +20,8 @@ import (
 const maxNamed = 5
 
 // healthy is the condition Healthy: the sum of what is known of the objects that were installed for a Release. Nil while
-// nothing is known anywhere. A workload in progress counts as healthy where its capacity is achieved: the InstallationTarget reports it
-// later than the CapacityTarget, and completion is told by the latter.
+// nothing is known anywhere. A workload in progress counts as healthy where its capacity is achieved: completion follows from the
+// CapacityTarget, which is written before the InstallationTarget.
 func healthy(r strategy.Release) *shipper.Condition {
 	if r.Installation == nil {
 		return nil

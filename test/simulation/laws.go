@@ -36,6 +36,8 @@ import (
 //     use does not change while they run.
 //  15. Of a StatefulSet with several Pods, one at a time is not ready.
 //  16. Nothing of an Application is removed before its pre-delete hooks have succeeded, and a post-delete hook begins when nothing is left.
+//  17. Once a Release is said to be complete, or to wait for a command, neither it nor its Application is written again until something
+//     else happens, but for the status of the Application that follows at once: a client that reads then may update without a conflict.
 //
 // A law that depends on the knowledge of a reconciler is judged only while no fault delays that: a reader with late watches may
 // see old states, never false ones.
@@ -69,6 +71,7 @@ type laws struct {
 	own        map[*Client]map[string]ownWrite // by path
 	capacity   map[string][]asked              // what CapacityTargets have asked for, by Release and cluster
 	effects    map[*sent]bool                  // requests under way that have changed something
+	told       map[string]*telling             // by Application
 }
 
 // moved is a value of targetStep, from a time on.
@@ -82,7 +85,7 @@ func newLaws(w *World) *laws {
 		world: w, offences: map[int][]string{}, served: map[string]bool{}, podRelease: map[string]string{}, weightless: map[string]bool{},
 		seen: map[string]map[string]time.Time{}, targets: map[string][]moved{}, raised: map[string]bool{},
 		installed: map[string]bool{}, rendered: map[string]string{}, own: map[*Client]map[string]ownWrite{}, effects: map[*sent]bool{},
-		capacity: map[string][]asked{},
+		capacity: map[string][]asked{}, told: map[string]*telling{},
 	}
 }
 
@@ -106,6 +109,7 @@ func (l *laws) judge(c change) {
 	l.leads(c)
 	l.owns(c)
 	l.effects[c.by] = c.by != nil
+	l.tells(c)
 	if c.host != management {
 		l.clusterChange(c)
 		return

@@ -112,7 +112,7 @@ func TestHistoryKeepsTheRunThatEndedAPass(t *testing.T) {
 		one.Status.Conditions = []shipper.Condition{{Type: shipper.RunFinished, Status: "True"}}
 		all = append(all, one)
 	}
-	for range 2 { // the second time, what was surplus is gone
+	for range 2 { // the second time without the surplus
 		surplus, _ := Surplus(all, nil, &shipper.RunHistory{Limit: &limit}, start.Add(1000*time.Hour))
 		all = slices.DeleteFunc(all, func(run *shipper.SequenceRun) bool { return slices.Contains(surplus, run) })
 	}

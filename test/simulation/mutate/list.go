@@ -133,6 +133,13 @@ var mutations = []mutation{
 		hunt: "block/undisturbed,block/killed", law: 3,
 	},
 	{
+		name: "health waits for the InstallationTarget, which is written after the CapacityTarget",
+		file: "reconciler/rollout/health.go",
+		old:  "		if c.Name == cluster && shipper.ConditionTrue(",
+		new:  "		if c.Name == cluster && c.Name == \"\" && shipper.ConditionTrue(",
+		hunt: "rollout/undisturbed", law: 17,
+	},
+	{
 		name: "a run that follows has another name each time it is created",
 		file: "apis/rules/shipyard/followup.go",
 		old:  "ObjectMeta: metav1.ObjectMeta{Namespace: run.Namespace, Name: t.Name},",
