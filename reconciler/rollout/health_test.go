@@ -127,7 +127,7 @@ func TestAWorkloadWithItsCapacityIsHealthy(t *testing.T) {
 		many = append(many, deployment(fmt.Sprint(i), "InProgress"))
 	}
 	names := []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"}
-	progresses := []shipper.UnhealthyObject{deployment("web", "InProgress")}
+	progresses, failed := []shipper.UnhealthyObject{deployment("web", "InProgress")}, []shipper.UnhealthyObject{deployment("web", "Failed")}
 	job := shipper.UnhealthyObject{APIVersion: "batch/v1", Kind: "Job", Name: "web", Status: "InProgress"}
 	for sentence, tc := range map[string]struct {
 		capacity *shipper.CapacityTarget
@@ -141,7 +141,7 @@ func TestAWorkloadWithItsCapacityIsHealthy(t *testing.T) {
 		"an earlier one was achieved":  {outdated, progresses, nil, 1, "False ObjectsInProgress"},
 		"there is no target":           {nil, progresses, nil, 1, "False ObjectsInProgress"},
 		"another workload is counted":  {target("True", "db"), progresses, nil, 1, "False ObjectsInProgress"},
-		"it has failed":                {target("True", "web"), []shipper.UnhealthyObject{deployment("web", "Failed")}, nil, 1, "False ObjectsNotHealthy"},
+		"it has failed":                {target("True", "web"), failed, nil, 1, "False ObjectsNotHealthy"},
 		"it is no workload":            {target("True", "web"), []shipper.UnhealthyObject{job}, nil, 1, "False ObjectsInProgress"},
 		"there are more than are named": {
 			target("True", names...), many, []shipper.InstalledKind{{APIVersion: "apps/v1", Kind: "Deployment", Total: 12}}, 12, "True ",

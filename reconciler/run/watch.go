@@ -223,8 +223,9 @@ func otherRunsConcerned() builder.Predicates {
 	}})
 }
 
-// bearsOnOthers reports whether anything changed that a decision about another run reads: hold, its number, whether a run was resolved, began or
-// finished, its result, and what it takes back. Of the spec, only hold and abort can change. The UID does if events of a deletion and a creation were missed.
+// bearsOnOthers reports whether anything changed that a decision about another run reads: hold, its number, whether a run was resolved,
+// began or finished, its result, and what it takes back. Of the spec, only hold and abort can change. The UID does if events of a deletion
+// and a creation were missed.
 func bearsOnOthers(was, is *shipper.SequenceRun) bool {
 	return was.UID != is.UID || was.Generation != is.Generation ||
 		was.Status.Order != is.Status.Order || (was.Status.Resolved == nil) != (is.Status.Resolved == nil) ||

@@ -64,8 +64,8 @@ func (l *laws) tells(c change) {
 		cmp.Diff(c.old.Object["status"], c.object.Object["status"]))
 }
 
-// isTold reports whether a Release is said to be complete and to wait for nothing, or to wait for a command. A complete one that serves alone
-// again after an abort waits for its capacity until then.
+// isTold reports whether a Release is said to be complete and to wait for nothing, or to wait for a command. A complete one that serves
+// alone again after an abort waits for its capacity until then.
 func isTold(o *unstructured.Unstructured) bool {
 	var rel shipper.Release
 	convert(o, &rel)

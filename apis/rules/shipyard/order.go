@@ -11,8 +11,8 @@ import (
 )
 
 // Queue is the unfinished runs of one Shipyard, stage and service in order: a rollback under way, which nothing ends; runs that preempt;
-// the run under way; rollbacks that wait (KS17); then as they were created. Runs that are not resolved, or held before they started, are left
-// out.
+// the run under way; rollbacks that wait (KS17); then as they were created. Runs that are not resolved, or held before they started, are
+// left out.
 func Queue(runs []*shipper.SequenceRun) []*shipper.SequenceRun {
 	out := slices.DeleteFunc(slices.Clone(runs), func(run *shipper.SequenceRun) bool {
 		return IsFinished(run) || run.Status.Resolved == nil || run.Status.StartTime == nil && run.Spec.Hold != ""
@@ -23,8 +23,8 @@ func Queue(runs []*shipper.SequenceRun) []*shipper.SequenceRun {
 	return out
 }
 
-// CompareCreation orders the runs of one Shipyard, stage and service as they were created. Of two runs one may have no number: it is older if
-// an earlier version of Shipper has resolved it, and newer if it is still to get one.
+// CompareCreation orders the runs of one Shipyard, stage and service as they were created. Of two runs one may have no number: it is older
+// if an earlier version of Shipper has resolved it, and newer if it is still to get one.
 func CompareCreation(a, b *shipper.SequenceRun) int {
 	hasA, hasB := a.Status.Order > 0, b.Status.Order > 0
 	switch {

@@ -88,7 +88,9 @@ func TestAPassCountsUntilItsVersionFailsOrIsTakenBack(t *testing.T) {
 		"it fails in another stage":           {[]*shipper.SequenceRun{production}, ""},
 	} {
 		passed := deployed("passed", "1.1.0", shipper.ResultPass, 2*time.Hour, "shop/web-1")
-		for _, known := range [][]*shipper.SequenceRun{append(slices.Clone(tc.after), passed), append([]*shipper.SequenceRun{passed}, tc.after...)} {
+		for _, known := range [][]*shipper.SequenceRun{
+			append(slices.Clone(tc.after), passed), append([]*shipper.SequenceRun{passed}, tc.after...),
+		} {
 			got, _ := Unmet(run("production", "delivery", "1.1.0"), known, start)
 			if got := strings.Join(got, "; "); got != tc.want {
 				t.Errorf("%s: %q, want %q", sentence, got, tc.want)

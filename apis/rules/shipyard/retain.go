@@ -36,9 +36,9 @@ func Needed(known []*shipper.SequenceRun) map[string]bool {
 }
 
 // Surplus are the finished runs of one stage and service that history does not keep. The newest of each sequence that passed is kept in any
-// case, or later stages could not require it, with the run by which that pass counts no longer, and of the newest MaxAwaiting up to maxAge those with follow-ups that are still to be
-// created. needed are the names of runs that unfinished ones depend on. Runs that have begun are counted apart from others. again is when
-// the next one is too old; 0 for never.
+// case, or later stages could not require it, with the run by which that pass counts no longer, and of the newest MaxAwaiting up to maxAge
+// those with follow-ups that are still to be created. needed are the names of runs that unfinished ones depend on. Runs that have begun are
+// counted apart from others. again is when the next one is too old; 0 for never.
 func Surplus(
 	runs []*shipper.SequenceRun, needed map[string]bool, history *shipper.RunHistory, now time.Time,
 ) (surplus []*shipper.SequenceRun, again time.Duration) {

@@ -70,8 +70,9 @@ const (
 	// where the strategy has neither a progressDeadline nor checks.
 	ReleaseFailed = "Failed"
 	// ReleaseHealthy is True when kstatus finds all objects installed for the Release healthy, in all clusters; a workload in progress counts
-	// as healthy once it has the Pods that the CapacityTarget requests. False: ObjectsInProgress, ObjectsNotHealthy. Unknown: ObjectsNotKnown, or ObjectsNotHealthy when the health of some is unknown and none
-	// is worse. Absent until the first report. No step waits for it.
+	// as healthy once it has the Pods that the CapacityTarget requests. False: ObjectsInProgress, ObjectsNotHealthy. Unknown:
+	// ObjectsNotKnown, or ObjectsNotHealthy when the health of some is unknown and none is worse. Absent until the first report. No step
+	// waits for it.
 	ReleaseHealthy = "Healthy"
 	// ReleaseScheduled is True when clusters are chosen and the three targets exist.
 	ReleaseScheduled = "Scheduled"
