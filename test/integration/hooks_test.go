@@ -154,9 +154,13 @@ func TestHooksOfAChartWithoutOtherObjectsRun(t *testing.T) {
 	t.Parallel()
 	publishHooked(t)
 	s := begin(t, west)
-	s.install("web-1", "hooked", "0.0.1", shipper.ChartValues{"alone": true, "hooks": []any{
+	values := shipper.ChartValues{"alone": true, "hooks": []any{
 		map[string]any{"name": "before", "on": "pre-install"}, map[string]any{"name": "after", "on": "post-install"},
-	}}, west)
+	}}
+	s.must(s.management.Create(s.ctx, &shipper.InstallationTarget{ObjectMeta: s.meta("web-1"), Spec: shipper.InstallationTargetSpec{
+		Clusters: []string{west}, CanOverride: true, Values: &values, // named by Release, a chart needs a Service
+		Chart: &shipper.Chart{Name: "hooked", Version: "0.0.1", RepoURL: world.charts.URL, Naming: shipper.NamingByApplication},
+	}}))
 	s.installed("web-1")
 	if diff := cmp.Diff([]string{"pre-install before 1 Succeeded", "post-install after 1 Succeeded"}, s.ran("web-1")); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
