@@ -85,7 +85,8 @@ func TestThePolicyAsksForTheSecretsOfAChart(t *testing.T) {
 		}
 		return o
 	}
-	const back = "app.rolled-back-to"
+	const back, values = "app.rolled-back-to", "valuesFrom[1].secretKeyRef.name"
+	stamps := granted{"stamp applications.shipper.booking.com work/web"}
 	opener, keys, hidden := set("opener", "chart", "credentials", "secretName"), set("keys", "chart", "verify", "secretName"), from("hidden")
 	version, elsewhere := set("2.0.0", "chart", "version"), set("https://other.example.com", "chart", "repoUrl")
 	nine := []string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}
@@ -100,15 +101,15 @@ func TestThePolicyAsksForTheSecretsOfAChart(t *testing.T) {
 	}{
 		"credentials are named":               {before: of(), after: of(opener), asks: []string{"chart.credentials.secretName"}},
 		"with the right":                      {before: of(), after: of(opener), rights: granted{"get secrets. work/opener"}},
-		"by a user who may stamp":             {before: of(), after: of(opener), rights: granted{"stamp applications.shipper.booking.com work/web"}},
+		"by a user who may stamp":             {before: of(), after: of(opener), rights: stamps},
 		"credentials are sent elsewhere":      {before: of(opener), after: of(opener, elsewhere), asks: []string{"chart.credentials.secretName"}},
 		"another version is fetched by them":  {before: of(opener), after: of(opener, version, noted("app.chart.digest", "b"))},
 		"keys are named":                      {before: of(), after: of(keys), asks: []string{"chart.verify.secretName"}},
-		"a Secret with values is named":       {before: of(from()), after: of(hidden), asks: []string{"valuesFrom[1].secretKeyRef.name"}},
-		"its values are rendered by another":  {before: of(hidden), after: of(hidden, version), asks: []string{"valuesFrom[1].secretKeyRef.name"}},
-		"they are rendered by another digest": {of(hidden), of(hidden, noted("app.chart.digest", "b")), nil, []string{"valuesFrom[1].secretKeyRef.name"}},
+		"a Secret with values is named":       {before: of(from()), after: of(hidden), asks: []string{values}},
+		"its values are rendered by another":  {before: of(hidden), after: of(hidden, version), asks: []string{values}},
+		"they are rendered by another digest": {of(hidden), of(hidden, noted("app.chart.digest", "b")), nil, []string{values}},
 		"a rollback to another chart":         {before: of(hidden), after: of(hidden, version, noted(back, "web-1-0"))},
-		"the record of a rollback is removed": {of(hidden, noted(back, "web-1-0")), of(hidden), nil, []string{"valuesFrom[1].secretKeyRef.name"}},
+		"the record of a rollback is removed": {of(hidden, noted(back, "web-1-0")), of(hidden), nil, []string{values}},
 		"another strategy":                    {before: of(hidden, opener, keys), after: of(hidden, opener, keys, set("b", "strategy"))},
 		"another annotation":                  {before: of(hidden, opener, keys), after: of(hidden, opener, keys, noted("note", "x"))},
 		"as many as there may be":             {before: of(), after: of(opener, keys, from(nine...)), rights: all},

@@ -124,7 +124,8 @@ func TestTheRequesterIsNoted(t *testing.T) {
 	}
 }
 
-// TestWhoWritesAnApprovedTemplateOtherwiseIsNoted: the policy compares texts, and demands the name of the user who changes one with approvals.
+// TestWhoWritesAnApprovedTemplateOtherwiseIsNoted: the policy compares texts, and demands the name of the user who changes one with
+// approvals.
 func TestWhoWritesAnApprovedTemplateOtherwiseIsNoted(t *testing.T) {
 	approved := func(app *shipper.Application) {
 		app.Spec.Template.Strategy.Steps[0].Gate = &shipper.StepGate{Approvals: 1}
