@@ -72,7 +72,7 @@ func selected(t *testing.T, objects []unstructured.Unstructured) map[string][]st
 	out := map[string][]string{}
 	for i := range objects {
 		o := &objects[i]
-		field, matching := "selector", labels.Nothing()
+		field := "selector"
 		if o.GetKind() == "NetworkPolicy" {
 			field = "podSelector"
 		}
@@ -80,6 +80,7 @@ func selected(t *testing.T, objects []unstructured.Unstructured) map[string][]st
 		if !found || err != nil {
 			continue
 		}
+		var matching labels.Selector
 		if o.GetKind() == "Service" {
 			by, _, _ := unstructured.NestedStringMap(o.Object, "spec", field)
 			matching = labels.SelectorFromSet(by)
@@ -194,7 +195,8 @@ func later(of map[string]string) render.Target {
 
 // TestLabelsOfADeploymentByRelease: those of Releases of earlier versions stay, as do those of Releases without a conflict.
 func TestLabelsOfADeploymentByRelease(t *testing.T) {
-	const marked = ", shipper-app: super, shipper-release: super-6f19aa85-0, shipper-release-hash: 6f19aa85, shipper-owned-by: super-6f19aa85-0"
+	const marked = ", shipper-app: super, shipper-release: super-6f19aa85-0, shipper-release-hash: 6f19aa85, " +
+		"shipper-owned-by: super-6f19aa85-0"
 	both := func(of map[string]string) []render.Target { return []render.Target{earlier(of), later(of)} }
 	tests := map[string]struct {
 		selector, pods  string // of the chart

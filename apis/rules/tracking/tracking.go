@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tracking lists the labels by which tools of delivery and backup know the objects that they have written. Such a label is about one
-// object: on a copy, the tool takes the copy for its own, reports it as a difference, or prunes it.
+// Package tracking lists the labels by which tools of delivery and backup know the objects that they have written. Such a label is about
+// one object: on a copy, the tool takes the copy for its own, reports it as a difference, or prunes it.
 package tracking
 
 import (
