@@ -32,7 +32,7 @@ type Part struct {
 	Name string
 	// Before prepares the part. Nothing disturbs it.
 	Before func(*Fixture)
-	// Floor is how many Pods serve in each cluster throughout. 0: no number is required.
+	// Floor is how many Pods serve in each cluster throughout: what the smallest of its steps asks for. 0: no number is required.
 	Floor int
 	// Loose says that the end depends on what was first: it is not compared with that of the undisturbed run, and Check judges it.
 	Loose bool

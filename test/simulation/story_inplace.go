@@ -156,7 +156,7 @@ func inPlaceStory() Story {
 				f.WaitsForCommand(contender, 1)
 				f.Has("db", three)
 			}},
-			{Name: "aborted", Floor: replicaCount / 2, Act: func(f *Fixture) {
+			{Name: "aborted", Floor: replicaCount, Act: func(f *Fixture) {
 				f.Deletes(&shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: contender}})
 				f.IsGone("releases", contender)
 				f.Settles(first)

@@ -54,9 +54,8 @@ func rolloutStory() Story {
 					f.WaitsForCommand(contender, 0)
 				},
 			},
-			// Half of the Pods are the contender's, and are deleted with it.
 			{
-				Name: "abort", Floor: replicaCount / 2,
+				Name: "abort", Floor: replicaCount,
 				Before: func(f *Fixture) {
 					f.Steps(contender, 1)
 					f.WaitsForCommand(contender, 1)
