@@ -39,7 +39,7 @@ var stages embed.FS
 type Options struct {
 	// Applications are the names of the application clusters. Each is a DNS label other than ManagementName.
 	Applications []string
-	// OwnEtcd lists application clusters that have an etcd of their own, so that Cluster.Restore can restore them. The others
+	// OwnEtcd lists clusters that have an etcd of their own, so that Cluster.Restore can restore them. The others
 	// share one.
 	OwnEtcd []string
 	// Podless lists application clusters that have no nodes and no scheduler: Pods are created there and never run. Such a
@@ -144,17 +144,24 @@ func (f *Fleet) start(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	if f.Management, err = newCluster(f, 0, ManagementName, f.programs, shared); err != nil {
+	in := func(name string) (*store, error) {
+		if slices.Contains(o.OwnEtcd, name) {
+			return f.startStore(name + "-etcd")
+		}
+		return shared, nil
+	}
+	store, err := in(ManagementName)
+	if err != nil {
+		return err
+	}
+	if f.Management, err = newCluster(f, 0, ManagementName, f.programs, store); err != nil {
 		return err
 	}
 	for i, name := range o.Applications {
-		in := shared
-		if slices.Contains(o.OwnEtcd, name) {
-			if in, err = f.startStore(name + "-etcd"); err != nil {
-				return err
-			}
+		if store, err = in(name); err != nil {
+			return err
 		}
-		c, err := newCluster(f, i+1, name, theirs, in)
+		c, err := newCluster(f, i+1, name, theirs, store)
 		if err != nil {
 			return err
 		}

@@ -118,8 +118,8 @@ func (c *Cluster) putBack(s *Snapshot) error {
 // validateStores refuses an etcd for a cluster that does not exist.
 func (o Options) validateStores() error {
 	for _, name := range o.OwnEtcd {
-		if !slices.Contains(o.Applications, name) {
-			return fmt.Errorf("an etcd of its own for %q: there is no such application cluster", name)
+		if name != ManagementName && !slices.Contains(o.Applications, name) {
+			return fmt.Errorf("an etcd of its own for %q: there is no such cluster", name)
 		}
 	}
 	return nil

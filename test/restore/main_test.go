@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	_ = flag.Set("test.parallel", "16") // tests wait most of the time; the flag belongs to package testing
 	os.Exit(env.Main(m, env.Options{
-		Fleet:    fleet.Options{Applications: slices.Sorted(maps.Keys(clusters)), OwnEtcd: []string{putBack}},
+		Fleet:    fleet.Options{Applications: slices.Sorted(maps.Keys(clusters)), OwnEtcd: []string{putBack, fleet.ManagementName}},
 		Binaries: env.Shipper(), SetUp: install,
 	}))
 }

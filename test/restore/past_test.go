@@ -13,7 +13,7 @@ import (
 const putBack, present = "us-east-1", "eu-west-1"
 
 // TestAnApplicationClusterIsPutBack restores the etcd of an application cluster from before the last rollout: resource
-// versions decrease, and later objects are gone. The reconciler runs all the time.
+// versions decrease, and later objects are gone. The reconciler runs all the time. Then it restores that of the management cluster.
 func TestAnApplicationClusterIsPutBack(t *testing.T) {
 	s := begin(t).on(t)
 	s.applies(environment("first", "0.0.1", allIn))
@@ -46,10 +46,36 @@ func TestAnApplicationClusterIsPutBack(t *testing.T) {
 	s.edits(environment("third", "0.0.1", vanguard))
 	next := s.Release(2)
 	s.WaitsForCommand(next, 0)
-	s.Steps(next, 2)
-	s.Completes(next)
-	s.pods(next, replicas, replicas)
-	s.pods(contender, 0, 0)
+	s.managementIsPutBack(contender, next)
+}
+
+// managementIsPutBack completes a Release at its first step, and restores the etcd of the management cluster from before: the one that it
+// replaced has all traffic and no Pods then. What serves goes on serving until that has its Pods.
+func (s *fixture) managementIsPutBack(incumbent, contender string) {
+	s.Helper()
+	management := world.lost.Fleet.Management
+	then, err := management.Snapshot()
+	s.Must("taking a snapshot of the management cluster", err)
+	finish := func() {
+		s.Steps(contender, 2)
+		s.Completes(contender)
+		s.pods(contender, replicas, replicas)
+		s.pods(incumbent, 0, 0)
+	}
+	finish()
+
+	for _, g := range s.guards {
+		g.hold(replicas, true)
+	}
+	s.Must("ending Shipper", world.lost.Pod.Stop())
+	s.Must("restoring the management cluster", management.Restore(s.Ctx, then))
+	s.Must("starting the webhook", world.lost.Pod.StartWebhook(s.Ctx))
+	s.Must("starting the reconciler", world.lost.Pod.StartReconciler(s.Ctx))
+	s.pods(incumbent, replicas, replicas)
+	s.pods(contender, 1, 0)
+	s.WaitsForCommand(contender, 0)
+	finish()
+	s.judged()
 }
 
 // clusterOf finds an application cluster by its name.
