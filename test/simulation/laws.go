@@ -132,8 +132,9 @@ func (l *laws) broken(law int, format string, args ...any) {
 	l.offend(law, format, args...)
 }
 
-// restoredFor is how long statuses of the copy are taken for the state after a restore: laws about what management says rest meanwhile.
-const restoredFor = time.Minute
+// restoredFor is how long statuses of the copy may be taken for the state after a restore, since a cluster may be away: laws about what
+// management says rest meanwhile.
+const restoredFor = 4 * time.Minute
 
 // restores notes that the management cluster is put back.
 func (l *laws) restores() {

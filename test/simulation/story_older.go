@@ -14,9 +14,9 @@ const olderName = "older-"
 // olderStory has a user who moves and edits at random, and puts the etcd of the management cluster back to any earlier moment of the part,
 // at any moment. Applications and Releases, their targets and all statuses are older then than what runs: what serves goes on serving
 // until something else serves in its place, also a Release that management has never heard of. Each fifth has the chart with several
-// Services.
+// Services; in each third a cluster is lost meanwhile, and comes back to targets that have moved on.
 func olderStory(number uint64) Story {
-	story := Story{Name: fmt.Sprint(olderName, number)}
+	story := Story{Name: fmt.Sprint(olderName, number), Shared: number%3 == 0}
 	if number%5 == 0 {
 		story.Services = []string{"front", "back", "all"}
 	}
@@ -32,7 +32,14 @@ func olderStory(number uint64) Story {
 			Act: func(f *Fixture) {
 				r, began := draws(number, name), f.Management.Version()
 				f.movesOnly(r)
+				if number%3 == 0 {
+					f.fail(Fault{Kind: Refuse, Host: clusterName(1), For: time.Duration(5+r.IntN(120)) * time.Second})
+				}
 				f.restoresManagement(began, r)
+				if number%3 == 0 {
+					f.stepsAtRandom(f.laws.newest().Name, r)
+				}
+				time.Sleep(30 * time.Second) // until a Release is made that the copy lacks, though its Application asks for it
 				f.toTheEnd()
 			},
 			Check: (*Fixture).newestServes,
