@@ -4,6 +4,8 @@ package integration
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,7 +14,6 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -95,7 +96,8 @@ func TestPodsOfAnotherChartDoNotJoinAService(t *testing.T) {
 	served.serves(byLabel(), map[string]int{"web-1": 2, "web-2": 2}, func() {})
 }
 
-// intrude makes Pods that carry the labels of web-1, as an operator would that Shipper's guard does not hold.
+// intrude makes Pods that carry the labels of web-1, as an operator would that Shipper's guard does not hold. They get the labels when they
+// are ready: others lose the label for traffic, and the Service its selector of the Release, before they are endpoints.
 func (s *fixture) intrude(cluster string) {
 	s.Helper()
 	labels := map[string]string{
@@ -104,19 +106,34 @@ func (s *fixture) intrude(cluster string) {
 	meta := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Namespace: s.namespace, Name: name, Labels: labels}
 	}
+	evil := client.MatchingLabels{"app": "evil"}
 	spec := corev1.PodSpec{Containers: []corev1.Container{{Name: "e", Image: "nginx:1"}}}
-	template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: spec}
-	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "evil"}}
-	for _, o := range []client.Object{
-		&appsv1.StatefulSet{ObjectMeta: meta("evil-stateful"),
-			Spec: appsv1.StatefulSetSpec{Selector: selector, Template: template, Replicas: ptr.To[int32](1)}},
-		&appsv1.ReplicaSet{ObjectMeta: meta("evil-replicas"),
-			Spec: appsv1.ReplicaSetSpec{Selector: selector, Template: template, Replicas: ptr.To[int32](1)}},
-		&appsv1.Deployment{ObjectMeta: meta("evil-deployment"),
-			Spec: appsv1.DeploymentSpec{Selector: selector, Template: template, Replicas: ptr.To[int32](1)}},
-		&corev1.Pod{ObjectMeta: meta("evil-pod"), Spec: spec},
-	} {
+	of := func(kind string) (*metav1.LabelSelector, corev1.PodTemplateSpec) {
+		selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "evil", "kind": kind}}
+		return selector, corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: selector.MatchLabels}, Spec: spec}
+	}
+	stateful, replicas := &appsv1.StatefulSet{ObjectMeta: meta("evil-stateful")}, &appsv1.ReplicaSet{ObjectMeta: meta("evil-replicas")}
+	deployment := &appsv1.Deployment{ObjectMeta: meta("evil-deployment")}
+	stateful.Spec.Selector, stateful.Spec.Template = of("stateful")
+	replicas.Spec.Selector, replicas.Spec.Template = of("replicas")
+	deployment.Spec.Selector, deployment.Spec.Template = of("deployment")
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: "evil-pod", Labels: evil}, Spec: spec}
+	for _, o := range []client.Object{stateful, replicas, deployment, pod} {
 		s.must(world.clusters[cluster].Create(s.ctx, o))
+	}
+	var pods corev1.PodList
+	s.soon("the intruders do not run", func() string {
+		s.must(world.clusters[cluster].List(s.ctx, &pods, client.InNamespace(s.namespace), evil))
+		unready := slices.DeleteFunc(slices.Clone(pods.Items), func(pod corev1.Pod) bool { return testfleet.PodReady(&pod) })
+		if len(pods.Items) != 4 || len(unready) > 0 {
+			return fmt.Sprintf("of %d Pods %d are not ready", len(pods.Items), len(unready))
+		}
+		return ""
+	})
+	for i := range pods.Items {
+		was := pods.Items[i].DeepCopy()
+		maps.Copy(pods.Items[i].Labels, labels)
+		s.must(world.clusters[cluster].Patch(s.ctx, &pods.Items[i], client.MergeFrom(was)))
 	}
 }
 
