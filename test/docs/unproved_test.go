@@ -16,6 +16,11 @@ var unprovedHere = []struct {
 	shownBy      []string
 }{
 	{`make (test|verify|generate)`, "they are what runs this", nil},
+	{`(?s)kubectl (--context eu-west-1 )?delete (mutatingwebhookconfiguration,|validatingadmissionpolicybinding,|deployment,pod|flowschema,|` +
+		`serviceaccount,|clusterrolebinding,|namespace shipper-system).*`, "they remove Shipper, which other pages need",
+		[]string{"test/shipperctl TestUninstall"}},
+	{`(?s)kubectl get crd -o name .*|kubectl --context eu-west-1 get configmap -A .*|shipperctl clean finalizers.*`, "the same",
+		[]string{"test/shipperctl TestUninstall"}},
 	{`make demo`, "it takes a minute and fails when one of its own checks does; test/e2e has the same checks",
 		[]string{"test/e2e Test16RolloutVanguard"}},
 	{regexp.QuoteMeta(last), "it ends the fleet; it is run after all tests", nil},

@@ -178,6 +178,11 @@ func TestInterruptedAfterEveryWrite(t *testing.T) {
 	second.run(t, []part{{"interrupted after every write", interruptedAfterEveryWrite}})
 }
 
+// TestUninstall removes Shipper from all clusters by the commands of docs/install.md. It is the last of its fleet.
+func TestUninstall(t *testing.T) {
+	second.run(t, []part{{"join both", joinBoth}, {"uninstall", uninstall}})
+}
+
 // joinBoth sets up the management cluster and joins both application clusters, for a test that begins with that.
 func joinBoth(t *testing.T) {
 	succeeds(t, "setup", "management")
