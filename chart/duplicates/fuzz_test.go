@@ -16,8 +16,9 @@ import (
 // nothing in what it returns, unless that is refused.
 func FuzzRemove(f *testing.F) {
 	for _, seed := range []string{
-		`{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","ports":[{"containerPort":80,"name":"x"},` +
-			`{"containerPort":80,"name":"y"}],"env":[{"name":"A","value":"$(A)"},{"name":"A","value":"$$(A)$(A)"},{"name":"A","valueFrom":{}}]}],` +
+		`{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","ports":[` +
+			`{"containerPort":80,"name":"x"},{"containerPort":80,"name":"y"}],` +
+			`"env":[{"name":"A","value":"$(A)"},{"name":"A","value":"$$(A)$(A)"},{"name":"A","valueFrom":{}}]}],` +
 			`"hostAliases":[{"ip":"1","hostnames":[{}]},{"ip":"1","hostnames":[{},null]}]}}` + "\n" +
 			`{"apiVersion":"v1","kind":"Service","spec":{"selector":{"a":"b"},"ports":[{"targetPort":"y"},null,{"targetPort":[]}]}}`,
 		`{"apiVersion":"batch/v1","kind":"Job","metadata":{"finalizers":["a","a",[],{}]},"spec":{"podFailurePolicy":{"rules":[{"onExitCodes":` +

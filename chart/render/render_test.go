@@ -301,7 +301,8 @@ var everything = map[string]string{
 	"templates/hook.yaml": "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n" +
 		"metadata: {name: old, annotations: {helm.sh/hook: crd-install}}\n",
 	"templates/list.yaml": "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ServiceAccount, metadata: {name: in-list}}\n-\n",
-	"templates/lists.yaml": "apiVersion: v1\nkind: List\nitems: []\n---\napiVersion: v1\nkind: List\nitems:\n{{ range .Values.none }}- {}{{ end }}\n" +
+	"templates/lists.yaml": "apiVersion: v1\nkind: List\nitems: []\n---\napiVersion: v1\nkind: List\n" +
+		"items:\n{{ range .Values.none }}- {}{{ end }}\n" +
 		"---\napiVersion: v1\nkind: List\n---\napiVersion: v1\nkind: ConfigMapList\nitems:\n",
 	"templates/allow.json": `{"apiVersion": "example.com/v1", "kind": "AllowList", "metadata": {"name": "not-a-list"}}`,
 	"templates/all.yaml": `apiVersion: v1

@@ -29,7 +29,8 @@ var errNotPrometheus = errors.New("the answer is not one of Prometheus")
 const info = "PromQL info"
 
 // Query is the value of a query at a time. It is not found if no series matches, or if the value is NaN. The context bounds the time.
-// An answer with warnings is an error: a server that could not read all of its data gives what it has, and says so there. Errors quote neither the address nor an answer that is not an error of Prometheus.
+// An answer with warnings is an error: a server that could not read all of its data gives what it has, and says so there. Errors
+// quote neither the address nor an answer that is not an error of Prometheus.
 func Query(ctx context.Context, client *http.Client, address, query string, at time.Time) (value float64, found bool, err error) {
 	server, err := api.NewClient(api.Config{Address: address, Client: outward.Bounded(client)})
 	if err != nil {

@@ -60,7 +60,8 @@ func query(ctx context.Context, client *http.Client, address string) result {
 
 // success is an answer of Prometheus.
 func success(kind, content string) string {
-	return fmt.Sprintf(`{"status": "success", "data": {"resultType": %q, "result": %s}, "infos": ["hush"], "warnings": ["PromQL info: hush"]}`, kind, content)
+	return fmt.Sprintf(`{"status": "success", "data": {"resultType": %q, "result": %s}, `+
+		`"infos": ["hush"], "warnings": ["PromQL info: hush"]}`, kind, content)
 }
 
 // samples are n series.

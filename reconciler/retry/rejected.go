@@ -28,8 +28,8 @@ func Rejected(err error) bool {
 }
 
 // fixed matches what API servers say of a field that cannot change.
-var fixed = regexp.MustCompile(`immutable|may not (be changed|change)|(cannot|can not|must not) (be )?change|pdates to .* (are )?forbidden|` +
-	`updates may not change`)
+var fixed = regexp.MustCompile(`immutable|may not (be changed|change)|(cannot|can not|must not) (be )?change|` +
+	`pdates to .* (are )?forbidden`)
 
 // Immutable reports whether an API server refuses to change fields of an object that is there.
 func Immutable(err error) bool {

@@ -67,6 +67,7 @@ func TestRefusalsOfObjectsAreTold(t *testing.T) {
 	terminating := apierrors.NewForbidden(rels, "x", errors.New("x"))
 	terminating.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	const statefulSet = "updates to statefulset spec for fields other than 'replicas', 'template' are forbidden"
+	const claim, pod = "spec is immutable after creation except resources.requests", "pod updates may not change fields other than `image`"
 	type verdict struct{ invalid, rejected, immutable bool }
 	for sentence, tc := range map[string]struct {
 		err  error
@@ -83,8 +84,8 @@ func TestRefusalsOfObjectsAreTold(t *testing.T) {
 		"a template of a Job":             {refusal(field.Invalid(at, 1, "field is immutable")), verdict{true, true, true}},
 		"an address of a Service":         {refusal(field.Invalid(at, 1, "may not change once set")), verdict{true, true, true}},
 		"claims of a StatefulSet":         {refusal(field.Forbidden(at, statefulSet)), verdict{true, true, true}},
-		"a claim":                         {refusal(field.Forbidden(at, "spec is immutable after creation except resources.requests")), verdict{true, true, true}},
-		"a Pod":                           {refusal(field.Forbidden(at, "pod updates may not change fields other than `image`")), verdict{true, true, true}},
+		"a claim":                         {refusal(field.Forbidden(at, claim)), verdict{true, true, true}},
+		"a Pod":                           {refusal(field.Forbidden(at, pod)), verdict{true, true, true}},
 		"a value of a PriorityClass":      {refusal(field.Forbidden(at, "may not be changed in an update.")), verdict{true, true, true}},
 		"a role of a binding, long ago":   {refusal(field.Invalid(at, 1, "cannot change roleRef")), verdict{true, true, true}},
 		"a provisioner of a StorageClass": {refusal(field.Forbidden(at, "updates to provisioner are forbidden.")), verdict{true, true, true}},

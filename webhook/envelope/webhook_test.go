@@ -100,7 +100,9 @@ func TestDuplicatesInListsAreWarnedOfOrRefused(t *testing.T) {
 		message  string
 		warnings []string
 	}{
-		"equal elements": {req: ask.Create("dev", of(equal)), warnings: []string{"spec.manifests[0]: Service a: " + twice + "the second is left out"}},
+		"equal elements": {
+			req: ask.Create("dev", of(equal)), warnings: []string{"spec.manifests[0]: Service a: " + twice + "the second is left out"},
+		},
 		"elements that differ": {
 			req:     ask.Create("dev", of(other)),
 			message: `Envelope.shipper.booking.com "e" is invalid: spec.manifests[0]: Invalid value: "Service a": ` + refused,
@@ -112,7 +114,8 @@ func TestDuplicatesInListsAreWarnedOfOrRefused(t *testing.T) {
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			hook, a, decision := &envelope.Webhook{Resources: (&ask.World{Authz: ask.Grant()}).Resources()}, &response.Response{}, response.Decision("")
+			hook := &envelope.Webhook{Resources: (&ask.World{Authz: ask.Grant()}).Resources()}
+			a, decision := &response.Response{}, response.Decision("")
 			if tc.message != "" {
 				decision = response.Invalid
 			}
