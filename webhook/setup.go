@@ -5,6 +5,7 @@ package webhook
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -82,10 +83,7 @@ type register func(path string, phase response.Phase, kind string, judge respons
 func Setup(server Server, o Options) error {
 	o.State.SetUnhealthyAfter(cmp.Or(o.UnhealthyAfter, placement.DefaultUnhealthyAfter), o.Clock)
 	metrics, err := response.NewMetrics(o.Registry)
-	if err != nil {
-		return err
-	}
-	if err := enumerated.Prepare(); err != nil {
+	if err = errors.Join(err, enumerated.Prepare()); err != nil {
 		return err
 	}
 	conditions := matchconditions.New()

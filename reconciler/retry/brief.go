@@ -28,8 +28,8 @@ func Within(err error, most int) string {
 	return strings.ToValidUTF8(text[:most-len(mark)], "") + mark
 }
 
-// oneLine joins lines: a line break in a condition tears the tables of kubectl apart. Errors that are joined, and lists of API servers, have
-// some.
+// oneLine joins lines: a line break in a condition tears the tables of kubectl apart. Errors that are joined, and lists of API servers,
+// have some.
 func oneLine(text string) string {
 	if !strings.ContainsAny(text, "\r\n") {
 		return text

@@ -22,7 +22,8 @@ func TestMessagesAboutClustersAreBrief(t *testing.T) {
 		"what does not fit is cut": {errors.New(strings.Repeat("x", 8<<20)), strings.Repeat("x", 1021) + "…"},
 		"no rune is cut in two":    {errors.New(strings.Repeat("ü", 513)), strings.Repeat("ü", 510) + "…"},
 		"lines are joined": {
-			errors.Join(errors.New("a is forbidden: grants:\n{get}\n\n{list}"), errors.New("b is late")), "a is forbidden: grants: {get}; {list}; b is late",
+			errors.Join(errors.New("a is forbidden: grants:\n{get}\n\n{list}"), errors.New("b is late")),
+			"a is forbidden: grants: {get}; {list}; b is late",
 		},
 		"bytes that are no rune are lost": {errors.New("\xff" + strings.Repeat("x", 1024)), strings.Repeat("x", 1020) + "…"},
 	} {

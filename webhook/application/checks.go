@@ -47,7 +47,9 @@ func (w *Webhook) validateChecks(
 }
 
 // warnOfServers warns of checks that have no server to ask in some of the chosen clusters, each once.
-func (w *Webhook) warnOfServers(ctx context.Context, a *response.Response, app *shipper.Application, chosen []string, all []shipper.Cluster) {
+func (w *Webhook) warnOfServers(
+	ctx context.Context, a *response.Response, app *shipper.Application, chosen []string, all []shipper.Cluster,
+) {
 	s := app.Spec.Template.Strategy
 	if s == nil {
 		return

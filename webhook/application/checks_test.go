@@ -33,8 +33,8 @@ func errorRate(name string) *shipper.Check {
 }
 
 // noServer is the warning about a Check of the cluster's own server, which cluster here does not have.
-const noServer = "check errors: there is no Prometheus server to measure by in here: the check is undecided there, and rollouts hold, until " +
-	"an administrator sets spec.metrics of the Cluster, or the Check names prometheus.address"
+const noServer = "check errors: there is no Prometheus server to measure by in here: the check is undecided there, and rollouts hold, " +
+	"until an administrator sets spec.metrics of the Cluster, or the Check names prometheus.address"
 
 // checkedBy has the first step use a Check.
 func checkedBy(name string, args ...string) func(*shipper.Application) {

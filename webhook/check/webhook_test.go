@@ -609,7 +609,8 @@ func TestACheckThatNoServerAnswersIsAdmittedWithAWarning(t *testing.T) {
 	}{"a cluster has no server": {[]client.Object{without, with}, 1}, "each has one": {[]client.Object{with}, 0}} {
 		a := &response.Response{}
 		ask.CheckRefusal(t, webhookOf(t, ask.Grant(ann), listed, tc.known...).Validate(t.Context(), ask.Create("ann", compared()), a), "", "")
-		if got := a.Warnings(); len(got) != tc.want || tc.want > 0 && !strings.HasPrefix(got[0], "there is no Prometheus server to measure by in eu:") {
+		got := a.Warnings()
+		if len(got) != tc.want || tc.want > 0 && !strings.HasPrefix(got[0], "there is no Prometheus server to measure by in eu:") {
 			t.Errorf("%s: it warns %q", sentence, got)
 		}
 	}

@@ -69,8 +69,12 @@ func TestReleasesAreSummedUp(t *testing.T) {
 	unfilled.Status.Strategy = step("ContenderAchievedCapacity", "1 of 3 Pods")
 	unplaced.Status.Conditions = unfilled.Status.Conditions
 	commanded := release("web-0", "a", 0, "")
-	commanded.Spec.Environment.Strategy = &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{{Name: "staging"}, {Name: "full on"}}}
-	commanded.Status.Strategy = &shipper.ReleaseStrategyStatus{State: shipper.ReleaseStrategyState{WaitingForCommand: shipper.StrategyStateTrue}}
+	commanded.Spec.Environment.Strategy = &shipper.RolloutStrategy{
+		Steps: []shipper.RolloutStrategyStep{{Name: "staging"}, {Name: "full on"}},
+	}
+	commanded.Status.Strategy = &shipper.ReleaseStrategyStatus{
+		State: shipper.ReleaseStrategyState{WaitingForCommand: shipper.StrategyStateTrue},
+	}
 	failed := commanded.DeepCopy()
 	failed.Status.Conditions = []shipper.Condition{{
 		Type: shipper.ReleaseAdvancing, Status: corev1.ConditionFalse, Reason: shipper.AdvancingHeldAfterGoingBack, Message: "it failed",

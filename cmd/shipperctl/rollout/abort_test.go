@@ -105,8 +105,8 @@ func TestAnAbortIsOverWhenTheIncumbentServes(t *testing.T) {
 	check("when it has no traffic", "release web-1 is removed, web-0 is at its step again, without traffic", true)
 	o.releases, o.traffic = []*shipper.Release{o.releases[0], failedAt(incumbent)}, exampleObserved().traffic
 	delete(o.traffic, "web-1")
-	check("when it has failed, too", "release web-1 is removed, web-2 (which has failed, too) is at its step again, without traffic; web-0 serves",
-		true)
+	check("when it has failed, too",
+		"release web-1 is removed, web-2 (which has failed, too) is at its step again, without traffic; web-0 serves", true)
 }
 
 // failedAt is a copy of a Release that has failed and went back to its first step.

@@ -17,7 +17,8 @@ func moving(o *observed, newest, incumbent *shipper.Release, cluster string) boo
 	if contender == nil || before == nil {
 		return false
 	}
-	return onTheWay(contender, cluster) || onTheWay(before, cluster) || betweenSteps(newest, weightIn(contender, cluster), weightIn(before, cluster))
+	return onTheWay(contender, cluster) || onTheWay(before, cluster) ||
+		betweenSteps(newest, weightIn(contender, cluster), weightIn(before, cluster))
 }
 
 // onTheWay reports whether a cluster is about to get the share that a target requests there.

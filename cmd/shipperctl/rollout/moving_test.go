@@ -60,7 +60,10 @@ func TestWhatAPlacementLacksIsShown(t *testing.T) {
 	o := exampleObserved()
 	o.app.Status.Conditions = []shipper.Condition{
 		{Type: shipper.ApplicationReleaseSynced, Status: corev1.ConditionTrue},
-		{Type: shipper.ApplicationResourcesSelected, Status: corev1.ConditionFalse, Reason: "SelectionNotAllowed", Message: "ann may not place it"},
+		{
+			Type: shipper.ApplicationResourcesSelected, Status: corev1.ConditionFalse, Reason: "SelectionNotAllowed",
+			Message: "ann may not place it",
+		},
 	}
 	conditions := func(reason, message string) []shipper.Condition {
 		return []shipper.Condition{{Type: shipper.TargetReady, Status: corev1.ConditionFalse, Reason: reason, Message: message}}

@@ -177,7 +177,8 @@ func TestARunThatNothingLooksAtSaysSo(t *testing.T) {
 	if got := o.view(now).Text(0, now); !strings.Contains(got, "waits for  the last edit of the run to be observed; "+silent+"\n") {
 		t.Errorf("it shows\n%s", got)
 	}
-	if got := table(listed([]shipper.SequenceRun{*run}, filter{}, now), false, 0, now); !strings.Contains(got, "(the reconciler does not answer)") {
+	got := table(listed([]shipper.SequenceRun{*run}, filter{}, now), false, 0, now)
+	if !strings.Contains(got, "(the reconciler does not answer)") {
 		t.Errorf("the list is\n%s", got)
 	}
 	run.Status.ObservedGeneration = 2

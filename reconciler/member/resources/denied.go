@@ -55,7 +55,8 @@ func lack(all []*denied) string {
 	}
 	text := fmt.Sprintf("%s: Shipper's account lacks rights to %s; ", named(called, ", "), strings.Join(names, ", "))
 	if rights.Grants(all[0].resource) {
-		return text + "such objects give rights, and " + rights.Shared + ": have an administrator of the cluster write them, and leave them out here"
+		return text + "such objects give rights, and " + rights.Shared +
+			": have an administrator of the cluster write them, and leave them out here"
 	}
 	return text + rights.Command(all[0].cluster, resources...) + "; " + rights.Shared
 }

@@ -223,7 +223,8 @@ func (p *pass) carryOut(ctx context.Context, s *item, defined map[string]bool) {
 // kindOf is the kind of an object as defines has it.
 func kindOf(s *item) string { return s.want.Kind + "." + s.want.gvk().Group }
 
-// problems are the errors about objects, and others. A Namespace of the content that cannot be written is the only problem of what is in it.
+// problems are the errors about objects, and others. A Namespace of the content that cannot be written is the only problem of what is in
+// it.
 func (p *pass) problems(all []*item, more ...error) error {
 	defined, unwritten := defines(all), map[string]bool{}
 	for _, s := range all {

@@ -389,7 +389,8 @@ func TestNoCommandGrantsTheRightToGrantRights(t *testing.T) {
 	f.member.denied["RoleBinding"] = true
 	out, _ := f.place(f.release(0, "one"))
 	same(t, "reason", shipper.NotGranted, reasonOf(out.Err))
-	same(t, "message", `RoleBinding work/b: Shipper's account lacks rights to rolebindings.rbac.authorization.k8s.io; such objects give rights, and every chart and `+
+	same(t, "message", `RoleBinding work/b: Shipper's account lacks rights to rolebindings.rbac.authorization.k8s.io; such objects give `+
+		`rights, and every chart and `+
 		`Envelope of every tenant that may write Applications can do what Shipper's account may: have an administrator of the `+
 		`cluster write them, and leave them out here`, fmt.Sprint(out.Err))
 }
