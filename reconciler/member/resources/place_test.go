@@ -402,7 +402,8 @@ func TestAMissingRightNamesTheRoleAndOtherObjectsGoOn(t *testing.T) {
 	it := f.release(0, "one")
 	out, writes := f.place(it)
 	same(t, "reason", shipper.NotGranted, reasonOf(out.Err))
-	same(t, "message", `Secret work/s: Shipper's account lacks rights to secrets; in cluster eu-1: kubectl create clusterrole shipper-secrets `+
+	same(t, "message", `Secret work/s: Shipper's account lacks rights to secrets; in cluster eu-1: kubectl create clusterrole `+
+		`shipper-secrets `+
 		`--verb=get,list,watch,create,patch,delete --resource=secrets && kubectl label clusterrole shipper-secrets `+
 		`shipper.booking.com/aggregate-to-application=true; every chart and Envelope of every tenant that may write Applications can do what `+
 		`Shipper's account may`, fmt.Sprint(out.Err))
