@@ -25,6 +25,7 @@ var survives = map[string]string{
 	"apis/rules/block kept":                  "counts the windows",
 	"apis/rules/block windows":               "has windows of blocks by their text",
 	"apis/rules/block zones":                 "has time zones by name",
+	"apis/rules/tracking domains":            "lists prefixes of labels, which never change",
 	"chart/objects environments":             "compiles nothing but the environment of expressions, which never changes",
 	"chart/values guesses":                   "bounds how many hashes are computed at a time",
 	"chart/values remembered":                "has slow hashes of values by a quick one",
