@@ -71,7 +71,8 @@ type laws struct {
 	own        map[*Client]map[string]ownWrite // by path
 	capacity   map[string][]asked              // what CapacityTargets have asked for, by Release and cluster
 	effects    map[*sent]bool                  // requests under way that have changed something
-	told       map[string]*telling             // by Application
+	reported   map[string]*reported            // by Application
+	touched    time.Time                       // when a user last wrote to an application cluster
 }
 
 // moved is a value of targetStep, from a time on.
@@ -85,7 +86,7 @@ func newLaws(w *World) *laws {
 		world: w, offences: map[int][]string{}, served: map[string]bool{}, podRelease: map[string]string{}, weightless: map[string]bool{},
 		seen: map[string]map[string]time.Time{}, targets: map[string][]moved{}, raised: map[string]bool{},
 		installed: map[string]bool{}, rendered: map[string]string{}, own: map[*Client]map[string]ownWrite{}, effects: map[*sent]bool{},
-		capacity: map[string][]asked{}, told: map[string]*telling{},
+		capacity: map[string][]asked{}, reported: map[string]*reported{},
 	}
 }
 
@@ -109,7 +110,7 @@ func (l *laws) judge(c change) {
 	l.leads(c)
 	l.owns(c)
 	l.effects[c.by] = c.by != nil
-	l.tells(c)
+	l.reports(c)
 	if c.host != management {
 		l.clusterChange(c)
 		return
