@@ -73,15 +73,28 @@ func TestRefusalsOfObjectsAreTold(t *testing.T) {
 		err  error
 		want verdict
 	}{
-		"a value":                         {refusal(field.Invalid(at, 1, "must be positive")), verdict{invalid: true, rejected: true}},
-		"a body that is no JSON":          {apierrors.NewBadRequest("x"), verdict{invalid: true, rejected: true}},
-		"a body that is too large":        {apierrors.NewRequestEntityTooLargeError("x"), verdict{invalid: true, rejected: true}},
-		"a field that its kind lacks":     {untyped(), verdict{invalid: true, rejected: true}},
-		"a policy":                        {forbidden("denied by policy"), verdict{rejected: true}},
-		"a namespace that is going":       {terminating, verdict{}},
-		"an API server in trouble":        {apierrors.NewInternalError(errors.New("failed to create typed patch object")), verdict{}},
-		"no answer":                       {refused, verdict{}},
-		"a template of a Job":             {refusal(field.Invalid(at, 1, "field is immutable")), verdict{true, true, true}},
+		"a value":                     {refusal(field.Invalid(at, 1, "must be positive")), verdict{invalid: true, rejected: true}},
+		"a body that is no JSON":      {apierrors.NewBadRequest("x"), verdict{invalid: true, rejected: true}},
+		"a body that is too large":    {apierrors.NewRequestEntityTooLargeError("x"), verdict{invalid: true, rejected: true}},
+		"a field that its kind lacks": {untyped(), verdict{invalid: true, rejected: true}},
+		"a policy":                    {forbidden("denied by policy"), verdict{rejected: true}},
+		"a namespace that is going":   {terminating, verdict{}},
+		"an API server in trouble":    {apierrors.NewInternalError(errors.New("failed to create typed patch object")), verdict{}},
+		"no answer":                   {refused, verdict{}},
+		"a template of a Job":         {refusal(field.Invalid(at, 1, "field is immutable")), verdict{true, true, true}},
+		"a text that says immutable": {
+			refusal(field.Invalid(at, "is immutable\x00: it cannot change\": x", "must be a name")), verdict{invalid: true, rejected: true},
+		},
+		"an object that says immutable": {
+			refusal(field.Invalid(at, map[string]string{"note": "field is immutable"}, "must be a name")), verdict{invalid: true, rejected: true},
+		},
+		"a choice that says immutable": {
+			refusal(field.NotSupported(at, "field is immutable", []string{"a"})), verdict{invalid: true, rejected: true},
+		},
+		"such a text that cannot change": {refusal(field.Invalid(at, "must be a name", "field is immutable")), verdict{true, true, true}},
+		"the second of two errors": {
+			refusal(field.Invalid(at, 1, "must be positive"), field.Invalid(at, 1, "field is immutable")), verdict{true, true, true},
+		},
 		"an address of a Service":         {refusal(field.Invalid(at, 1, "may not change once set")), verdict{true, true, true}},
 		"claims of a StatefulSet":         {refusal(field.Forbidden(at, statefulSet)), verdict{true, true, true}},
 		"a claim":                         {refusal(field.Forbidden(at, claim)), verdict{true, true, true}},
