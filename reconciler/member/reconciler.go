@@ -291,11 +291,11 @@ func (r *Reconciler) reconcilePods(ctx context.Context, key Key) (ctrl.Result, e
 }
 
 // observePods reads what one Application has in one cluster, and changes its workloads in place. The error is one of the management
-// cluster.
+// cluster: then found.Unknown is true.
 func (r *Reconciler) observePods(
 	ctx context.Context, w work, app types.NamespacedName,
 ) (passes []*capacity.Pass, found traffic.Here, err error) {
-	found = traffic.Here{InPlace: sets.New[string](), Lacking: sets.New[string]()}
+	found = traffic.Here{InPlace: sets.New[string](), Lacking: sets.New[string](), Unknown: true}
 	var list shipper.CapacityTargetList
 	if err := targets.OfApplication(ctx, r.client, &list, w.Namespace, w.App); err != nil {
 		return nil, found, err
@@ -325,7 +325,9 @@ func (r *Reconciler) observePods(
 			found.Lacking.Insert(pass.Release())
 		}
 	}
-	return passes, found, errors.Join(broken...)
+	err = errors.Join(broken...)
+	found.Unknown = err != nil
+	return passes, found, err
 }
 
 // inCluster is the index of a cluster in a target's spec; -1 if it is not there.

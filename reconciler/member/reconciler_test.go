@@ -27,6 +27,8 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
+	"shipper.dev/shipper/reconciler/member/capacity"
+	"shipper.dev/shipper/reconciler/member/inplace"
 	"shipper.dev/shipper/reconciler/member/installation"
 	"shipper.dev/shipper/reconciler/member/targetstatus"
 	"shipper.dev/shipper/reconciler/queue"
@@ -268,4 +270,57 @@ func TestATargetWithoutAnApplicationIsWorkedOn(t *testing.T) {
 	}
 	f.same("reported", []string{"web-0", "web-1", "web-2"}, f.reported())
 	f.queues.end()
+}
+
+// TestAReleaseThatCannotBeReadLeavesUnknownWhichLackPods: a Release that is left out would count as one that lacks none.
+func TestAReleaseThatCannotBeReadLeavesUnknownWhichLackPods(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		// fails reports whether a read of an object fails.
+		fails func(o client.Object, name string) bool
+		want  bool
+	}{
+		"all are read":                                {func(client.Object, string) bool { return false }, false},
+		"a Release of a target":                       {func(o client.Object, name string) bool { return isRelease(o) && name == "web-1" }, true},
+		"an InstallationTarget, for objects in place": {func(o client.Object, _ string) bool { return !isRelease(o) }, true},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := begin(t, "web-0", "web-1")
+			for _, name := range []string{"web-0", "web-1"} {
+				rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name, UID: types.UID(name)}}
+				ct := &shipper.CapacityTarget{
+					ObjectMeta: metav1.ObjectMeta{
+						Namespace: "team", Name: name, Labels: map[string]string{shipper.AppLabel: "web", shipper.ReleaseLabel: name},
+						OwnerReferences: []metav1.OwnerReference{{
+							APIVersion: shipper.GroupVersion.String(), Kind: "Release", Name: name, UID: types.UID(name),
+						}},
+					},
+					Spec: shipper.CapacityTargetSpec{Clusters: []shipper.ClusterCapacityTarget{{Name: "eu", Percent: 50, TotalReplicaCount: 4}}},
+				}
+				f.must(f.client.Create(t.Context(), rel))
+				f.must(f.client.Create(t.Context(), ct))
+			}
+			cached, ok := f.client.(client.WithWatch)
+			if !ok {
+				t.Fatalf("%T does not watch", f.client)
+			}
+			f.client = interceptor.NewClient(cached, interceptor.Funcs{Get: func(
+				ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption,
+			) error {
+				if tc.fails(o, key.Name) {
+					return apierrors.NewInternalError(fmt.Errorf("x"))
+				}
+				return c.Get(ctx, key, o, opts...)
+			}})
+			clusters := fleet.New(fleet.Options{Reader: f.client, Clock: clock.RealClock{}})
+			f.capacity, f.inplace = capacity.NewWorker(clusters), inplace.NewWorker(f.client, clusters, nil, clock.RealClock{})
+			_, found, err := f.observePods(t.Context(), work{Key: f.key}, types.NamespacedName{Namespace: "team", Name: "web"})
+			f.same("unknown, and an error", []bool{tc.want, tc.want}, []bool{found.Unknown, err != nil})
+		})
+	}
+}
+
+// isRelease reports whether an object is one.
+func isRelease(o client.Object) bool {
+	_, is := o.(*shipper.Release)
+	return is
 }

@@ -88,7 +88,7 @@ func (w *Worker) workIn(
 	for _, service := range seen.outlived {
 		met = append(met, dropPorts(ctx, member, service))
 	}
-	return seen.serving(valid, plans, family.here.Lacking), errors.Join(met...)
+	return seen.serving(valid, plans, family.here), errors.Join(met...)
 }
 
 // enabled and disabled are the Pods that a plan moves in and out of the traffic of a Service, and those there whose costs of deletion

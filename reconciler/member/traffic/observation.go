@@ -187,7 +187,7 @@ func (w *Worker) known(ctx context.Context, cluster string, pods []corev1.Pod, f
 	seen := family.going.Clone()
 	for i := range out {
 		seen.Insert(out[i].Name)
-		out[i].Lacks = family.here.Lacking.Has(out[i].Name)
+		out[i].Lacks = family.here.lacks(out[i].Name)
 	}
 	for i := range pods {
 		release := pods[i].Labels[shipper.ReleaseLabel]

@@ -22,7 +22,12 @@ type Here struct {
 	InPlace sets.Set[string]
 	// Lacking are those that lack Pods that they are asked to have, or whose Pods are not ready.
 	Lacking sets.Set[string]
+	// Unknown is true if not all could be read: then any may lack Pods.
+	Unknown bool
 }
+
+// lacks reports whether a Release may lack Pods that it is asked to have.
+func (h Here) lacks(release string) bool { return h.Unknown || h.Lacking.Has(release) }
 
 // application is all TrafficTargets of one Application, and what they share.
 type application struct {

@@ -57,7 +57,7 @@ func (s Serving) Replaced(release string) bool {
 
 // serving sums up what serves after plans were made. Services that stay as they are until capacity removes their Pods do not count.
 func (s observation) serving(
-	valid []*shipper.TrafficTarget, plans map[*shipper.TrafficTarget][]Outcome, lacking sets.Set[string],
+	valid []*shipper.TrafficTarget, plans map[*shipper.TrafficTarget][]Outcome, here Here,
 ) Serving {
 	out := Serving{pods: sets.New[string](), releases: map[string]releaseServing{}}
 	for _, b := range s.backends {
@@ -79,7 +79,7 @@ func (s observation) serving(
 				continue
 			}
 			one.surplus = one.surplus || of.plan.Serving > of.plan.Needed
-			one.lacks = one.lacks || of.want.Weight > 0 && (of.plan.Serving < of.plan.Needed || lacking.Has(releaseOf(tt)))
+			one.lacks = one.lacks || of.want.Weight > 0 && (of.plan.Serving < of.plan.Needed || here.lacks(releaseOf(tt)))
 		}
 		out.releases[releaseOf(tt)] = one
 	}

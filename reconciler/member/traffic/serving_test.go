@@ -18,16 +18,19 @@ func TestPodsThatServeGoOnceOthersServe(t *testing.T) {
 		weights [2]uint32
 		plans   [2]rules.Plan
 		lacking []string
+		unknown bool
 		want    bool
 	}{
-		"both serve as asked":                               {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(2, 2)}, nil, true},
-		"its traffic has to go first":                       {[2]uint32{0, 100}, [2]rules.Plan{plan(0, 4), plan(4, 4)}, nil, false},
-		"its traffic is gone":                               {[2]uint32{0, 100}, [2]rules.Plan{plan(0, 0), plan(4, 4)}, nil, true},
-		"the other does not serve yet":                      {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(2, 1)}, nil, false},
-		"the other lacks pods":                              {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(1, 1)}, []string{"new"}, false},
-		"the other lacks pods, and is to have no traffic":   {[2]uint32{100, 0}, [2]rules.Plan{plan(4, 4), plan(0, 0)}, []string{"new"}, true},
-		"it lacks pods itself":                              {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(2, 2)}, []string{"old"}, true},
-		"the other serves still, and is to have no traffic": {[2]uint32{100, 0}, [2]rules.Plan{plan(4, 4), plan(0, 1)}, nil, true},
+		"both serve as asked":                                          {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(2, 2)}, nil, false, true},
+		"its traffic has to go first":                                  {[2]uint32{0, 100}, [2]rules.Plan{plan(0, 4), plan(4, 4)}, nil, false, false},
+		"its traffic is gone":                                          {[2]uint32{0, 100}, [2]rules.Plan{plan(0, 0), plan(4, 4)}, nil, false, true},
+		"the other does not serve yet":                                 {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(2, 1)}, nil, false, false},
+		"the other lacks pods":                                         {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(1, 1)}, []string{"new"}, false, false},
+		"the other lacks pods, and is to have no traffic":              {[2]uint32{100, 0}, [2]rules.Plan{plan(4, 4), plan(0, 0)}, []string{"new"}, false, true},
+		"which lack pods is unknown, and the other is to have traffic": {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(2, 2)}, nil, true, false},
+		"which lack pods is unknown, and the other is to have none":    {[2]uint32{100, 0}, [2]rules.Plan{plan(4, 4), plan(0, 0)}, nil, true, true},
+		"it lacks pods itself":                                         {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(2, 2)}, []string{"old"}, false, true},
+		"the other serves still, and is to have no traffic":            {[2]uint32{100, 0}, [2]rules.Plan{plan(4, 4), plan(0, 1)}, nil, false, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +45,7 @@ func TestPodsThatServeGoOnceOthersServe(t *testing.T) {
 				valid = append(valid, tt)
 				plans[tt] = []Outcome{{want: want, service: &service, plan: tc.plans[i]}}
 			}
-			serving := seen.serving(valid, plans, sets.New(tc.lacking...))
+			serving := seen.serving(valid, plans, Here{Lacking: sets.New(tc.lacking...), Unknown: tc.unknown})
 			if got := serving.Replaced("old"); got != tc.want {
 				t.Errorf("replaced: %t, want %t", got, tc.want)
 			}
@@ -61,7 +64,7 @@ func TestPodsOfAServiceThatIsLeftToCapacityDoNotServe(t *testing.T) {
 	left := backend{service: &service, left: true, app: rules.Application{Releases: []rules.Release{
 		{Name: "old", Pods: []rules.Pod{{Name: "old-1", Serving: true}}},
 	}}}
-	if n := (observation{backends: []backend{left}}).serving(nil, nil, nil).Pods([]string{"old-1"}); n != 0 {
+	if n := (observation{backends: []backend{left}}).serving(nil, nil, Here{}).Pods([]string{"old-1"}); n != 0 {
 		t.Errorf("%d pods serve, want 0", n)
 	}
 }

@@ -56,7 +56,7 @@ var mutations = []mutation{
 	{
 		name: "traffic goes to a Release that lacks Pods",
 		file: "reconciler/member/traffic/observation.go",
-		old:  "		out[i].Lacks = family.here.Lacking.Has(out[i].Name)\n",
+		old:  "		out[i].Lacks = family.here.lacks(out[i].Name)\n",
 		new:  "		out[i].Lacks = family.here.Lacking == nil\n",
 		hunt: "older-8/undisturbed", law: 2,
 	},
