@@ -324,6 +324,7 @@ func (r *Reconciler) observePods(
 		if passes = append(passes, pass); pass.Lacks() {
 			found.Lacking.Insert(pass.Release())
 		}
+		found.Lowering = found.Lowering || pass.Lowers()
 	}
 	err = errors.Join(broken...)
 	found.Unknown = err != nil

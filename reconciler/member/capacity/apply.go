@@ -20,8 +20,8 @@ import (
 // scaledAtOnce is how many Deployments of a Release are scaled at the same time in a cluster.
 const scaledAtOnce = 4
 
-// Pass is the work on one target in one cluster: Observe begins it, Raise and Lower scale, and Outcome ends it. The traffic of the
-// Application is shifted between the two, so that it goes by the Pods that are there, and they go by the traffic.
+// Pass is the work on one target in one cluster: Observe begins it, Raise and Lower scale, and Outcome ends it.
+// reconcilePods shifts traffic between Raise and Lower.
 type Pass struct {
 	// Target is what the pass is about.
 	Target *shipper.CapacityTarget
@@ -65,6 +65,13 @@ func (p *Pass) Lacks() bool {
 		return true
 	}
 	return slices.ContainsFunc(p.seen.parts, observation.lacks)
+}
+
+// Lowers reports whether Deployments are to have fewer Pods than they have.
+func (p *Pass) Lowers() bool {
+	return p.seen.err == nil && slices.ContainsFunc(p.seen.parts, func(s observation) bool {
+		return s.err == nil && len(s.deployments) == 1 && s.desired() < s.replicas()
+	})
 }
 
 // Raise scales Deployments up that are to have more Pods.

@@ -269,6 +269,27 @@ func TestPodsInTrafficGoAfterOthersAlsoIfAnotherShipperLabelledThem(t *testing.T
 	}
 }
 
+// TestCostsAreCorrectedBeforeADeploymentIsScaledDown: at other times another writer of costs would be answered without end.
+func TestCostsAreCorrectedBeforeADeploymentIsScaledDown(t *testing.T) {
+	c := shop(rules.Release{Name: "web-1", Weight: 1}, rules.Release{Name: "web-2", Weight: 99})
+	c.own[0] = admitted(c.own[0], "http") // as another Shipper does it: without a cost
+	c.own = append(c.own, backing("web-1-web-2", "web-1", "http"))
+	c.pods = c.own
+	tt, want := asks("web-1", 1)
+	for _, lowering := range []bool{false, true} {
+		c.family.here.Lowering = lowering
+		corrected := false
+		seen := c.observation(false)
+		seen.costs = map[string]string{"web-1-web-2": "9"}
+		for _, of := range seen.plan(tt, want, c.family) {
+			corrected = corrected || len(of.last)+len(of.first) > 0
+		}
+		if corrected != lowering {
+			t.Errorf("a Deployment is to be scaled down: %t, costs are corrected: %t", lowering, corrected)
+		}
+	}
+}
+
 // TestAWorkerWithTheLabelOfAServiceLosesIt has a user write the label to a Pod that the chart did not make for the Service.
 func TestAWorkerWithTheLabelOfAServiceLosesIt(t *testing.T) {
 	c := shop(rules.Release{Name: "web-1", Weight: 50}, rules.Release{Name: "web-2", Weight: 50})

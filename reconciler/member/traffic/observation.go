@@ -175,7 +175,9 @@ func (s observation) plan(tt *shipper.TrafficTarget, want shipper.ClusterTraffic
 	for _, b := range s.backends {
 		one := b.plan(general, releaseOf(tt), family)
 		one.named = len(s.backends) > 1
-		one.last, one.first = s.misplaced(b, one.plan, releaseOf(tt))
+		if family.here.Lowering { // otherwise another writer of costs and this one would answer each other
+			one.last, one.first = s.misplaced(b, one.plan, releaseOf(tt))
+		}
 		out = append(out, one)
 	}
 	return out

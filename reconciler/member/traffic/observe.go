@@ -22,6 +22,8 @@ type Here struct {
 	InPlace sets.Set[string]
 	// Lacking are those that lack Pods that they are asked to have, or whose Pods are not ready.
 	Lacking sets.Set[string]
+	// Lowering is true if a Deployment is to have fewer Pods than it has.
+	Lowering bool
 	// Unknown is true if not all could be read: then any may lack Pods.
 	Unknown bool
 }

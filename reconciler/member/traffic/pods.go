@@ -37,8 +37,8 @@ type podPatch struct {
 // inTraffic is the cost of deletion of a Pod in traffic; others have none, which is 0.
 const inTraffic = "1"
 
-// misplaced are the Pods of a Release whose costs of deletion have some that are out of traffic go after some that are in it, when their
-// Deployment is scaled down: another Shipper has labelled them, or their chart writes costs. Where labels have no effect, none is.
+// misplaced returns Pods whose deletion cost would let Kubernetes remove a Pod in traffic before one without: another Shipper has labelled
+// them, or their chart writes costs. Where labels have no effect, it returns none.
 func (s observation) misplaced(b backend, plan rules.Plan, release string) (last, first []string) {
 	i := slices.IndexFunc(b.app.Releases, func(r rules.Release) bool { return r.Name == release && !r.AsFound })
 	if i < 0 || b.service == nil || b.left || b.app.Selects.Release != "" {
