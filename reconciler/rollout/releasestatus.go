@@ -59,8 +59,8 @@ func share(s *scope, i int) string {
 	return summary.Traffic(all[i], all)
 }
 
-// placesNoMore reports whether all that the i-th live Release placed is another's now. Its own target says so a moment after that of
-// the newest is ready.
+// placesNoMore reports whether another Release owns all objects that the i-th placed. Its own target says so a moment after that of the
+// newest is ready.
 func placesNoMore(s *scope, p releasesPlan, i int) bool {
 	newest := len(s.history.Live) - 1
 	return i < newest && (strategy.PlacesNothing(s.history.Live[i]) ||

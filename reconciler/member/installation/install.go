@@ -45,7 +45,7 @@ type installer struct {
 	anchor *anchor
 	// live is set when anchor is what the API server itself said in this pass, or nothing where it said that there is none.
 	live bool
-	// was is set when the anchor said at first that all is installed, and replaced when it was being deleted.
+	// was is set when the anchor said at first that all is installed, and replaced is set when the cached anchor was being deleted.
 	was, replaced bool
 	hookRecord    *hookRecord
 	// render gives what the target consists of in the cluster, and all is that once it was rendered. Stored is what it was rendered to before,
