@@ -13,7 +13,7 @@ import (
 )
 
 // noteRewriter records the user who writes a template with approvals in another way, such as a default that is spelled out. It makes no
-// Release, but the policy control.shipper.booking.com, which compares texts, demands the name of whoever changes such a template.
+// Release, but the policy control.shipper.booking.com, which compares texts, demands the name of the user who changes such a template.
 func (w *Webhook) noteRewriter(req *admission.Request, app *shipper.Application) {
 	strategy := app.Spec.Template.Strategy
 	if strategy == nil || !slices.ContainsFunc(strategy.Steps, func(s shipper.RolloutStrategyStep) bool { return s.RequiredApprovals() > 0 }) {
