@@ -294,8 +294,8 @@ func (r *Reconciler) reconcilePods(ctx context.Context, key Key) (ctrl.Result, e
 // cluster: then found.Unknown is true.
 func (r *Reconciler) observePods(
 	ctx context.Context, w work, app types.NamespacedName,
-) (passes []*capacity.Pass, found traffic.Here, err error) {
-	found = traffic.Here{InPlace: sets.New[string](), Lacking: sets.New[string](), Unknown: true}
+) (passes []*capacity.Pass, found traffic.ClusterState, err error) {
+	found = traffic.ClusterState{InPlace: sets.New[string](), Lacking: sets.New[string](), Unknown: true}
 	var list shipper.CapacityTargetList
 	if err := targets.OfApplication(ctx, r.client, &list, w.Namespace, w.App); err != nil {
 		return nil, found, err

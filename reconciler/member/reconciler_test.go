@@ -279,8 +279,8 @@ func TestAReleaseThatCannotBeReadLeavesUnknownWhichLackPods(t *testing.T) {
 		fails func(o client.Object, name string) bool
 		want  bool
 	}{
-		"all are read":                                {func(client.Object, string) bool { return false }, false},
-		"a Release of a target":                       {func(o client.Object, name string) bool { return isRelease(o) && name == "web-1" }, true},
+		"all are read":          {func(client.Object, string) bool { return false }, false},
+		"a Release of a target": {func(o client.Object, name string) bool { return isRelease(o) && name == "web-1" }, true},
 		"an InstallationTarget, for objects in place": {func(o client.Object, _ string) bool { return !isRelease(o) }, true},
 	} {
 		t.Run(sentence, func(t *testing.T) {

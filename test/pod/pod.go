@@ -142,12 +142,12 @@ func (p *Pod) startContainer(ctx context.Context, name string, args ...string) (
 		return nil, err
 	}
 	process.Metrics, process.Profiles = "http://"+metrics+"/metrics", profiles
-	process.keep(p.say)
-	return process, process.ready(ctx, p.say, "http://"+health+"/readyz")
+	process.keep(p.progressf)
+	return process, process.ready(ctx, p.progressf, "http://"+health+"/readyz")
 }
 
-// say writes a line of progress.
-func (p *Pod) say(format string, args ...any) {
+// progressf writes a line of progress.
+func (p *Pod) progressf(format string, args ...any) {
 	to := p.options.Progress
 	if to == nil {
 		to = os.Stderr
@@ -156,10 +156,10 @@ func (p *Pod) say(format string, args ...any) {
 }
 
 // ready waits until url answers 200, and says so while that takes long.
-func (p *Process) ready(ctx context.Context, say func(string, ...any), url string) error {
+func (p *Process) ready(ctx context.Context, progressf func(string, ...any), url string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	report := await.Progress(say, p.Name+" to be ready")
+	report := await.Progress(progressf, p.Name+" to be ready")
 	var ended error
 	err := await.Until(ctx, p.Name+" to be ready", func(ctx context.Context) error {
 		if ended = p.Ended(); ended != nil {

@@ -66,11 +66,11 @@ func (p *Process) run() error {
 
 // keep starts the binary again, as a kubelet does, each time that it has exited because it lost its lease: on a busy machine it may not
 // renew that in time. Other exits are faults, and Ended returns them.
-func (p *Process) keep(say func(string, ...any)) {
+func (p *Process) keep(progressf func(string, ...any)) {
 	p.current().SetReplaced(true)
 	go func() {
 		for p.restart() {
-			say("%s lost its lease, and was started again; its log is %s", p.Name, p.Log)
+			progressf("%s lost its lease, and was started again; its log is %s", p.Name, p.Log)
 		}
 	}()
 }

@@ -60,7 +60,7 @@ func StartReplica(bin, dir, name, kubeconfig string, flags ...string) (*Replica,
 
 // AwaitReady returns once its readiness probe succeeds.
 func (r *Replica) AwaitReady(ctx context.Context) error {
-	return r.ready(ctx, (&Pod{}).say, r.health+"/readyz")
+	return r.ready(ctx, (&Pod{}).progressf, r.health+"/readyz")
 }
 
 // Ready reports whether its readiness probe succeeds.

@@ -85,8 +85,8 @@ func (p *Pass) Lower(ctx context.Context, serving traffic.Serving) {
 		if s.desired() >= s.replicas() {
 			return false
 		}
-		s.kept = s.keeps(p.Release(), serving)
-		return !s.kept
+		s.keptServing = s.keepsServing(p.Release(), serving)
+		return !s.keptServing
 	})
 }
 

@@ -28,8 +28,8 @@ type observation struct {
 	pods []corev1.Pod
 	// scaled is true when spec.replicas was written in this pass.
 	scaled bool
-	// kept is true when Pods that serve were kept in this pass, though fewer are asked for.
-	kept bool
+	// keptServing is true when Pods that serve were kept in this pass, though fewer are asked for.
+	keptServing bool
 	// wasReady is true when the target's status reports Ready for the same spec.
 	wasReady bool
 	// err is why the cluster could not be read or written.

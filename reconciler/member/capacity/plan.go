@@ -54,13 +54,13 @@ func (s observation) lacks() bool {
 	return ready < Desired(s.want)
 }
 
-// keeps reports whether the Deployment has more Pods that serve than it is to have, and nothing serves in their place yet.
-func (s observation) keeps(release string, serving traffic.Serving) bool {
+// keepsServing reports whether the Deployment has more Pods that serve than it is to have, and nothing serves in their place yet.
+func (s observation) keepsServing(release string, serving traffic.Serving) bool {
 	names := make([]string, len(s.pods))
 	for i := range s.pods {
 		names[i] = s.pods[i].Name
 	}
-	return serving.Unknown() || serving.Pods(names) > s.desired() && !serving.Replaced(release)
+	return serving.Unknown() || serving.Pods(names) > s.desired() && !serving.MayRemove(release)
 }
 
 // desired is the number of Pods there is to be: the Deployment's own number while the target leaves it as found. There

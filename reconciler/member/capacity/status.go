@@ -117,7 +117,7 @@ func ready(s observation) shipper.Condition {
 	d, desired := &s.deployments[0], s.desired()
 	available := d.Status.AvailableReplicas
 	switch {
-	case s.kept:
+	case s.keptServing:
 		return no(shipper.InProgress, "%d pods stay instead of %d until other releases serve in place of those in traffic", s.replicas(), desired)
 	case s.scaled:
 		return no(shipper.InProgress, "scaling from %d to %d pods", s.replicas(), desired)

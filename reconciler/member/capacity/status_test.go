@@ -67,7 +67,7 @@ func TestReady(t *testing.T) {
 			"False", shipper.MissingDeployment, "expected one Deployment of this release, found 2",
 		},
 		"pods that serve are kept": {
-			observation{deployments: []appsv1.Deployment{deployed(4, 4)}, kept: true},
+			observation{deployments: []appsv1.Deployment{deployed(4, 4)}, keptServing: true},
 			"False", shipper.InProgress, "4 pods stay instead of 3 until other releases serve in place of those in traffic",
 		},
 		"scaled just now": {

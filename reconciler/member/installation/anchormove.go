@@ -182,8 +182,8 @@ func (i *installer) ownLost(ctx context.Context) error {
 	kinds := map[string]schema.GroupVersionKind{jobKind.Kind: jobKind, podKind.Kind: podKind}
 	seen := map[types.UID]bool{"": true}
 	for _, run := range runs {
-		gvk, runs := kinds[run.Kind]
-		if !runs || seen[run.UID] {
+		gvk, counted := kinds[run.Kind]
+		if !counted || seen[run.UID] {
 			continue
 		}
 		seen[run.UID] = true

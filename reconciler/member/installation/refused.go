@@ -40,7 +40,7 @@ func (i *installer) refused(ctx context.Context, s step, doing string, err error
 		return said
 	case s.live != nil && retry.Immutable(err):
 		message := fmt.Sprintf("%s is there and cannot become what the chart says: %s%s. %s", i.called(s.item),
-			retry.Within(i.discreet(err), maxRefusal), i.unnamed(ctx, s, err), remedyOf(s.item))
+			retry.Within(i.discreet(err), maxRefusal), i.changedFields(ctx, s, err), remedyOf(s.item))
 		return &problem{shipper.ObjectConflict, retry.Recheck, message}
 	case retry.Invalid(err):
 		return &refusal{said, shipper.ChartError}
@@ -63,8 +63,8 @@ func remedyOf(of item) string {
 // mutable matches the names of fields that Kubernetes before 1.33 lists as those that can change, where others cannot.
 var mutable = regexp.MustCompile(`'([A-Za-z]+)'`)
 
-// unnamed names the fields of a specification that differ and cannot change, where the API server says only which others can.
-func (i *installer) unnamed(ctx context.Context, s step, err error) string {
+// changedFields names the fields of a specification that differ and cannot change, where the API server says only which others can.
+func (i *installer) changedFields(ctx context.Context, s step, err error) string {
 	_, list, found := strings.Cut(err.Error(), "spec for fields other than ")
 	if !found {
 		return ""

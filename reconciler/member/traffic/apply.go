@@ -16,7 +16,7 @@ import (
 // Work reads one cluster, and moves Pods there and turns the Services of an Application, when they are ours. It returns what came of it for
 // each TrafficTarget in effect there, and what serves there.
 func (w *Worker) Work(
-	ctx context.Context, cluster string, of types.NamespacedName, here Here,
+	ctx context.Context, cluster string, of types.NamespacedName, here ClusterState,
 ) (map[*shipper.TrafficTarget]Outcome, Serving, error) {
 	family, err := w.application(ctx, of.Namespace, of.Name)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"shipper.dev/shipper/reconciler/targets"
 )
 
-// Here is what a pass knows of the Releases of an Application in its cluster, by what capacity has read.
-type Here struct {
+// ClusterState is what a pass knows of the Releases of an Application in its cluster, by what capacity has read.
+type ClusterState struct {
 	// InPlace are those that have Pods of workloads in place.
 	InPlace sets.Set[string]
 	// Lacking are those that lack Pods that they are asked to have, or whose Pods are not ready.
@@ -29,7 +29,7 @@ type Here struct {
 }
 
 // lacks reports whether a Release may lack Pods that it is asked to have.
-func (h Here) lacks(release string) bool { return h.Unknown || h.Lacking.Has(release) }
+func (h ClusterState) lacks(release string) bool { return h.Unknown || h.Lacking.Has(release) }
 
 // application is all TrafficTargets of one Application, and what they share.
 type application struct {
@@ -47,7 +47,7 @@ type application struct {
 	// podless are the clusters where all of a Release is no Pods, by Release.
 	podless map[string]sets.Set[string]
 	// here is what the pass knows of the cluster.
-	here Here
+	here ClusterState
 }
 
 // application reads the TrafficTargets of an Application.

@@ -68,7 +68,7 @@ func TestKeptPortsGoWithTheLastTrafficAndPodsOfOthers(t *testing.T) {
 		"no Release has traffic, and no other Pods": {releases: []rules.Release{none}, goes: true},
 	} {
 		c := contents{
-			family: application{here: Here{InPlace: sets.New(tc.inPlace...)}}, releases: tc.releases, own: tc.pods,
+			family: application{here: ClusterState{InPlace: sets.New(tc.inPlace...)}}, releases: tc.releases, own: tc.pods,
 			services: []corev1.Service{keeping(`{"drop":["81/TCP"]}`)},
 		}
 		if got := len(c.outlived()) == 1; got != tc.goes {

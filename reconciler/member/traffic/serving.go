@@ -39,10 +39,10 @@ func (s Serving) Pods(names []string) (count int32) {
 // Unknown reports whether what serves could not be read.
 func (s Serving) Unknown() bool { return s.unknown }
 
-// Replaced reports whether Pods of a Release that serve may go: its traffic is no more than it is asked to have, and all others that are
+// MayRemove reports whether Pods of a Release that serve may go: its traffic is no more than it is asked to have, and all others that are
 // asked to serve do. Capacity and traffic are requested one after the other; a target that was written for another state of the cluster,
 // such as one of a management cluster that was restored, asks for both at once.
-func (s Serving) Replaced(release string) bool {
+func (s Serving) MayRemove(release string) bool {
 	own, known := s.releases[release]
 	if s.unknown || !known || own.surplus {
 		return false
@@ -57,7 +57,7 @@ func (s Serving) Replaced(release string) bool {
 
 // serving sums up what serves after plans were made. Services that stay as they are until capacity removes their Pods do not count.
 func (s observation) serving(
-	valid []*shipper.TrafficTarget, plans map[*shipper.TrafficTarget][]Outcome, here Here,
+	valid []*shipper.TrafficTarget, plans map[*shipper.TrafficTarget][]Outcome, here ClusterState,
 ) Serving {
 	out := Serving{pods: sets.New[string](), releases: map[string]releaseServing{}}
 	for _, b := range s.backends {

@@ -45,8 +45,8 @@ func TestPodsThatServeGoOnceOthersServe(t *testing.T) {
 				valid = append(valid, tt)
 				plans[tt] = []Outcome{{want: want, service: &service, plan: tc.plans[i]}}
 			}
-			serving := seen.serving(valid, plans, Here{Lacking: sets.New(tc.lacking...), Unknown: tc.unknown})
-			if got := serving.Replaced("old"); got != tc.want {
+			serving := seen.serving(valid, plans, ClusterState{Lacking: sets.New(tc.lacking...), Unknown: tc.unknown})
+			if got := serving.MayRemove("old"); got != tc.want {
 				t.Errorf("replaced: %t, want %t", got, tc.want)
 			}
 			if n := serving.Pods([]string{"old-1", "old-2", "other"}); n != 1 {
@@ -54,7 +54,7 @@ func TestPodsThatServeGoOnceOthersServe(t *testing.T) {
 			}
 		})
 	}
-	if (Serving{unknown: true}).Replaced("old") || (Serving{}).Replaced("old") {
+	if (Serving{unknown: true}).MayRemove("old") || (Serving{}).MayRemove("old") {
 		t.Error("a Release is replaced, and what serves is not known")
 	}
 }
@@ -64,7 +64,7 @@ func TestPodsOfAServiceThatIsLeftToCapacityDoNotServe(t *testing.T) {
 	left := backend{service: &service, left: true, app: rules.Application{Releases: []rules.Release{
 		{Name: "old", Pods: []rules.Pod{{Name: "old-1", Serving: true}}},
 	}}}
-	if n := (observation{backends: []backend{left}}).serving(nil, nil, Here{}).Pods([]string{"old-1"}); n != 0 {
+	if n := (observation{backends: []backend{left}}).serving(nil, nil, ClusterState{}).Pods([]string{"old-1"}); n != 0 {
 		t.Errorf("%d pods serve, want 0", n)
 	}
 }

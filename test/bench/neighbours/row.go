@@ -91,7 +91,7 @@ func (n Neighbours) measure(ctx context.Context, t *tenant, most int) (samples, 
 	out, lock, ends := samples{}, sync.Mutex{}, time.Now().Add(n.Window)
 	var all sync.WaitGroup
 	var errs error
-	for what, do := range t.deeds() {
+	for what, do := range t.operations() {
 		all.Go(func() {
 			for i := 0; i == 0 || i < most || most == 0 && time.Now().Before(ends); i++ {
 				one, cancel := context.WithTimeout(ctx, patience)
@@ -119,7 +119,7 @@ func (n Neighbours) measure(ctx context.Context, t *tenant, most int) (samples, 
 // String is what was measured, for people.
 func (s samples) String() string {
 	var out string
-	for _, what := range deeds {
+	for _, what := range operations {
 		if times := s[what]; len(times) > 0 {
 			out += fmt.Sprintf("  %s %.3f s, at most %.3f s (%d)", what, table.Median(times), slices.Max(times).Seconds(), len(times))
 		}
@@ -129,7 +129,7 @@ func (s samples) String() string {
 
 // linesOf the table: the median and the longest of each.
 func linesOf(name string, beside, alone samples) (out []table.Line) {
-	for _, what := range deeds {
+	for _, what := range operations {
 		out = append(out,
 			table.Line{Row: "neighbours", Of: what + " beside " + name + ", median", Ours: table.Median(beside[what]),
 				Floor: table.Median(alone[what]), Unit: table.Seconds},

@@ -26,9 +26,9 @@ import (
 // What the tenant does, in the order of the table.
 const write, refresh, delivery = "a write", "a refresh", "a run"
 
-var deeds = []string{write, refresh, delivery}
+var operations = []string{write, refresh, delivery}
 
-// tenant is the one that is measured. Each of its deeds is done by one goroutine at a time.
+// tenant is the one that is measured. Each of its operations is done by one goroutine at a time.
 type tenant struct {
 	client.WithWatch
 	namespace             string
@@ -103,8 +103,8 @@ func placing(w *world.World, namespace, name, configMap string) *shipper.Applica
 
 func (t *tenant) app() client.ObjectKey { return client.ObjectKey{Namespace: t.namespace, Name: "app"} }
 
-// deeds are what is measured, by name.
-func (t *tenant) deeds() map[string]func(context.Context) error {
+// operations are what is measured, by name.
+func (t *tenant) operations() map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{write: t.write, refresh: t.refresh, delivery: t.deliver}
 }
 

@@ -49,7 +49,7 @@ var mutations = []mutation{
 	{
 		name: "Pods that serve go before others serve in their place",
 		file: "reconciler/member/capacity/plan.go",
-		old:  " && !serving.Replaced(release)\n",
+		old:  " && !serving.MayRemove(release)\n",
 		new:  " && s.replicas() > 99\n",
 		hunt: "older-7/undisturbed", law: 2,
 	},
