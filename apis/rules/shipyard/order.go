@@ -27,12 +27,19 @@ func Queue(runs []*shipper.SequenceRun) []*shipper.SequenceRun {
 // if an earlier version of Shipper has resolved it, and newer if it is still to get one.
 func CompareCreation(a, b *shipper.SequenceRun) int {
 	hasA, hasB := a.Status.Order > 0, b.Status.Order > 0
+	resolvedA, resolvedB := a.Status.Resolved != nil, b.Status.Resolved != nil
+	byTime := a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
 	switch {
-	case hasA && hasB:
-		return cmp.Or(cmp.Compare(a.Status.Order, b.Status.Order), stamp.CompareCreation(a, b))
-	case hasA && b.Status.Resolved == nil, hasB && a.Status.Resolved != nil:
+	case hasA && !hasB && !resolvedB, hasB && !hasA && resolvedA:
 		return -1
-	case hasA || hasB:
+	case hasA != hasB:
+		return 1
+	case hasA, resolvedA && resolvedB: // a resourceVersion counts the last write, no longer the creation
+		return cmp.Or(cmp.Compare(a.Status.Order, b.Status.Order), byTime, cmp.Compare(a.Name, b.Name))
+	case byTime == 0 && resolvedA != resolvedB: // of one second
+		if resolvedA {
+			return -1
+		}
 		return 1
 	}
 	return stamp.CompareCreation(a, b)

@@ -27,7 +27,9 @@ func TestRunsAreOrderedAsTheyWereCreated(t *testing.T) {
 		"both were restored, one by one":     {run("b", "30", 1, true, 9), run("a", "20", 2, true, 5)},
 		"the second is new":                  {run("b", "30", 7, true, 5), run("a", "20", 0, false, 5)},
 		"the first is of an earlier version": {run("b", "30", 0, true, 5), run("a", "20", 1, true, 5)},
-		"both are of an earlier version":     {run("b", "", 0, true, 4), run("a", "", 0, true, 5)},
+		"both are of an earlier version":     {run("b", "30", 0, true, 4), run("a", "20", 0, true, 5)},
+		"both are, and of one second":        {run("a", "30", 0, true, 5), run("b", "20", 0, true, 5)},
+		"only the first is, of one second":   {run("b", "30", 0, true, 5), run("a", "20", 0, false, 5)},
 	} {
 		if CompareCreation(pair[0], pair[1]) >= 0 || CompareCreation(pair[1], pair[0]) <= 0 {
 			t.Errorf("%s: they are ordered otherwise", sentence)
