@@ -3,7 +3,6 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +64,10 @@ func (r *Reconciler) resolve(ctx context.Context, run *shipper.SequenceRun) (jud
 	if slices.ContainsFunc(older, func(other *shipper.SequenceRun) bool { return !wasSeen(other) }) {
 		return judgement{waits: true}, nil
 	}
-	order := cmp.Or(run.Status.Order, shipyard.NextOrder(queue))
+	order, err := r.orderOf(ctx, run)
+	if err != nil {
+		return judgement{}, err
+	}
 	if len(older) > 0 {
 		return queuedBehind(older[0], order), nil
 	}
@@ -83,6 +85,17 @@ func (r *Reconciler) resolve(ctx context.Context, run *shipper.SequenceRun) (jud
 // wasSeen reports whether a run was written since its creation: its number is decided, or one of an earlier version of Shipper.
 func wasSeen(run *shipper.SequenceRun) bool {
 	return run.Status.Order > 0 || shipper.FindCondition(run.Status.Conditions, shipper.RunFinished) != nil
+}
+
+// orderOf is the number of a run in its queue. It is higher than that of each finished run: their order counts for retries, too.
+func (r *Reconciler) orderOf(ctx context.Context, run *shipper.SequenceRun) (int64, error) {
+	if run.Status.Order > 0 {
+		return run.Status.Order, nil
+	}
+	known, err := r.list(ctx, run.Namespace, client.MatchingFields{serviceOf: ofService(run)})
+	return shipyard.NextOrder(slices.DeleteFunc(known, func(other *shipper.SequenceRun) bool {
+		return other.Spec.Stage != run.Spec.Stage
+	})), err
 }
 
 // queuedBehind is the judgement of a run while one before it in the queue is not resolved.

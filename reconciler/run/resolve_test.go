@@ -239,14 +239,14 @@ func TestARunGetsTheNextNumberOfItsQueue(t *testing.T) {
 		return func(run *shipper.SequenceRun) { run.Status.Order = order }
 	}
 	r := newReconciler(t, allowed, theShipyard(), web("web-staging"), run, runOf("first", numbered(4)), runOf("second", numbered(3)),
-		runOf("of-production", numbered(9), in("production")))
+		runOf("of-production", numbered(9), in("production")), runOf("finished", ended(shipper.ResultPass), numbered(6)))
 	if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(run)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := r.client.Get(t.Context(), client.ObjectKeyFromObject(run), run); err != nil {
 		t.Fatal(err)
 	}
-	if run.Status.Order != 5 || run.Status.Resolved == nil {
+	if run.Status.Order != 7 || run.Status.Resolved == nil {
 		t.Errorf("its number is %d, and it is resolved as %+v", run.Status.Order, run.Status.Resolved)
 	}
 }

@@ -45,10 +45,11 @@ func CompareCreation(a, b *shipper.SequenceRun) int {
 	return stamp.CompareCreation(a, b)
 }
 
-// NextOrder is the number of a new run, of which all older ones of the queue have theirs.
-func NextOrder(queue []*shipper.SequenceRun) int64 {
+// NextOrder is the number of a new run of a Shipyard, stage and service. known are the others, also finished ones; all older ones have
+// their number.
+func NextOrder(known []*shipper.SequenceRun) int64 {
 	highest := int64(0)
-	for _, run := range queue {
+	for _, run := range known {
 		highest = max(highest, run.Status.Order)
 	}
 	return highest + 1

@@ -232,8 +232,8 @@ type SequenceRunStatus struct {
 	// observedGeneration is the generation that the status is of.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// order of the run among those of its Shipyard, stage and service: one with a lower number was created before. Absent: it is before all
-	// that have one.
+	// order is the position of the run among those of its Shipyard, stage and service, in order of creation; at least 1. Absent: not decided
+	// yet, or resolved by an earlier version, which counts as before all others.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	Order int64 `json:"order,omitempty"`
