@@ -159,7 +159,7 @@ func TestColumns(t *testing.T) {
 		},
 		"rel": {
 			"NAME": rel, "GENERATION": "0", "VERSION": "0.0.1", "OUTCOME": "InProgress", "ACHIEVED STEP": "staging", "CLUSTERS": west,
-			"TRAFFIC": "0 %", "WAITING": "Command", "REASON": "waits until targetStep is raised to 1 (full on)",
+			"TRAFFIC": "0 %", "WAITING": "AwaitingCommand", "REASON": "waits until targetStep is raised to 1 (full on)",
 		},
 		"it": {"NAME": rel, "OPERATIONAL": "True", "READY": "True", "REASON": ""},
 		"ct": {"NAME": rel, "OPERATIONAL": "True", "READY": "True", "REASON": ""},

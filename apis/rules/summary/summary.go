@@ -21,9 +21,6 @@ import (
 // condition that is awaited.
 const maxChanged, maxReason, maxMessage = 256, 256, 1024
 
-// Command is what a Release waits for while a user has to raise targetStep.
-const Command = "Command"
-
 // Of summarises the i-th of an Application's Releases, which are ordered oldest first.
 func Of(rels []*shipper.Release, i int) shipper.ReleaseSummary {
 	out := shipper.ReleaseSummary{}
@@ -46,8 +43,9 @@ func shortened(text string, most int) string {
 	return text
 }
 
-// awaited is the type and message of the condition that a Release waits for. A Release that is not scheduled has no strategy
-// conditions of its own, or outdated ones, so Scheduled comes first. One with fewer clusters than its placement wants goes on in those.
+// awaited is what a Release waits for, and the message about it: the type of a condition, or the reason of Advancing. A Release that is not
+// scheduled has no strategy conditions of its own, or outdated ones, so Scheduled comes first. One with fewer clusters than its placement
+// wants goes on in those.
 func awaited(rel *shipper.Release) (waiting, message string) {
 	status := &rel.Status
 	if c := shipper.FindCondition(status.Conditions, shipper.ReleaseScheduled); c != nil && c.Status == corev1.ConditionFalse {
@@ -66,21 +64,23 @@ func awaited(rel *shipper.Release) (waiting, message string) {
 	return command(rel)
 }
 
-// command is what a Release waits for that has what its step wants, and goes on when a user says so.
+// command is what keeps a Release at a step that has what it wants: the reason of Advancing or, where the strategy has no such condition, a
+// user who has to raise targetStep.
 func command(rel *shipper.Release) (waiting, message string) {
+	c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing)
+	if c != nil && c.Status == corev1.ConditionFalse && c.Reason != shipper.AdvancingComplete {
+		return c.Reason, c.Message
+	}
 	s := rel.Spec.Environment.Strategy
 	if rel.Status.Strategy.State.WaitingForCommand != shipper.StrategyStateTrue || s == nil {
 		return "", ""
-	}
-	if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing); c != nil && c.Status == corev1.ConditionFalse {
-		return Command, c.Message
 	}
 	next := rel.Spec.TargetStep + 1
 	name := ""
 	if int(next) < len(s.Steps) && s.Steps[next].Name != "" {
 		name = " (" + s.Steps[next].Name + ")"
 	}
-	return Command, fmt.Sprintf("waits until targetStep is raised to %d%s", next, name)
+	return shipper.AdvancingAwaitingCommand, fmt.Sprintf("waits until targetStep is raised to %d%s", next, name)
 }
 
 func outcome(rels []*shipper.Release, i int) shipper.ReleaseOutcome {

@@ -75,10 +75,18 @@ func TestReleasesAreSummedUp(t *testing.T) {
 	commanded.Status.Strategy = &shipper.ReleaseStrategyStatus{
 		State: shipper.ReleaseStrategyState{WaitingForCommand: shipper.StrategyStateTrue},
 	}
-	failed := commanded.DeepCopy()
-	failed.Status.Conditions = []shipper.Condition{{
-		Type: shipper.ReleaseAdvancing, Status: corev1.ConditionFalse, Reason: shipper.AdvancingHeldAfterGoingBack, Message: "it failed",
-	}}
+	advancing := func(waits shipper.StrategyState, reason, message string) *shipper.Release {
+		rel := commanded.DeepCopy()
+		rel.Status.Strategy.State.WaitingForCommand = waits
+		rel.Status.Conditions = []shipper.Condition{{
+			Type: shipper.ReleaseAdvancing, Status: corev1.ConditionFalse, Reason: reason, Message: message,
+		}}
+		return rel
+	}
+	failed := advancing(shipper.StrategyStateTrue, shipper.AdvancingHeldAfterGoingBack, "it failed")
+	held := advancing(shipper.StrategyStateTrue, shipper.AdvancingHeldByUser, "held: lunch")
+	blocked := advancing(shipper.StrategyStateFalse, shipper.AdvancingHeldByBlock, "shop/freeze")
+	ended := advancing(shipper.StrategyStateFalse, shipper.AdvancingComplete, "")
 	shared := release("web-0", "a", 0, "")
 	shared.Status.Summary = &shipper.ReleaseSummary{Traffic: "50 %"}
 	type sums = []shipper.ReleaseSummary
@@ -133,12 +141,19 @@ func TestReleasesAreSummedUp(t *testing.T) {
 		},
 		"one that has achieved its step waits for a command": {
 			[]*shipper.Release{commanded},
-			sums{{Outcome: "InProgress", Waiting: "Command", Message: "waits until targetStep is raised to 1 (full on)"}},
+			sums{{Outcome: "InProgress", Waiting: "AwaitingCommand", Message: "waits until targetStep is raised to 1 (full on)"}},
 		},
 		"one that failed and went back says so": {
-			[]*shipper.Release{failed}, sums{{Outcome: "InProgress", Waiting: "Command", Message: "it failed"}},
+			[]*shipper.Release{failed}, sums{{Outcome: "InProgress", Waiting: "HeldAfterGoingBack", Message: "it failed"}},
 		},
-		"the share of the traffic stays": {[]*shipper.Release{shared}, sums{{Outcome: "InProgress", Traffic: "50 %"}}},
+		"one that a user holds waits for that user": {
+			[]*shipper.Release{held}, sums{{Outcome: "InProgress", Waiting: "HeldByUser", Message: "held: lunch"}},
+		},
+		"one that would go on by itself waits for the end of a block": {
+			[]*shipper.Release{blocked}, sums{{Outcome: "InProgress", Waiting: "HeldByBlock", Message: "shop/freeze"}},
+		},
+		"one that is complete waits for nothing": {[]*shipper.Release{ended}, sums{{Outcome: "InProgress"}}},
+		"the share of the traffic stays":         {[]*shipper.Release{shared}, sums{{Outcome: "InProgress", Traffic: "50 %"}}},
 		"one without any cluster waits for one": {
 			[]*shipper.Release{unplaced}, sums{{Outcome: "InProgress", Waiting: "Scheduled", Message: "1 of 2 clusters"}},
 		},

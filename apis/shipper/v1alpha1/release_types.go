@@ -124,12 +124,13 @@ type ReleaseSummary struct {
 	// +optional
 	Traffic string `json:"traffic,omitempty"`
 
-	// waiting is the type of the condition that the Release waits for: Scheduled, or the first False one of
-	// status.strategy.conditions; Command while it waits for a user who raises targetStep. Absent: it waits for nothing.
+	// waiting is what the Release waits for: Scheduled; the type of the first False one of status.strategy.conditions; else the reason of a
+	// False condition Advancing, as HeldByUser, HeldByBlock, HeldAfterGoingBack, CheckUndecided or Failed; or AwaitingCommand, also where the
+	// strategy has no such condition, while you have to raise targetStep. Default: absent, it waits for nothing.
 	// +optional
 	Waiting string `json:"waiting,omitempty"`
 
-	// message is the message of that condition, at most 1024 characters. Absent: the Release waits for nothing.
+	// message is the message of that condition, or the step that is next, at most 1024 characters. Absent: the Release waits for nothing.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
