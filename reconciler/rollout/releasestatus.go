@@ -43,7 +43,7 @@ func releaseStatus(s *scope, p releasesPlan, d releasesDone, i int, now metav1.T
 	}
 	setProgress(s, p.progress, i, &out, now)
 	sum := summary.Of(afterwards(s, i, out), i)
-	if p.rollout.Step.Converged || sum.Traffic == "" {
+	if p.rollout.Step.Converged {
 		sum.Traffic = share(s, i)
 	}
 	out.Summary = &sum

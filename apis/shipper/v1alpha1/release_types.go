@@ -119,8 +119,8 @@ type ReleaseSummary struct {
 	// +optional
 	OverrideReason string `json:"overrideReason,omitempty"`
 
-	// traffic is the Release's share of the traffic at the step that was achieved last, as 50 %; two bounds where clusters differ. It stays
-	// while a step is under way. Absent: it has no traffic to share, as with resources, or none is known.
+	// traffic is the percentage of requests that the Release was assigned at the last achieved step: 0 % to 100 %, or LOWEST-HIGHEST % where
+	// clusters differ. Default: absent, before the first step and where there is no traffic to share, as with resources.
 	// +optional
 	Traffic string `json:"traffic,omitempty"`
 
