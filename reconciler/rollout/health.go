@@ -38,10 +38,10 @@ func healthy(r strategy.Release) *shipper.Condition {
 			continue
 		}
 		known = true
-		counted := achievedWorkloads(r.Capacity, c.Name)
-		total, good = total+c.Objects.Total, good+c.Objects.Healthy+unnamed(c.Objects, counted)
+		counted, kinds := achievedWorkloads(r.Capacity, c.Name), countedKinds(r.Release)
+		total, good = total+c.Objects.Total, good+c.Objects.Healthy+unnamed(c.Objects, counted, kinds)
 		for _, o := range c.Objects.Unhealthy {
-			if o.Status == string(kstatus.InProgressStatus) && isWorkload(o.APIVersion, o.Kind) && slices.Contains(counted, o.Name) {
+			if o.Status == string(kstatus.InProgressStatus) && isOf(kinds, o.APIVersion, o.Kind) && slices.Contains(counted, o.Name) {
 				good++
 				continue
 			}
@@ -92,27 +92,35 @@ func achievedWorkloads(ct *shipper.CapacityTarget, cluster string) (names []stri
 	return names
 }
 
-// unnamed counts the workloads in progress that a status has no room to name, if workloads have achieved their capacity.
-func unnamed(all *shipper.InstalledObjects, achieved []string) (count int32) {
+// unnamed counts workloads that are not healthy and that the status does not name, if workloads have achieved their capacity; the named
+// ones are the worst.
+func unnamed(all *shipper.InstalledObjects, achieved, kinds []string) (count int32) {
 	if len(achieved) == 0 || int(all.Total-all.Healthy) <= len(all.Unhealthy) {
 		return 0
 	}
 	for _, kind := range all.Kinds {
-		if isWorkload(kind.APIVersion, kind.Kind) {
+		if isOf(kinds, kind.APIVersion, kind.Kind) {
 			count += kind.Total - kind.Healthy
 		}
 	}
 	for _, o := range all.Unhealthy {
-		if isWorkload(o.APIVersion, o.Kind) {
+		if isOf(kinds, o.APIVersion, o.Kind) {
 			count--
 		}
 	}
 	return max(0, count)
 }
 
-// isWorkload reports whether CapacityTargets may count objects of a kind.
-func isWorkload(apiVersion, kind string) bool {
-	return apiVersion == appsv1.SchemeGroupVersion.String() && (kind == "Deployment" || kind == "StatefulSet" || kind == "DaemonSet")
+// countedKinds are the kinds whose Pods the CapacityTarget of a Release counts. Its reports name workloads without their kind.
+func countedKinds(rel *shipper.Release) []string {
+	if rel.Spec.Environment.Chart.Naming == shipper.NamingByApplication {
+		return []string{"Deployment", "StatefulSet", "DaemonSet"}
+	}
+	return []string{"Deployment"}
+}
+
+func isOf(kinds []string, apiVersion, kind string) bool {
+	return apiVersion == appsv1.SchemeGroupVersion.String() && slices.Contains(kinds, kind)
 }
 
 // Described is an object that is not healthy, for people.

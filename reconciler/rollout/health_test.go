@@ -79,7 +79,7 @@ func TestHealthySumsUpClusters(t *testing.T) {
 					it.Status.Clusters = append(it.Status.Clusters, shipper.ClusterInstallationStatus{Name: name, Objects: o})
 				}
 			}
-			if diff := cmp.Diff(tc.want, healthy(strategy.Release{Installation: it})); diff != "" {
+			if diff := cmp.Diff(tc.want, healthy(strategy.Release{Release: &shipper.Release{}, Installation: it})); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -97,11 +97,11 @@ func TestClustersOfTheNextReleaseDoNotBlurHealthy(t *testing.T) {
 		{Name: "a", Conditions: superseded}, {Name: "b", Objects: there},
 	}}}
 	want := &shipper.Condition{Type: shipper.ReleaseHealthy, Status: corev1.ConditionTrue}
-	if diff := cmp.Diff(want, healthy(strategy.Release{Installation: it})); diff != "" {
+	if diff := cmp.Diff(want, healthy(strategy.Release{Release: &shipper.Release{}, Installation: it})); diff != "" {
 		t.Errorf("one of two (-want +got):\n%s", diff)
 	}
 	it.Status.Clusters[1] = shipper.ClusterInstallationStatus{Name: "b", Conditions: superseded}
-	if got := healthy(strategy.Release{Installation: it}); got != nil {
+	if got := healthy(strategy.Release{Release: &shipper.Release{}, Installation: it}); got != nil {
 		t.Errorf("both: %v", got)
 	}
 }
@@ -128,26 +128,33 @@ func TestAWorkloadWithItsCapacityIsHealthy(t *testing.T) {
 	}
 	names := []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11"}
 	progresses, failed := []shipper.UnhealthyObject{deployment("web", "InProgress")}, []shipper.UnhealthyObject{deployment("web", "Failed")}
-	job := shipper.UnhealthyObject{APIVersion: "batch/v1", Kind: "Job", Name: "web", Status: "InProgress"}
+	stateful := []shipper.UnhealthyObject{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", Status: "InProgress"}}
+	byRelease, byApplication := &shipper.Release{}, &shipper.Release{}
+	byApplication.Spec.Environment.Chart.Naming = shipper.NamingByApplication
+	job := []shipper.UnhealthyObject{{APIVersion: "batch/v1", Kind: "Job", Name: "web", Status: "InProgress"}}
 	for sentence, tc := range map[string]struct {
+		rel      *shipper.Release
 		capacity *shipper.CapacityTarget
 		bad      []shipper.UnhealthyObject
 		kinds    []shipper.InstalledKind
 		total    int32
 		want     string
 	}{
-		"its capacity is achieved":     {target("True", "web"), progresses, nil, 1, "True "},
-		"its capacity is not achieved": {target("False", "web"), progresses, nil, 1, "False ObjectsInProgress"},
-		"an earlier one was achieved":  {outdated, progresses, nil, 1, "False ObjectsInProgress"},
-		"there is no target":           {nil, progresses, nil, 1, "False ObjectsInProgress"},
-		"another workload is counted":  {target("True", "db"), progresses, nil, 1, "False ObjectsInProgress"},
-		"it has failed":                {target("True", "web"), failed, nil, 1, "False ObjectsNotHealthy"},
-		"it is no workload":            {target("True", "web"), []shipper.UnhealthyObject{job}, nil, 1, "False ObjectsInProgress"},
+		"its capacity is achieved":             {byRelease, target("True", "web"), progresses, nil, 1, "True "},
+		"its capacity is not achieved":         {byRelease, target("False", "web"), progresses, nil, 1, "False ObjectsInProgress"},
+		"an earlier one was achieved":          {byRelease, outdated, progresses, nil, 1, "False ObjectsInProgress"},
+		"there is no target":                   {byRelease, nil, progresses, nil, 1, "False ObjectsInProgress"},
+		"another workload is counted":          {byRelease, target("True", "db"), progresses, nil, 1, "False ObjectsInProgress"},
+		"it has failed":                        {byRelease, target("True", "web"), failed, nil, 1, "False ObjectsNotHealthy"},
+		"it is no workload":                    {byRelease, target("True", "web"), job, nil, 1, "False ObjectsInProgress"},
+		"one of another kind has its capacity": {byRelease, target("True", "web"), stateful, nil, 1, "False ObjectsInProgress"},
+		"a StatefulSet has its capacity":       {byApplication, target("True", "web"), stateful, nil, 1, "True "},
 		"there are more than are named": {
-			target("True", names...), many, []shipper.InstalledKind{{APIVersion: "apps/v1", Kind: "Deployment", Total: 12}}, 12, "True ",
+			byRelease, target("True", names...), many, []shipper.InstalledKind{{APIVersion: "apps/v1", Kind: "Deployment", Total: 12}}, 12,
+			"True ",
 		},
 		"one that is not named is no workload": {
-			target("True", names...), many, []shipper.InstalledKind{{APIVersion: "apps/v1", Kind: "Deployment", Total: 11}}, 12,
+			byRelease, target("True", names...), many, []shipper.InstalledKind{{APIVersion: "apps/v1", Kind: "Deployment", Total: 11}}, 12,
 			"Unknown ObjectsNotHealthy",
 		},
 	} {
@@ -155,7 +162,7 @@ func TestAWorkloadWithItsCapacityIsHealthy(t *testing.T) {
 			it := &shipper.InstallationTarget{Status: shipper.InstallationTargetStatus{Clusters: []shipper.ClusterInstallationStatus{{
 				Name: "a", Objects: &shipper.InstalledObjects{Total: tc.total, Kinds: tc.kinds, Unhealthy: tc.bad},
 			}}}}
-			c := healthy(strategy.Release{Installation: it, Capacity: tc.capacity})
+			c := healthy(strategy.Release{Release: tc.rel, Installation: it, Capacity: tc.capacity})
 			if got := fmt.Sprintf("%s %s", c.Status, c.Reason); got != tc.want {
 				t.Errorf("%q, want %q: %s", got, tc.want, c.Message)
 			}
