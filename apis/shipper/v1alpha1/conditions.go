@@ -69,10 +69,9 @@ const (
 	// ReleaseFailed is True when the rollout has failed, by its progressDeadline or a check, and no user has raised targetStep since. Absent
 	// where the strategy has neither a progressDeadline nor checks.
 	ReleaseFailed = "Failed"
-	// ReleaseHealthy is True when kstatus finds all objects installed for the Release healthy, in all clusters; a workload in progress counts
-	// as healthy once it has the Pods that the CapacityTarget requests. False: ObjectsInProgress, ObjectsNotHealthy. Unknown:
-	// ObjectsNotKnown, or ObjectsNotHealthy when the health of some is unknown and none is worse. Absent until the first report. No step
-	// waits for it.
+	// ReleaseHealthy is True when kstatus reports all installed objects as healthy in all clusters. A workload that kstatus reports as in
+	// progress counts as healthy when its CapacityTarget is Ready. False: ObjectsInProgress, ObjectsNotHealthy. Unknown: ObjectsNotKnown,
+	// ObjectsNotHealthy.
 	ReleaseHealthy = "Healthy"
 	// ReleaseScheduled is True when clusters are chosen and the three targets exist.
 	ReleaseScheduled = "Scheduled"
