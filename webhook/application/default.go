@@ -100,6 +100,7 @@ func (w *Webhook) noteUsers(
 		w.noteRequester(req, app)
 		return w.dropClaim(ctx, req, app, old)
 	}
+	w.noteRewriter(req, app)
 	return nil
 }
 

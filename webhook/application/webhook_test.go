@@ -133,6 +133,8 @@ func TestWhoWritesAnApprovedTemplateOtherwiseIsNoted(t *testing.T) {
 	spelledOut := func(app *shipper.Application) {
 		app.Spec.Template.ClusterRequirements.Regions[0].Replicas = new(int32(1))
 	}
+	shorterHistory := func(app *shipper.Application) { app.Spec.RevisionHistoryLimit = new(int32(3)) }
+	reported := func(app *shipper.Application) { app.Spec.DriftPolicy = shipper.DriftReport }
 	pinned := ask.Pinned("0.0.1")
 	for name, tc := range map[string]struct {
 		now, old *shipper.Application
@@ -142,6 +144,15 @@ func TestWhoWritesAnApprovedTemplateOtherwiseIsNoted(t *testing.T) {
 		"a default that is spelled out": {ask.Application(pinned, approved, spelledOut), ask.Application(pinned, approved), "", "ann"},
 		"a zero that is spelled out": {
 			ask.Application(pinned, approved), ask.Application(pinned, approved), `"version":"0.0.1","provenance":""`, "ann",
+		},
+		"a default that is spelled out, and a shorter history": {
+			ask.Application(pinned, approved, spelledOut, shorterHistory), ask.Application(pinned, approved), "", "ann",
+		},
+		"a default that is spelled out, and another policy": {
+			ask.Application(pinned, approved, spelledOut, reported), ask.Application(pinned, approved), "", "ann",
+		},
+		"a shorter history alone": {
+			ask.Application(pinned, approved, shorterHistory), ask.Application(pinned, approved), "", ask.Developer,
 		},
 		"the same":         {ask.Application(pinned, approved), ask.Application(pinned, approved), "", ask.Developer},
 		"the constraint":   {ask.Application(pinned, approved), ask.Application(pinned, approved), `"version":"~0.0"`, ask.Developer},
