@@ -86,6 +86,15 @@ func TestThePolicyAsksForTheSecretsOfAChart(t *testing.T) {
 		return o
 	}
 	const back, values = "app.rolled-back-to", "valuesFrom[1].secretKeyRef.name"
+	const credentials, verify = "chart.credentials.secretName", "chart.verify.secretName"
+	observed := func(generation int64, synced string) edit {
+		return func(o *unstructured.Unstructured) {
+			o.SetGeneration(2)
+			o.Object["status"] = map[string]any{"observedGeneration": generation, "conditions": []any{
+				map[string]any{"type": "ReleaseSynced", "status": synced},
+			}}
+		}
+	}
 	stamps := granted{"stamp applications.shipper.booking.com work/web"}
 	opener, keys, hidden := set("opener", "chart", "credentials", "secretName"), set("keys", "chart", "verify", "secretName"), from("hidden")
 	version, elsewhere := set("2.0.0", "chart", "version"), set("https://other.example.com", "chart", "repoUrl")
@@ -99,20 +108,38 @@ func TestThePolicyAsksForTheSecretsOfAChart(t *testing.T) {
 		rights        granted
 		asks          []string // the paths
 	}{
-		"credentials are named":               {before: of(), after: of(opener), asks: []string{"chart.credentials.secretName"}},
+		"credentials are named":               {before: of(), after: of(opener), asks: []string{credentials}},
 		"with the right":                      {before: of(), after: of(opener), rights: granted{"get secrets. work/opener"}},
 		"by a user who may stamp":             {before: of(), after: of(opener), rights: stamps},
-		"credentials are sent elsewhere":      {before: of(opener), after: of(opener, elsewhere), asks: []string{"chart.credentials.secretName"}},
+		"credentials are sent elsewhere":      {before: of(opener), after: of(opener, elsewhere), asks: []string{credentials}},
 		"another version is fetched by them":  {before: of(opener), after: of(opener, version, noted("app.chart.digest", "b"))},
-		"keys are named":                      {before: of(), after: of(keys), asks: []string{"chart.verify.secretName"}},
+		"keys are named":                      {before: of(), after: of(keys), asks: []string{verify}},
 		"a Secret with values is named":       {before: of(from()), after: of(hidden), asks: []string{values}},
 		"its values are rendered by another":  {before: of(hidden), after: of(hidden, version), asks: []string{values}},
 		"they are rendered by another digest": {of(hidden), of(hidden, noted("app.chart.digest", "b")), nil, []string{values}},
 		"a rollback to another chart":         {before: of(hidden), after: of(hidden, version, noted(back, "web-1-0"))},
 		"the record of a rollback is removed": {of(hidden, noted(back, "web-1-0")), of(hidden), nil, []string{values}},
-		"another strategy":                    {before: of(hidden, opener, keys), after: of(hidden, opener, keys, set("b", "strategy"))},
-		"another annotation":                  {before: of(hidden, opener, keys), after: of(hidden, opener, keys, noted("note", "x"))},
-		"as many as there may be":             {before: of(), after: of(opener, keys, from(nine...)), rights: all},
+		"a rollback to other credentials":     {before: of(), after: of(opener, keys, elsewhere, noted(back, "web-1-0"))},
+		"another rollback":                    {before: of(opener, noted(back, "web-1-0")), after: of(opener, noted(back, "web-2-0"))},
+		"a record without a rollback is removed": {
+			before: of(opener, elsewhere, noted(back, "web-1-0")), after: of(opener, elsewhere), asks: []string{credentials},
+		},
+		"it is removed with another edit": {
+			before: of(keys, noted(back, "web-1-0"), observed(1, "True")), after: of(keys, version), asks: []string{verify},
+		},
+		"no Release has the template beside it": {
+			before: of(opener, noted(back, "web-1-0"), observed(2, "False")), after: of(opener, version), asks: []string{credentials},
+		},
+		"an edit after a rollback": {
+			before: of(opener, keys, noted(back, "web-1-0"), observed(2, "True")), after: of(opener, keys, version),
+		},
+		"an edit of the repository after a rollback": {
+			before: of(opener, noted(back, "web-1-0"), observed(2, "True")), after: of(opener, elsewhere), asks: []string{credentials},
+		},
+		"another strategy":                 {before: of(hidden, opener, keys), after: of(hidden, opener, keys, set("b", "strategy"))},
+		"another annotation":               {before: of(hidden, opener, keys), after: of(hidden, opener, keys, noted("note", "x"))},
+		"as many as there may be":          {before: of(), after: of(opener, keys, from(nine...)), rights: all},
+		"as many, by a user who may stamp": {before: of(), after: of(opener, keys, from(nine...)), rights: stamps},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			got := refusalsOf(t, policy, "applications", tc.before, tc.after, tc.rights)
