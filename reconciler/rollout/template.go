@@ -144,6 +144,8 @@ func (p *templatePlan) head(s *scope) *shipper.Release {
 		p.stampErr = err
 	case !isNew:
 		return rel
+	case !restoresTemplate(s.app, s.history.All):
+		p.unready = refusal{shipper.CreateReleaseFailed, neverInstalled(s.app)}
 	case strategy.StartsOver(len(s.history.Live), s.history.Leaving):
 		return nil // its name is to be given again
 	case s.app.Spec.Template.Resources != nil:
@@ -156,8 +158,6 @@ func (p *templatePlan) head(s *scope) *shipper.Release {
 	case !read(s.app):
 		p.unready = refusal{shipper.ValuesFetchFailure, neverRead(s.app)}
 	case slices.ContainsFunc(s.history.Broken, hasTemplateOf(s.app)):
-	case !restoresTemplate(s.app, s.history.All):
-		p.unready = refusal{shipper.CreateReleaseFailed, neverInstalled(s.app)}
 	default:
 		p.create = rel
 		return rel
@@ -186,20 +186,27 @@ func neverRead(app *shipper.Application) string {
 		app.Name, shipper.AppValuesRefreshAnnotation, app.Namespace)
 }
 
-// restoresTemplate reports whether the template is one that was installed, with the same archive, if a record says that it was rolled back
-// to. Without a webhook users can write the record, and a rollback needs no right to the Secrets that the chart is rendered from.
+// restoresTemplate reports whether the template is one that was installed, with the same archive, if it names Secrets and a record says that
+// it was rolled back to. Without a webhook users can write the record, and a rollback needs no right to those Secrets.
 func restoresTemplate(app *shipper.Application, existing []*shipper.Release) bool {
-	return app.Annotations[shipper.AppRolledBackToAnnotation] == "" ||
+	return app.Annotations[shipper.AppRolledBackToAnnotation] == "" || !namesSecrets(&app.Spec.Template) ||
 		slices.ContainsFunc(stamp.Own(app, existing), func(rel *shipper.Release) bool {
 			return stamp.SameTemplate(&rel.Spec.Environment, &app.Spec.Template) &&
 				rel.Annotations[shipper.ReleaseChartDigestAnnotation] == app.Annotations[shipper.AppChartDigestAnnotation]
 		})
 }
 
+// namesSecrets reports whether a chart is fetched, verified or rendered with Secrets.
+func namesSecrets(template *shipper.ReleaseEnvironment) bool {
+	return template.Chart.Credentials.SecretName != "" || template.Chart.Verify.SecretName != "" ||
+		slices.ContainsFunc(template.ValuesFrom, shipper.ValuesSource.Secret)
+}
+
 // neverInstalled says what to do about a template that only claims to be that of a rollback.
 func neverInstalled(app *shipper.Application) string {
-	return fmt.Sprintf("annotation %s names Release %q, and no Release has this template: edit spec.template",
-		shipper.AppRolledBackToAnnotation, app.Annotations[shipper.AppRolledBackToAnnotation])
+	return fmt.Sprintf("annotation %s names Release %q, and no Release has this template; remove the annotation: "+
+		"kubectl annotate app %s -n %s %s-", shipper.AppRolledBackToAnnotation, app.Annotations[shipper.AppRolledBackToAnnotation],
+		app.Name, app.Namespace, shipper.AppRolledBackToAnnotation)
 }
 
 // contentPending is why there is no content of resources; empty when there is.
