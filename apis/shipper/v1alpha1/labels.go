@@ -118,12 +118,12 @@ const (
 	// AppDeleteSkipHooksAnnotation is set to "true" by users. The Application is then deleted without the pre-delete and post-delete hooks
 	// of its chart.
 	AppDeleteSkipHooksAnnotation = "shipper.booking.com/app.delete.skip-hooks"
+	// ContentRightsAnnotation lists the rights that the content of resources needs besides those of its selectors, because an Envelope holds
+	// objects of other namespaces or of none: `resource.group/name`, comma-separated; the verb is place. A Release has those of its content,
+	// an Application those of all Releases that place. At most 12 entries; more become `*.*/`, the right to place everything. Absent: none, or
+	// a Release of an earlier version, whose Envelopes are not protected until the next Release. Written by the reconciler.
+	ContentRightsAnnotation = "shipper.booking.com/content.rights"
 )
-
-// ContentRightsAnnotation lists the rights that the content of resources needs besides those of its selectors, because an Envelope holds
-// objects of other namespaces or of none: `resource.group/name`, comma-separated; the verb is place. A Release has those of its content,
-// an Application those of all Releases that place. Written by the reconciler.
-const ContentRightsAnnotation = "shipper.booking.com/content.rights"
 
 // NotificationTestAnnotation is set by users of a Notification. A new value makes the reconciler send a test message, once.
 const NotificationTestAnnotation = "shipper.booking.com/notification.test"
