@@ -125,12 +125,7 @@ func Setup(server Server, o Options) error {
 	ns := &namespace.Webhook{BlockCheck: blocks, State: o.State, Ready: o.Ready}
 	serve("/validate-namespace", response.Validate, "Namespace", ns.Validate).Ready = always // it checks that itself
 
-	rb := &rolloutblock.Webhook{
-		GlobalNamespace: o.State.GlobalNamespace(), Conditions: conditions, Clusters: o.State.Clusters, Clock: o.Clock, Log: o.Log,
-	}
-	// Blocks need no other objects, and can always be created.
-	serve("/mutate-rolloutblock", response.Mutate, "RolloutBlock", rb.Default).Ready = always
-	serve("/validate-rolloutblock", response.Validate, "RolloutBlock", rb.Validate).Ready = always
+	serveBlocks(serve, o, conditions)
 
 	chk := &check.Webhook{State: o.State, Authz: o.Authz, Outgoing: o.Outgoing, Shared: o.SharedChecks}
 	serve("/validate-check", response.Validate, "Check", chk.Validate)
@@ -140,6 +135,15 @@ func Setup(server Server, o Options) error {
 	ntf := &notification.Webhook{Authz: o.Authz}
 	serve("/validate-notification", response.Validate, "Notification", ntf.Validate).Ready = always // it needs no other objects
 	return nil
+}
+
+// serveBlocks serves the webhooks of RolloutBlocks, which need no other objects and can always be created.
+func serveBlocks(serve register, o Options, conditions *matchconditions.Conditions) {
+	rb := &rolloutblock.Webhook{
+		GlobalNamespace: o.State.GlobalNamespace(), Conditions: conditions, Clusters: o.State.Clusters, Clock: o.Clock, Log: o.Log,
+	}
+	serve("/mutate-rolloutblock", response.Mutate, "RolloutBlock", rb.Default).Ready = always
+	serve("/validate-rolloutblock", response.Validate, "RolloutBlock", rb.Validate).Ready = always
 }
 
 // serveTargets serves the webhooks of all targets, which differ in the kind.
