@@ -25,7 +25,7 @@ func TestAValueThatKubectlDroppedIsWarnedOf(t *testing.T) {
 	}
 	kept := with(shipper.ChartValues{"a": nil, "b": map[string]any{"d": 1.0}, "l": []any{nil, map[string]any{}}})
 	const manifest = `"values":{"a":null,"b":{"c":null,"d":1},"l":[null,{"e":null}],"gone":{"x":null}}`
-	const why = ": null in the manifest, and missing in the Application: `kubectl apply` drops it, so the chart's default counts; " +
+	const why = ": null in the manifest, and missing in the object: `kubectl apply` drops it, so the chart's default counts; " +
 		"use `kubectl apply --server-side`, or a value other than null"
 	const missing = "spec.template.values."
 	for sentence, tc := range map[string]struct {

@@ -180,6 +180,13 @@ func (w *Webhook) judgeDeletion(
 	return w.permitRemoval(ctx, req, old)
 }
 
+// warnOfNulls warns of fields that the user has written as null.
+func warnOfNulls(a *response.Response, app, old *shipper.Application) {
+	response.WarnOfNulls(a, app, old, "`kubectl apply` drops it, so the chart's default counts; use `kubectl apply --server-side`, or a value "+
+		"other than null", "spec.template.values", "spec.template.valuesPerRegion", "spec.template.valuesPerCluster")
+	response.WarnOfNulls(a, app, old, response.NullGate, "spec.template.strategy")
+}
+
 // announce warns which Release the template creates and what to expect; a dry run gets the full plan.
 func (w *Webhook) announce(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
@@ -187,7 +194,6 @@ func (w *Webhook) announce(
 	for _, warning := range templatecheck.Warnings(&app.Spec.Template) {
 		a.Warn("%s", warning)
 	}
-	a.WarnOfNulls(app.Annotations, "spec", "template", "strategy")
 	if app.Spec.DriftPolicy == shipper.DriftHalt && app.Spec.Template.Resources == nil {
 		a.Warn("spec.driftPolicy: Halt is the same as Report with a chart: it leaves objects alone only with resources")
 	}

@@ -92,7 +92,7 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	if err := response.Invalidate(kind, now.Name, errs); err != nil {
 		return err
 	}
-	a.WarnOfNulls(now.Annotations, "spec")
+	response.WarnOfNulls(a, now, old, response.NullGate, "spec")
 	if why := rules.WithoutServer(&now.Spec, w.State.Clusters()); why != "" {
 		a.Warn("%s", why)
 	}

@@ -75,7 +75,7 @@ func (w *Webhook) Validate(_ context.Context, req *admission.Request, a *respons
 	if old != nil {
 		w.recordWeakened(req, a, b, old)
 	}
-	a.WarnOfNulls(b.Annotations, "spec")
+	response.WarnOfNulls(a, b, old, response.NullGate, "spec")
 	w.announce(a, b, old)
 	return nil
 }

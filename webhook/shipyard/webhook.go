@@ -77,7 +77,7 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	if err := w.permitRunner(ctx, req, now); err != nil {
 		return err
 	}
-	a.WarnOfNulls(now.Annotations, "spec")
+	response.WarnOfNulls(a, now, old, response.NullGate, "spec")
 	for _, warning := range shipyard.Warnings(&now.Spec) {
 		a.Warn("%s", warning)
 	}
