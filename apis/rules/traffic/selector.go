@@ -284,9 +284,14 @@ func (a Application) wanted(r Release) map[string]bool {
 // others.
 func (a Application) withSelection(r Release) Release {
 	r = a.withTotals(r)
-	r.Keeps = slices.ContainsFunc(a.Releases, func(other Release) bool {
-		return other.Name != r.Name && other.Lacks && other.Weight > 0 && !other.AsFound
-	})
+	shares := make([]Share, len(a.Releases))
+	for i, other := range a.Releases {
+		shares[i] = Share{
+			Weighs: other.Weight > 0 && !other.AsFound, Lacks: other.Lacks,
+			Ready: slices.ContainsFunc(livingPods(other.Pods), func(pod Pod) bool { return pod.Ready }),
+		}
+	}
+	r.Keeps = KeepsServing(slices.IndexFunc(a.Releases, func(other Release) bool { return other.Name == r.Name }), shares)
 	if r.AsFound {
 		r.AppLabelled = a.labelled()
 	}

@@ -42,7 +42,7 @@ type Release struct {
 	Coming int
 	// Lacks is true while the Release lacks Pods that it is asked to have, or these are not ready. What others serve stays until then.
 	Lacks bool
-	// Keeps is true while its Pods stay in traffic, whatever its weight is: another Release that has a weight lacks Pods.
+	// Keeps is true while its Pods stay in traffic, whatever its weight is; see KeepsServing.
 	Keeps bool
 	// Sole is true for a Release that is to have all traffic at once, whatever the weights of others.
 	Sole bool
