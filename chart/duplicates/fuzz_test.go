@@ -5,6 +5,7 @@ package duplicates
 import (
 	"bytes"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// FuzzRemove removes duplicates from any objects, given as lines of JSON: it never panics, changes nothing of what it was given, and finds
-// nothing in what it returns, unless that is refused.
+// FuzzRemove removes duplicates from any objects, given as lines of JSON: it never panics, changes nothing of what it was given, returns
+// nothing much larger, and finds nothing in what it returns, unless that is refused.
 func FuzzRemove(f *testing.F) {
 	for _, seed := range []string{
 		`{"apiVersion":"v1","kind":"Pod","metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","ports":[` +
@@ -25,6 +26,8 @@ func FuzzRemove(f *testing.F) {
 			`{"values":[1,1]}},7]},"template":{"spec":{"containers":{},"volumes":[{"name":{}},{"name":{}},{"name":null}]}}}}`,
 		`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"ports":[{"containerPort":{"a":1},"hostPort":{}},{"containerPort":{"a":1},` +
 			`"hostPort":[]}],"livenessProbe":{"httpGet":{"port":{}}}}]}}`,
+		`{"apiVersion":"v1","kind":"Pod","spec":{"containers":[{"env":[{"name":"A","value":"` + strings.Repeat("x", 200) +
+			`"},{"name":"B","value":"` + strings.Repeat("$(A)", 200) + `"},{"name":"A"}]}]}}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -38,6 +41,12 @@ func FuzzRemove(f *testing.F) {
 			given, before = append(given, o), append(before, *o.DeepCopy())
 		}
 		got, found := Remove(given)
+		for i := range got {
+			// The names that ports get have at most 15 bytes, and a field that has one has more.
+			if was, is := len(lineOf(t, given[i])), len(lineOf(t, got[i])); is > 2*was+6*maxGrowth {
+				t.Errorf("object %d had %d bytes, and has %d", i, was, is)
+			}
+		}
 		if diff := cmp.Diff(before, given); diff != "" {
 			t.Errorf("what was given has changed: -want +got:\n%s", diff)
 		}
@@ -48,4 +57,14 @@ func FuzzRemove(f *testing.F) {
 			t.Errorf("%v is found again", again)
 		}
 	})
+}
+
+// lineOf is the text of an object.
+func lineOf(t *testing.T, o unstructured.Unstructured) []byte {
+	t.Helper()
+	out, err := json.Marshal(o.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }

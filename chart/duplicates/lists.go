@@ -17,6 +17,8 @@ type list struct {
 	whole bool
 	// merge makes one of two elements that differ; nil where Kubernetes accepts no two elements with one key.
 	merge merge
+	// refer is set if the values of elements may refer to those before them.
+	refer bool
 	// inner are lists in each element.
 	inner []list
 }
@@ -28,7 +30,7 @@ var (
 	claims         = list{path: []string{"resources", "claims"}, keys: []string{"name", "request"}}
 	containerLists = []list{
 		{path: []string{"ports"}, keys: []string{"containerPort", "protocol"}, merge: onePort},
-		{path: []string{"env"}, keys: []string{"name"}, merge: lastVariable},
+		{path: []string{"env"}, keys: []string{"name"}, merge: lastVariable, refer: true},
 		{path: []string{"volumeMounts"}, keys: []string{"mountPath"}, inner: sets("bindMountOptions")},
 		{path: []string{"volumeDevices"}, keys: []string{"devicePath"}},
 		{path: []string{"restartPolicyRules"}, whole: true, inner: []list{{path: []string{"exitCodes", "values"}}}},

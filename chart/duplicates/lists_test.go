@@ -130,8 +130,9 @@ func put(in map[string]any, t reflect.Type, path []string) {
 func TestReferencesAreExpandedAsByTheKubelet(t *testing.T) {
 	for text, want := range map[string]string{
 		"$(A)": "x", "$$(A)": "$$(A)", "$$$(A)": "$$x", "a$(A)b$(B)$(A": "axb$(B)$(A", "$A": "$A", "": "",
+		"$($(A))$": "$($(A))$", "$($(A)$(A)": "$($(A)x",
 	} {
-		got, found := expand(text, "A", "x")
+		got, found := expand(text, func(name string) (string, bool) { return "x", name == "A" })
 		if diff := cmp.Diff(want, got); diff != "" || found != (text != want) {
 			t.Errorf("%s: %t %s", text, found, diff)
 		}

@@ -5,10 +5,8 @@ package duplicates
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // pair is two elements of a list that have the same key.
@@ -18,6 +16,8 @@ type pair struct {
 	elements      []any
 	first, second int
 	renamed       renames
+	// unexpanded is why references to a variable cannot be replaced, by its index.
+	unexpanded map[int]string
 }
 
 // merge makes one of two elements: it returns which of them goes, and says what was done, or why there can be no one.
@@ -35,60 +35,6 @@ func last(p pair) (text string, drop int, refused string) {
 	return "the first is left out", p.first, ""
 }
 
-// lastVariable keeps the second variable, which a container gets. Those between the two that refer to the first get its value.
-func lastVariable(p pair) (text string, drop int, refused string) {
-	first, second := p.maps()
-	name, _ := first["name"].(string)
-	value, plain := first["value"].(string)
-	plain = plain || first["value"] == nil && first["valueFrom"] == nil
-	if isOptional(second) && !isOptional(first) {
-		return "", 0, "the second may be absent, and then the first counts: remove one"
-	}
-	for _, element := range p.elements[p.first+1 : p.second+1] {
-		between, _ := element.(map[string]any)
-		text, _ := between["value"].(string)
-		changed, found := expand(text, name, value)
-		if !found {
-			continue
-		}
-		if !plain {
-			return "", 0, fmt.Sprintf("%v refers to the first, whose value is not in the manifest: give the two other names", between["name"])
-		}
-		between["value"] = changed
-	}
-	return "the first is left out: a container gets the value of the last", p.first, ""
-}
-
-// isOptional reports whether a variable is absent if what it is read from is absent.
-func isOptional(variable map[string]any) bool {
-	for _, of := range []string{"configMapKeyRef", "secretKeyRef", "fileKeyRef"} {
-		if optional, _, _ := unstructured.NestedBool(variable, "valueFrom", of, "optional"); optional {
-			return true
-		}
-	}
-	return false
-}
-
-// expand puts a value in place of $(name), as the kubelet does; $$(name) is no reference.
-func expand(text, name, value string) (out string, found bool) {
-	reference := "$(" + name + ")"
-	var b strings.Builder
-	for len(text) > 0 {
-		switch {
-		case strings.HasPrefix(text, "$$"):
-			b.WriteString(text[:2])
-			text = text[2:]
-		case strings.HasPrefix(text, reference):
-			b.WriteString(value)
-			text, found = text[len(reference):], true
-		default:
-			b.WriteByte(text[0])
-			text = text[1:]
-		}
-	}
-	return b.String(), found
-}
-
 // allHostnames gives the first alias the hostnames of both.
 func allHostnames(p pair) (text string, drop int, refused string) {
 	first, second := p.maps()
@@ -104,6 +50,9 @@ func allHostnames(p pair) (text string, drop int, refused string) {
 	return "the first gets the hostnames of both", p.second, ""
 }
 
+// maxPortName is the length of a port's name that the API server accepts at most.
+const maxPortName = 15
+
 // onePort makes one port of two. One of two names is lost: what the object itself refers to by it gets the other.
 func onePort(p pair) (text string, drop int, refused string) {
 	first, second := p.maps()
@@ -113,6 +62,9 @@ func onePort(p pair) (text string, drop int, refused string) {
 	}
 	name, _ := first["name"].(string)
 	gone, _ := second["name"].(string)
+	if len(name) > maxPortName { // probes and Services get it
+		return "", 0, fmt.Sprintf("the name of the first has more than %d characters: give it a shorter one", maxPortName)
+	}
 	for field, value := range second {
 		if first[field] == nil {
 			first[field] = value

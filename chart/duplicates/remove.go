@@ -55,6 +55,8 @@ func Remove(objects []unstructured.Unstructured) (out []unstructured.Unstructure
 type remover struct {
 	found   []Finding
 	renamed renames
+	// growth is by how many bytes references have made the object larger.
+	growth int
 }
 
 // any reports whether lists have duplicates.
@@ -95,6 +97,10 @@ func (r *remover) remove(in map[string]any, path string, lists []list) {
 // unique returns the elements of a list without duplicates. in is what has the list, and at its path.
 func (r *remover) unique(l list, in map[string]any, elements []any, at string) []any {
 	gone, first := make([]bool, len(elements)), map[string]int{}
+	var unexpanded map[int]string
+	if l.refer {
+		unexpanded = r.expandVariables(elements)
+	}
 	for i, e := range elements {
 		key, has := l.keyOf(e)
 		before, twice := first[key]
@@ -104,7 +110,7 @@ func (r *remover) unique(l list, in map[string]any, elements []any, at string) [
 			}
 			continue
 		}
-		p := pair{in: in, elements: elements, first: before, second: i, renamed: r.renamed}
+		p := pair{in: in, elements: elements, first: before, second: i, renamed: r.renamed, unexpanded: unexpanded}
 		text, drop, refused := "the second is left out", i, ""
 		switch {
 		case equality.Semantic.DeepEqual(elements[before], e):

@@ -4,6 +4,8 @@
 package duplicates_test
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -174,6 +176,16 @@ func TestDuplicatesThatKubernetesRefusesAreRefused(t *testing.T) {
 			at + `containers[0].env[0] and [2] have the same name "A"; B refers to the first, whose value is not in the manifest: ` +
 				`give the two other names`,
 		},
+		"a reference that makes the object much larger": {
+			[]string{container(`env: [{name: A, value: ` + strings.Repeat("x", 1<<10) + `}, {name: B, value: $(A)$(A)}, {name: C, value: $(A)$(A)$(A)}, {name: A}]`)},
+			at + `containers[0].env[0] and [3] have the same name "A"; C refers to the first, and the object becomes larger by more than ` +
+				`4096 bytes: give the two other names`,
+		},
+		"a long name of a port": {
+			[]string{container(`ports: [{containerPort: 80, name: a-name-of-16-cha}, {containerPort: 80, name: b}]`)},
+			at + `containers[0].ports[0] and [1] have the same containerPort and protocol "80, TCP"; the name of the first has more than 15 ` +
+				`characters: give it a shorter one`,
+		},
 		"a last variable that may be absent": {
 			[]string{container(`env: [{name: A, value: x}, {name: A, valueFrom: {configMapKeyRef: {name: x, key: y, optional: true}}}]`)},
 			at + `containers[0].env[0] and [1] have the same name "A"; the second may be absent, and then the first counts: remove one`,
@@ -196,4 +208,42 @@ func TestDuplicatesThatKubernetesRefusesAreRefused(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", sentence, found, tc.want)
 		}
 	}
+}
+
+func TestReferencesDoNotMakeObjectsMuchLarger(t *testing.T) {
+	doubling, many := `env: [{name: V0, value: x}`, `env: [{name: A, value: `+strings.Repeat("x", 1000)+`}`
+	for i := range 20 {
+		before := strconv.Itoa(i)
+		doubling += `, {name: V` + strconv.Itoa(i+1) + `, value: $(V` + before + `)$(V` + before + `)}, {name: V` + before + `}`
+		many += `, {name: B` + before + `, value: $(A)}`
+	}
+	for sentence, given := range map[string]string{
+		"each variable doubles the one before": container(doubling + "]"),
+		"one variable refers to another often": container(`env: [{name: A, value: ` + strings.Repeat("x", 1000) + `}, {name: B, value: ` +
+			strings.Repeat("$(A)", 1000) + `}, {name: A}]`),
+		"each of many variables refers to another": container(many + `, {name: A}]`),
+	} {
+		objects := parse(t, given)
+		got, _ := duplicates.Remove(objects)
+		if before, now := sizeOf(objects[0].Object), sizeOf(got[0].Object); now > before+4<<10 {
+			t.Errorf("%s: %d bytes have become %d", sentence, before, now)
+		}
+	}
+}
+
+// sizeOf is how many bytes the texts in a value have.
+func sizeOf(value any) (n int) {
+	switch value := value.(type) {
+	case string:
+		return len(value)
+	case []any:
+		for _, e := range value {
+			n += sizeOf(e)
+		}
+	case map[string]any:
+		for key, e := range value {
+			n += len(key) + sizeOf(e)
+		}
+	}
+	return n
 }
