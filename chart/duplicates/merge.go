@@ -4,7 +4,6 @@ package duplicates
 
 import (
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 )
@@ -18,6 +17,8 @@ type pair struct {
 	renamed       renames
 	// unexpanded is why references to a variable cannot be replaced, by its index.
 	unexpanded map[int]string
+	// hostnames are those of the aliases that get others, by index.
+	hostnames map[int]map[string]bool
 }
 
 // merge makes one of two elements: it returns which of them goes, and says what was done, or why there can be no one.
@@ -40,10 +41,17 @@ func allHostnames(p pair) (text string, drop int, refused string) {
 	first, second := p.maps()
 	names, _ := first["hostnames"].([]any)
 	more, _ := second["hostnames"].([]any)
-	names = slices.Clone(names)
+	has := p.hostnames[p.first]
+	if has == nil {
+		has = make(map[string]bool, len(names))
+		for _, name := range names {
+			has[fmt.Sprint(name)] = true
+		}
+		p.hostnames[p.first] = has
+	}
 	for _, name := range more {
-		if !slices.ContainsFunc(names, func(one any) bool { return equality.Semantic.DeepEqual(one, name) }) {
-			names = append(names, name)
+		if text := fmt.Sprint(name); !has[text] {
+			has[text], names = true, append(names, name)
 		}
 	}
 	first["hostnames"] = names
@@ -72,11 +80,6 @@ func onePort(p pair) (text string, drop int, refused string) {
 	}
 	if name == "" || gone == "" || name == gone {
 		return "they become one port", p.second, ""
-	}
-	for from, to := range p.renamed { // a third name of the port
-		if to == gone {
-			p.renamed[from] = name
-		}
 	}
 	p.renamed[gone] = name
 	renameInProbes(p.in, gone, name)

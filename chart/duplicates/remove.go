@@ -37,10 +37,7 @@ func Remove(objects []unstructured.Unstructured) (out []unstructured.Unstructure
 		}
 		out[i] = *objects[i].DeepCopy()
 		r.remove(out[i].Object, "", listsOf(&out[i]))
-		for _, f := range r.found {
-			f.Object = i
-			found = append(found, f)
-		}
+		found = append(found, r.findings(i)...)
 		if len(r.renamed) > 0 {
 			lost[i] = r.renamed
 		}
@@ -53,10 +50,36 @@ func Remove(objects []unstructured.Unstructured) (out []unstructured.Unstructure
 
 // remover removes the duplicates of one object.
 type remover struct {
-	found   []Finding
+	found []Finding
+	// more are the findings that are left out, and refused is set if one of found is refused.
+	more    int
+	refused bool
 	renamed renames
 	// growth is by how many bytes references have made the object larger.
 	growth int
+}
+
+// maxFindings bounds those of an object, of which a few are shown.
+const maxFindings = 16
+
+// add adds a finding. The first that is refused is never left out.
+func (r *remover) add(f Finding) {
+	if len(r.found) >= maxFindings && (!f.Refused || r.refused) {
+		r.more++
+		return
+	}
+	r.found, r.refused = append(r.found, f), r.refused || f.Refused
+}
+
+// findings are those of an object.
+func (r *remover) findings(object int) []Finding {
+	if r.more > 0 {
+		r.found = append(r.found, Finding{Text: fmt.Sprintf("%d more lists have elements of one key", r.more)})
+	}
+	for i := range r.found {
+		r.found[i].Object = object
+	}
+	return r.found
 }
 
 // any reports whether lists have duplicates.
@@ -97,7 +120,7 @@ func (r *remover) remove(in map[string]any, path string, lists []list) {
 // unique returns the elements of a list without duplicates. in is what has the list, and at its path.
 func (r *remover) unique(l list, in map[string]any, elements []any, at string) []any {
 	gone, first := make([]bool, len(elements)), map[string]int{}
-	var unexpanded map[int]string
+	unexpanded, hostnames := map[int]string(nil), map[int]map[string]bool{}
 	if l.refer {
 		unexpanded = r.expandVariables(elements)
 	}
@@ -110,7 +133,7 @@ func (r *remover) unique(l list, in map[string]any, elements []any, at string) [
 			}
 			continue
 		}
-		p := pair{in: in, elements: elements, first: before, second: i, renamed: r.renamed, unexpanded: unexpanded}
+		p := pair{in: in, elements: elements, first: before, second: i, renamed: r.renamed, unexpanded: unexpanded, hostnames: hostnames}
 		text, drop, refused := "the second is left out", i, ""
 		switch {
 		case equality.Semantic.DeepEqual(elements[before], e):
@@ -128,7 +151,7 @@ func (r *remover) unique(l list, in map[string]any, elements []any, at string) [
 		if gone[drop] = true; drop == before {
 			first[key] = i
 		}
-		r.found = append(r.found, Finding{
+		r.add(Finding{
 			Text: fmt.Sprintf("%s[%d] and [%d] have the same %s; %s", at, before, i, l.named(key), text), Refused: refused != "",
 		})
 	}

@@ -231,6 +231,34 @@ func TestReferencesDoNotMakeObjectsMuchLarger(t *testing.T) {
 	}
 }
 
+func TestFindingsOfAnObjectAreBounded(t *testing.T) {
+	const twice = `, {name: A}, {name: A}`
+	for sentence, tc := range map[string]struct {
+		env     string
+		found   int
+		last    string
+		refused int
+	}{
+		"as many as are returned": {env: strings.Repeat(`, {name: A}`, 16), found: 16},
+		"many more":               {env: strings.Repeat(twice, 50), found: 17, last: "84 more lists have elements of one key"},
+		"a refused one behind many": {
+			env:   strings.Repeat(twice, 50) + strings.Repeat(`, {name: A, valueFrom: {secretKeyRef: {optional: true}}}, {name: A}`, 2),
+			found: 18, last: "87 more lists have elements of one key", refused: 1,
+		},
+	} {
+		_, found := duplicates.Remove(parse(t, container(`env: [{name: A}`+tc.env+`]`), container(`env: []`)))
+		refused := 0
+		for _, f := range found {
+			if f.Refused {
+				refused++
+			}
+		}
+		if len(found) != tc.found || refused != tc.refused || tc.last != "" && found[len(found)-1].Text != tc.last {
+			t.Errorf("%s: %d, %d refused, %+v", sentence, len(found), refused, found[max(0, len(found)-2):])
+		}
+	}
+}
+
 // sizeOf is how many bytes the texts in a value have.
 func sizeOf(value any) (n int) {
 	switch value := value.(type) {

@@ -101,7 +101,7 @@ func TestAChartIsJudgedAsItsInstallationWould(t *testing.T) {
 		},
 		"more lists than are named": {
 			files:  map[string]string{"templates/service.yaml": fmt.Sprintf(service, strings.Repeat("{port: 80}, ", 11))},
-			doubts: append(firstEight(), "3 more lists have elements of one key"),
+			doubts: append(firstEight(), "at least 3 more lists have elements of one key"),
 		},
 		"elements of a list that differ in more than their key": {
 			files:  map[string]string{"templates/service.yaml": fmt.Sprintf(service, "{port: 80, name: x}, ")},

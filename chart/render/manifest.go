@@ -115,7 +115,7 @@ const maxFindings = 8
 // capped are the first findings, and how many more there are.
 func capped(findings []string) []string {
 	if more := len(findings) - maxFindings; more > 0 {
-		return append(findings[:maxFindings:maxFindings], fmt.Sprintf("%d more lists have elements of one key", more))
+		return append(findings[:maxFindings:maxFindings], fmt.Sprintf("at least %d more lists have elements of one key", more))
 	}
 	return findings
 }
