@@ -101,19 +101,29 @@ func EndedBy(passed *shipper.SequenceRun, known []*shipper.SequenceRun) *shipper
 // TakenBack are the Releases that a run has begun to take back.
 func TakenBack(run *shipper.SequenceRun) (releases []string) {
 	for i := range run.Status.Tasks {
-		if t := &run.Status.Tasks[i]; t.Release != "" && (t.Name == TaskRollback || t.Name == TaskRemediation) {
+		if t := &run.Status.Tasks[i]; isTakenBack(t) {
 			releases = append(releases, t.Release)
 		}
 	}
 	return releases
 }
 
-// takesBackFrom reports whether a run has begun to take back the Release that another one deployed, or found there.
+func isTakenBack(t *shipper.TaskStatus) bool {
+	return t.Release != "" && (t.Name == TaskRollback || t.Name == TaskRemediation)
+}
+
+// takesBackFrom reports whether a run has begun to take back the Release that another one deployed, or found there, and not before that:
+// after an abort, a Release of the same template has the name of the deleted one.
 func takesBackFrom(run, deployed *shipper.SequenceRun) bool {
-	taken := TakenBack(run)
-	return len(taken) > 0 && slices.ContainsFunc(deployed.Status.Tasks, func(t shipper.TaskStatus) bool {
-		return slices.Contains(taken, t.Release)
-	})
+	for i := range run.Status.Tasks {
+		taken := &run.Status.Tasks[i]
+		if isTakenBack(taken) && slices.ContainsFunc(deployed.Status.Tasks, func(t shipper.TaskStatus) bool {
+			return t.Release == taken.Release && !taken.TriggerTime.Before(t.TriggerTime)
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // failedAfter reports whether a run of the version that has passed failed afterwards, or in the same second. One that never began shows

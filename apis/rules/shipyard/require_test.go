@@ -45,6 +45,11 @@ func TestAPassCountsUntilItsVersionFailsOrIsTakenBack(t *testing.T) {
 	takesBack := func(release string) *shipper.SequenceRun {
 		return ended(run("staging", "back", ""), "back", shipper.ResultPass, 90*time.Minute, release)
 	}
+	tookBack := func(ago time.Duration) *shipper.SequenceRun {
+		out := takesBack("shop/web-1")
+		out.Status.Tasks[0].TriggerTime = &metav1.Time{Time: start.Add(-ago)}
+		return out
+	}
 	underWay := takesBack("shop/web-1")
 	underWay.Status.FinishTime, underWay.Status.Conditions, underWay.Status.Result = nil, nil, ""
 	unbegun := deployed("x", "1.1.0", shipper.ResultFail, time.Hour, "")
@@ -72,6 +77,11 @@ func TestAPassCountsUntilItsVersionFailsOrIsTakenBack(t *testing.T) {
 		"it is being taken back": {
 			[]*shipper.SequenceRun{underWay}, "version 1.1.0 has not passed in stage staging since run back took it back; no version has",
 		},
+		"it is taken back in the second of its deployment": {
+			[]*shipper.SequenceRun{tookBack(2 * time.Hour)},
+			"version 1.1.0 has not passed in stage staging since run back took it back; no version has",
+		},
+		"a Release of its name was aborted before": {[]*shipper.SequenceRun{tookBack(3 * time.Hour)}, ""},
 		"it fails, and passes again": {
 			[]*shipper.SequenceRun{
 				deployed("x", "1.1.0", shipper.ResultFail, time.Hour, ""), deployed("y", "1.1.0", shipper.ResultPass, 30*time.Minute, "shop/web-2"),
@@ -88,6 +98,7 @@ func TestAPassCountsUntilItsVersionFailsOrIsTakenBack(t *testing.T) {
 		"it fails in another stage":           {[]*shipper.SequenceRun{production}, ""},
 	} {
 		passed := deployed("passed", "1.1.0", shipper.ResultPass, 2*time.Hour, "shop/web-1")
+		passed.Status.Tasks[0].TriggerTime = passed.Status.StartTime
 		for _, known := range [][]*shipper.SequenceRun{
 			append(slices.Clone(tc.after), passed), append([]*shipper.SequenceRun{passed}, tc.after...),
 		} {
