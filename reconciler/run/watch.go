@@ -262,7 +262,7 @@ func (r *Reconciler) beside(ctx context.Context, o client.Object) []reconcile.Re
 	takesBack := len(shipyard.TakenBack(run)) > 0
 	if shipyard.IsFinished(run) || takesBack {
 		add(client.MatchingFields{awaiting: ofService(run)}, func(other *shipper.SequenceRun) bool {
-			return takesBack || shipyard.VersionOf(other) == shipyard.VersionOf(run)
+			return takesBack || shipyard.MayBeSame(shipyard.VersionOf(other), shipyard.VersionOf(run))
 		})
 	}
 	out := make([]reconcile.Request, 0, len(found))

@@ -130,7 +130,7 @@ func takesBackFrom(run, deployed *shipper.SequenceRun) bool {
 // nothing.
 func failedAfter(run, passed *shipper.SequenceRun) bool {
 	return IsFinished(run) && run.Status.Result == shipper.ResultFail && run.Status.StartTime != nil && run.Status.FinishTime != nil &&
-		VersionOf(run).Version != "" && identity(VersionOf(run)) == identity(VersionOf(passed)) &&
+		VersionOf(run).Version != "" && MayBeSame(VersionOf(run), VersionOf(passed)) &&
 		!run.Status.FinishTime.Before(passed.Status.FinishTime)
 }
 
@@ -140,6 +140,11 @@ func endedWhy(passed, by *shipper.SequenceRun) string {
 		return " since run " + by.Name + " took it back"
 	}
 	return " since run " + by.Name + " failed"
+}
+
+// MayBeSame reports whether two versions are equal as far as is known: one that was resolved without its repository has no digest.
+func MayBeSame(a, b shipper.RunVersion) bool {
+	return a.Version == b.Version && a.Name == b.Name && (a.Digest == b.Digest || a.Digest == "" || b.Digest == "")
 }
 
 // identity is a version with the digest of its archive.

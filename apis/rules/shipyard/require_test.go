@@ -24,7 +24,7 @@ stages:
 	return func(stage, sequence, version string) *shipper.SequenceRun {
 		out := &shipper.SequenceRun{Spec: shipper.SequenceRunSpec{Stage: stage, Sequence: sequence, Service: "web"}}
 		out.Status.Resolved = Resolved(Snapshot(of), stage, sequence)
-		out.Status.Resolved.Version.Version = version
+		out.Status.Resolved.Version = shipper.RunVersion{Version: version, Digest: "d"}
 		return out
 	}
 }
@@ -54,6 +54,10 @@ func TestAPassCountsUntilItsVersionFailsOrIsTakenBack(t *testing.T) {
 	underWay.Status.FinishTime, underWay.Status.Conditions, underWay.Status.Result = nil, nil, ""
 	unbegun := deployed("x", "1.1.0", shipper.ResultFail, time.Hour, "")
 	unbegun.Status.StartTime = nil
+	unresolved := deployed("x", "1.1.0", shipper.ResultFail, time.Hour, "")
+	unresolved.Status.Resolved.Version.Digest = ""
+	another := deployed("x", "1.1.0", shipper.ResultFail, time.Hour, "")
+	another.Status.Resolved.Version.Digest = "e"
 	elsewhere := deployed("x", "1.1.0", shipper.ResultFail, time.Hour, "")
 	elsewhere.Spec.Service = "shop"
 	production := ended(run("production", "delivery", "1.1.0"), "x", shipper.ResultFail, time.Hour, "")
@@ -70,6 +74,10 @@ func TestAPassCountsUntilItsVersionFailsOrIsTakenBack(t *testing.T) {
 			[]*shipper.SequenceRun{deployed("x", "1.1.0", shipper.ResultFail, 2*time.Hour, "")},
 			"version 1.1.0 has not passed in stage staging since run x failed; no version has",
 		},
+		"its version fails, resolved without its repository": {
+			[]*shipper.SequenceRun{unresolved}, "version 1.1.0 has not passed in stage staging since run x failed; no version has",
+		},
+		"another archive of its version fails": {[]*shipper.SequenceRun{another}, ""},
 		"it is taken back": {
 			[]*shipper.SequenceRun{takesBack("shop/web-1")},
 			"version 1.1.0 has not passed in stage staging since run back took it back; no version has",
