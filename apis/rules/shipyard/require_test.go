@@ -141,3 +141,23 @@ func TestHistoryKeepsTheRunThatEndedAPass(t *testing.T) {
 		t.Errorf("%d runs are kept", len(all))
 	}
 }
+
+// TestHistoryKeepsTheRunThatEndedAPassInUse has a pass that only a retry under way keeps: a newer one of its sequence is there.
+func TestHistoryKeepsTheRunThatEndedAPassInUse(t *testing.T) {
+	run, limit := requiring(t), int32(1)
+	var all []*shipper.SequenceRun
+	for i, version := range []string{"1.1.0", "1.1.0", "1.2.0", "1.3.0"} {
+		one, result := run("staging", "delivery", version), shipper.ResultPass
+		if i == 1 {
+			result = shipper.ResultFail
+		}
+		at := metav1.NewTime(start.Add(time.Duration(i) * time.Minute))
+		one.Name, one.Status.Result, one.Status.StartTime, one.Status.FinishTime = string(rune('a'+i)), result, &at, &at
+		one.Status.Conditions = []shipper.Condition{{Type: shipper.RunFinished, Status: "True"}}
+		all = append(all, one)
+	}
+	surplus, _ := Surplus(all, map[string]bool{"a": true}, &shipper.RunHistory{Limit: &limit}, start.Add(time.Hour))
+	if len(surplus) != 1 || surplus[0].Name != "c" {
+		t.Errorf("%d runs are surplus, want run c alone", len(surplus))
+	}
+}

@@ -36,9 +36,9 @@ func Needed(known []*shipper.SequenceRun) map[string]bool {
 }
 
 // Surplus are the finished runs of one stage and service that history does not keep. The newest of each sequence that passed is kept in any
-// case, or later stages could not require it, with the run by which that pass counts no longer, and of the newest MaxAwaiting up to maxAge
-// those with follow-ups that are still to be created. needed are the names of runs that unfinished ones depend on. Runs that have begun are
-// counted apart from others. again is when the next one is too old; 0 for never.
+// case, or later stages could not require it, and of the newest MaxAwaiting up to maxAge those with follow-ups that are still to be
+// created. A run by which a pass that is kept counts no longer is kept with it. needed are the names of runs that unfinished ones depend
+// on. Runs that have begun are counted apart from others. again is when the next one is too old; 0 for never.
 func Surplus(
 	runs []*shipper.SequenceRun, needed map[string]bool, history *shipper.RunHistory, now time.Time,
 ) (surplus []*shipper.SequenceRun, again time.Duration) {
@@ -55,7 +55,7 @@ func Surplus(
 	slices.SortFunc(finished, func(a, b *shipper.SequenceRun) int {
 		return cmp.Or(b.Status.FinishTime.Compare(a.Status.FinishTime.Time), cmp.Compare(b.Name, a.Name))
 	})
-	passes, ends := keptPasses(finished, runs)
+	passes, kept := newestPasses(finished), map[string]bool{}
 	begun, unbegun := 0, 0
 	for _, run := range finished {
 		n := &begun
@@ -68,28 +68,26 @@ func Surplus(
 		switch {
 		case passes[run.Name], needed[run.Name], HasUncreated(run) && age < maxAge && i < MaxAwaiting:
 		case i >= limit, age >= maxAge:
-			if !ends[run.Name] {
-				surplus = append(surplus, run)
-			}
+			surplus = append(surplus, run)
+			continue
 		case again == 0 || maxAge-age < again:
 			again = maxAge - age
 		}
+		if by := EndedBy(run, runs); by != nil && hasPassed(run) {
+			kept[by.Name] = true
+		}
 	}
+	surplus = slices.DeleteFunc(surplus, func(run *shipper.SequenceRun) bool { return kept[run.Name] })
 	return surplus, again
 }
 
-// keptPasses names the newest run of each sequence that passed, and the runs that ended such passes. The finished runs come newest first.
-func keptPasses(finished, all []*shipper.SequenceRun) (passes, ends map[string]bool) {
-	passes, ends = map[string]bool{}, map[string]bool{}
-	known := map[string]bool{}
+// newestPasses names the newest run of each sequence that passed. The finished runs come newest first.
+func newestPasses(finished []*shipper.SequenceRun) map[string]bool {
+	out, known := map[string]bool{}, map[string]bool{}
 	for _, run := range finished {
-		if run.Status.Result != shipper.ResultPass || known[run.Spec.Sequence] {
-			continue
-		}
-		known[run.Spec.Sequence], passes[run.Name] = true, true
-		if by := EndedBy(run, all); by != nil {
-			ends[by.Name] = true
+		if run.Status.Result == shipper.ResultPass && !known[run.Spec.Sequence] {
+			known[run.Spec.Sequence], out[run.Name] = true, true
 		}
 	}
-	return passes, ends
+	return out
 }
