@@ -208,6 +208,14 @@ func refusalsOf(
 	t *testing.T, policy validating.Validator, plural string, before, after *unstructured.Unstructured, rights granted,
 ) []string {
 	t.Helper()
+	return refusalsTo(t, "dev", policy, plural, before, after, rights)
+}
+
+// refusalsTo are those of a request of another user.
+func refusalsTo(
+	t *testing.T, by string, policy validating.Validator, plural string, before, after *unstructured.Unstructured, rights granted,
+) []string {
+	t.Helper()
 	operation, now := admission.Delete, runtime.Object(nil)
 	if after != nil {
 		operation, now = admission.Update, after
@@ -215,7 +223,7 @@ func refusalsOf(
 	resource := schema.GroupVersionResource{Group: "shipper.booking.com", Version: "v1alpha1", Resource: plural}
 	kind := schema.GroupVersionKind{Group: resource.Group, Version: resource.Version, Kind: "Any"}
 	request := &admission.VersionedAttributes{VersionedKind: kind, Attributes: admission.NewAttributesRecord(
-		now, before, kind, before.GetNamespace(), before.GetName(), resource, "", operation, nil, false, &user.DefaultInfo{Name: "dev"},
+		now, before, kind, before.GetNamespace(), before.GetName(), resource, "", operation, nil, false, &user.DefaultInfo{Name: by},
 	)}
 	request.VersionedOldObject = admission.NewLazyObject(before)
 	if now != nil {

@@ -291,6 +291,10 @@ func TestThePolicyAloneHoldsRuns(t *testing.T) {
 	if err := as(t, "dev").Patch(t.Context(), d.waiting, held); err != nil {
 		t.Fatal(err)
 	}
+	d.deploying.Status.StartTime = &metav1.Time{Time: time.Now()}
+	if err := reconcilerReports(t.Context(), t, d.deploying); err != nil {
+		t.Fatal(err)
+	}
 	withoutWebhooks(t)
 	stamped := func(by string, edits ...func(*shipper.SequenceRun)) *shipper.SequenceRun {
 		return d.run("another", append(edits, func(r *shipper.SequenceRun) { r.Spec.RequestedBy.Username = by })...)
@@ -319,6 +323,9 @@ func TestThePolicyAloneHoldsRuns(t *testing.T) {
 			}
 			return u.Patch(t.Context(), copyOf(o), patch, client.DryRunAll)
 		}
+	}
+	deletes := func(o client.Object) func(*user) error {
+		return func(u *user) error { return u.Delete(t.Context(), copyOf(o), client.DryRunAll) }
 	}
 	const mayNot = "may not start runs in stage staging of shipyard shop"
 	const mayNotResume = "may not let held runs go on in stage staging of shipyard shop"
@@ -352,6 +359,15 @@ func TestThePolicyAloneHoldsRuns(t *testing.T) {
 		},
 		"the result of a run": {
 			as(t, "dev"), updates(`{"status":{"result":"pass"}}`, "status", d.waiting), refused{403, "written by Shipper alone"},
+		},
+		"a run by whose failure a version has not passed": {
+			as(t, "dev"), deletes(d.deploying), refused{403, "may not delete run deploying in stage staging of shipyard shop"},
+		},
+		"that run, deleted by a user with promote": {as(t, "ann"), deletes(d.deploying), refused{}},
+		"a run that never began":                   {as(t, "dev"), deletes(d.aborted), refused{}},
+		"the labels of a run": {
+			as(t, "dev"), updates(`{"metadata":{"labels":{"shipper.booking.com/stage":null}}}`, "", d.deploying),
+			refused{403, "of a run are written by Shipper"},
 		},
 		"the result of a run, by Shipper": {as(t, reconcilerUser), updates(`{"status":{"result":"pass"}}`, "status", d.waiting), refused{}},
 		"a Shipyard that borrows an account": {
