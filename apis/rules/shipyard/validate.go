@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -132,6 +133,10 @@ func validateTask(task *shipper.Task, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if Reserved(task.Name) {
 		errs = append(errs, field.Invalid(path.Child("name"), task.Name, "is a key of all events: the data of the task would have no place"))
+	}
+	if !IsNative(task.Name) && IsNative(strings.ToLower(task.Name)) {
+		why := fmt.Sprintf("Shipper does not do it: did you mean %q?", strings.ToLower(task.Name))
+		errs = append(errs, field.Invalid(path.Child("name"), task.Name, why))
 	}
 	if raw, err := json.Marshal(task.Properties); err != nil || len(raw) > MaxProperties {
 		errs = append(errs, field.TooLong(at, "", MaxProperties))
@@ -295,7 +300,11 @@ func Warnings(spec *shipper.ShipyardSpec) []string {
 			}
 			for k := range sequence.Tasks {
 				if task := sequence.Tasks[k].Name; !IsNative(task) {
-					out = append(out, fmt.Sprintf("%s.tasks[%d]: Shipper does not do task %q: a run fails there", at, k, task))
+					why := fmt.Sprintf("%s.tasks[%d]: Shipper does not do task %q: a run fails there", at, k, task)
+					if nearest := placement.Nearest(task, slices.Values(Native)); nearest != "" {
+						why += fmt.Sprintf("; did you mean %q?", nearest)
+					}
+					out = append(out, why)
 				}
 			}
 		}
