@@ -183,6 +183,16 @@ func TestThePolicyAsksForTheRightsToPlace(t *testing.T) {
 		"what an Envelope has elsewhere, with the rights": {
 			before: recorded("namespaces/payments"), rights: granted{"place namespaces. /payments"},
 		},
+		"what Envelopes have, of another form": {
+			before: recorded("payments"), rights: granted{"place namespaces. /payments"}, want: []string{lacks(deletes, "*.*", "")},
+		},
+		"what Envelopes have elsewhere is nothing": {before: recorded("none")},
+		"what an earlier version placed from Envelopes": {before: func() *unstructured.Unstructured {
+			o := selecting("Envelope.shipper.booking.com /guard")
+			o.SetAnnotations(map[string]string{"shipper.booking.com/app.highestObservedGeneration": "0"})
+			return o
+		}(), want: []string{lacks(deletes, "*.*", "")}},
+		"Envelopes that were not placed yet":           {before: selecting("Envelope.shipper.booking.com /guard")},
 		"what more Envelopes have than a record holds": {before: recorded("*.*/"), want: []string{lacks(deletes, "*.*", "")}},
 		"what an Envelope has elsewhere, to stay": {before: func() *unstructured.Unstructured {
 			o := recorded("namespaces/payments")

@@ -226,8 +226,8 @@ func (r *pass) permitContent(ctx context.Context, s *scope, p templatePlan, cont
 		selected = append(selected, rel.Spec.Environment.Resources)
 	}
 	needs, err := r.content.Permit(ctx, s.app, selected, content)
-	if text := rights.FormatRecord(needs); err == nil && text != "" {
-		metav1.SetMetaDataAnnotation(&p.create.ObjectMeta, shipper.ContentRightsAnnotation, text)
+	if err == nil && (len(needs) > 0 || rights.HoldsEnvelopes(s.app.Spec.Template.Resources)) {
+		metav1.SetMetaDataAnnotation(&p.create.ObjectMeta, shipper.ContentRightsAnnotation, rights.FormatRecord(needs))
 	}
 	return err
 }
@@ -280,6 +280,7 @@ type Contents interface {
 	Permit(
 		ctx context.Context, app *shipper.Application, selected []*shipper.Resources, content []unstructured.Unstructured,
 	) ([]rights.Action, error)
+	Needs(namespace string, of *shipper.Resources, content []unstructured.Unstructured) ([]rights.Action, error)
 	Released(c *selection.Content)
 	Changed(app client.ObjectKey)
 	Rest(ctx context.Context, app client.ObjectKey)

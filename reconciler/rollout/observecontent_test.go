@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -12,10 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"shipper.dev/shipper/apis/rules/rights"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/reconciler/selection"
 )
@@ -27,6 +31,9 @@ type calls struct {
 	made []string
 	// denied is what Permit returns.
 	denied error
+	// needs is what Needs returns, and failed the error of Content.
+	needs  []rights.Action
+	failed error
 }
 
 func (c *calls) Observe(_ context.Context, _ *shipper.Application, urgent bool) (*selection.Content, time.Duration, error) {
@@ -48,7 +55,7 @@ func (c *calls) Permit(
 
 func (c *calls) Content(_ context.Context, _, digest string) ([]unstructured.Unstructured, error) {
 	c.made = append(c.made, "content "+digest[:1])
-	return make([]unstructured.Unstructured, 2), nil
+	return make([]unstructured.Unstructured, 2), c.failed
 }
 
 func (c *calls) Rest(context.Context, client.ObjectKey)   { c.made = append(c.made, "rest") }
@@ -126,6 +133,65 @@ func TestTheRightsOfContentAreRecorded(t *testing.T) {
 	s.history.All[0].Annotations = nil
 	if mark := marks(s, head); mark == nil || mark[shipper.ContentRightsAnnotation] != "" {
 		t.Errorf("when no Release needs them any more it is written with %v", mark)
+	}
+}
+
+func (c *calls) Needs(string, *shipper.Resources, []unstructured.Unstructured) ([]rights.Action, error) {
+	return c.needs, nil
+}
+
+// TestAnEarlierVersionsReleasesGetTheirRecord is about Releases that place Envelopes and were created without a record.
+func TestAnEarlierVersionsReleasesGetTheirRecord(t *testing.T) {
+	envelope := func(app *shipper.Application) {
+		app.Spec.Template.Resources.Select = []shipper.ResourceSelector{{Group: shipper.GroupName, Kind: "Envelope", Name: "guard"}}
+	}
+	for sentence, tc := range map[string]struct {
+		edit   func(*shipper.Application)
+		needs  []rights.Action
+		lost   bool
+		failed error
+		want   string
+	}{
+		"an Envelope of others":  {edit: envelope, needs: []rights.Action{rights.PlaceNamespace("vault")}, want: "namespaces/vault"},
+		"an Envelope of the own": {edit: envelope, want: "none"},
+		"content that was lost":  {edit: envelope, lost: true, want: "*.*/"},
+		"content cannot be read": {edit: envelope, failed: context.Canceled},
+		"no Envelope":            {edit: func(*shipper.Application) {}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			app := placingApp("a", tc.edit)
+			s := &scope{app: app, history: contents(app, "a")}
+			rel := s.history.All[0]
+			c := &calls{needs: tc.needs, failed: tc.failed}
+			if tc.lost {
+				c.failed = chart.ErrNotKept
+			}
+			scheme := runtime.NewScheme()
+			if err := shipper.AddToScheme(scheme); err != nil {
+				t.Fatal(err)
+			}
+			stored := fake.NewClientBuilder().WithScheme(scheme).WithObjects(rel.DeepCopy()).Build()
+			if err := stored.Get(t.Context(), client.ObjectKeyFromObject(rel), rel); err != nil {
+				t.Fatal(err)
+			}
+			if got := contentRights(s, nil); tc.want != "" && got != "*.*/" {
+				t.Errorf("before, the Application has the rights %q", got)
+			}
+			r := &pass{Reconciler: &Reconciler{content: c, snapshots: c, client: stored}, now: at}
+			wrote, err := r.recordContent(t.Context(), s)
+			if !errors.Is(err, tc.failed) || wrote != (tc.want != "") {
+				t.Errorf("wrote %t, error %v", wrote, err)
+			}
+			if err := stored.Get(t.Context(), client.ObjectKeyFromObject(rel), rel); err != nil {
+				t.Fatal(err)
+			}
+			if got := rel.Annotations[shipper.ContentRightsAnnotation]; got != tc.want {
+				t.Errorf("the Release has the rights %q", got)
+			}
+			if got := contentRights(s, nil); tc.failed == nil && got != tc.want {
+				t.Errorf("the Application has the rights %q", got)
+			}
+		})
 	}
 }
 

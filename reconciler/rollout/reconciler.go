@@ -125,24 +125,30 @@ func (r *pass) run(ctx context.Context, req ctrl.Request) (wait time.Duration, e
 	if s == nil || err != nil {
 		return 0, []error{err}
 	}
+	recorded, unrecorded := r.recordContent(ctx, s)
+	if recorded { // the events of these writes bring the next pass
+		return 0, []error{unrecorded}
+	}
 	t, p := planTemplate(s, r.now), releasesPlan{}
 	if !t.restoring {
 		p = planReleases(s, r.now)
 	}
 	if t.acts() || p.writes() {
 		if err := r.confirm(ctx, s, t.acts() || len(p.remove) > 0 || p.progress.Abort); err != nil {
-			return 0, []error{err}
+			return 0, []error{unrecorded, err}
 		}
 	}
 	if t.abort != nil {
 		if err := r.permitReturn(ctx, s, t.abort); err != nil {
-			return s.content.again, []error{repeated(err), r.persistApplication(ctx, s.app, heldStatus(s, r.now))}
+			return s.content.again, []error{unrecorded, repeated(err), r.persistApplication(ctx, s.app, heldStatus(s, r.now))}
 		}
-		return 0, []error{r.abort(ctx, s, t)}
+		return 0, []error{unrecorded, r.abort(ctx, s, t)}
 	}
 	acted := r.applyTemplate(ctx, s, t)
 	wait = s.content.again
-	errs = []error{repeated(acted.err()), repeated(s.content.err), r.persistApplication(ctx, s.app, applicationStatus(s, t, acted, r.now))}
+	errs = []error{
+		unrecorded, repeated(acted.err()), repeated(s.content.err), r.persistApplication(ctx, s.app, applicationStatus(s, t, acted, r.now)),
+	}
 	if t.restoring || t.acts() && acted.err() == nil { // the events of these writes bring the next pass, which sees them
 		return wait, errs
 	}

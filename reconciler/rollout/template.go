@@ -87,6 +87,9 @@ func planTemplate(s *scope, now metav1.Time) templatePlan {
 	p.blocked = cmp.Or(s.view(now).OfApplication().Message(), stopped)
 	if stopped != "" {
 		p.back, p.backAs = nil, nil
+		if text := contentRights(s, nil); p.isOrdered() && text != s.app.Annotations[shipper.ContentRightsAnnotation] {
+			p.mark = map[string]string{shipper.ContentRightsAnnotation: text}
+		}
 		switch {
 		case pending:
 			p.pending = stopped

@@ -16,20 +16,36 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
+// Needs are the rights besides those of its selectors that content of resources needs: an Envelope may hold objects of other namespaces.
+func (s *Source) Needs(namespace string, of *shipper.Resources, content []unstructured.Unstructured) ([]rights.Action, error) {
+	_, more, err := s.needs(namespace, []*shipper.Resources{of}, content)
+	return actions(more), err
+}
+
 // Permit returns a *Problem unless the user whose rights an Application has may place, now, what was selected and is placed or removed, and
 // the objects of content. What an Envelope holds for other namespaces needs the right of the user who selects the Envelope, too: these
 // rights are returned. The first of selected selects content.
 func (s *Source) Permit(
 	ctx context.Context, app *shipper.Application, selected []*shipper.Resources, content []unstructured.Unstructured,
 ) ([]rights.Action, error) {
-	var needs []rights.Need
+	needs, more, err := s.needs(app.Namespace, selected, content)
+	if err != nil {
+		return nil, err
+	}
+	return actions(more), s.rights.permit(ctx, app, append(needs, more...))
+}
+
+// needs are the rights that selectors need, and those that content needs besides what the first of selected needs.
+func (s *Source) needs(
+	namespace string, selected []*shipper.Resources, content []unstructured.Unstructured,
+) (needs, more []rights.Need, err error) {
 	var own int
 	for i, of := range selected {
-		some, err := s.reader.selected(app.Namespace, of)
+		some, err := s.reader.selected(namespace, of)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		for _, n := range rights.ToPlace(app.Namespace, some) {
+		for _, n := range rights.ToPlace(namespace, some) {
 			if !slices.ContainsFunc(needs, func(other rights.Need) bool { return other.Action == n.Action }) {
 				needs = append(needs, n)
 			}
@@ -40,14 +56,17 @@ func (s *Source) Permit(
 	}
 	placed, err := s.reader.contained(content)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	more := rights.ToPlaceContent(app.Namespace, placed, needs[:own])
+	return needs, rights.ToPlaceContent(namespace, placed, needs[:own]), nil
+}
+
+func actions(needs []rights.Need) []rights.Action {
 	var out []rights.Action
-	for _, n := range more {
+	for _, n := range needs {
 		out = append(out, n.Action)
 	}
-	return out, s.rights.permit(ctx, app, append(needs, more...))
+	return out
 }
 
 // selected is what rights judge selectors by, whose kinds may not be served any more.

@@ -116,12 +116,18 @@ func TestDeletionsOfReleasesWithResources(t *testing.T) {
 	last := of("vault", true, payments, own)
 	others, enveloped := of("payments", false), of("", false)
 	enveloped.Annotations[shipper.ContentRightsAnnotation] = "namespaces/payments"
+	unrecorded := ask.Release(ask.Application(ask.Content("a"),
+		ask.Placing(shipper.ResourceSelector{Group: shipper.GroupName, Kind: "Envelope", Name: "guard"})), nil)
 	const mayPlace, annMayPlace, mayGet = "dev place namespaces /payments", "ann place namespaces /payments", "dev get configmaps work/web"
 	lacks := "deleting it changes what is placed: spec.template.resources.select[0]: you may not place namespaces " +
 		`"payments" on clusters: that needs the verb "place" on it; ` +
 		"kubectl create clusterrole place-namespaces-payments --verb=place --resource=namespaces --resource-name=payments; " +
 		"kubectl create clusterrolebinding place-namespaces-payments-dev --clusterrole=place-namespaces-payments --user=dev; " +
 		`user "ann" changed spec last, and may be asked; whether that user may: kubectl auth can-i place namespaces/payments --as=ann`
+	everything := "deleting it changes what is placed: spec.template.resources.select: an Envelope has objects of others: you may not " +
+		`place all *.* on clusters: that needs the verb "place" on it; kubectl create clusterrole place-- --verb=place ` +
+		"--resource='*.*'; kubectl create clusterrolebinding place---dev --clusterrole=place-- --user=dev; " +
+		`user "ann" changed spec last, and may be asked; whether that user may: kubectl auth can-i place '*.*' --as=ann`
 	aborts := "deleting the newest Release aborts its rollout: Application super-server goes back to Release " + payments.Name
 	again := "this is the only Release of Application super-server: Shipper makes it again from the template"
 	for sentence, tc := range map[string]row{
@@ -152,6 +158,10 @@ func TestDeletionsOfReleasesWithResources(t *testing.T) {
 			req: ask.Delete("dev", enveloped), rights: []string{mayGet}, known: []client.Object{app, enveloped},
 			decision: response.Forbidden,
 			message:  strings.Replace(lacks, "select[0]: you", "select: an Envelope has objects of others: you", 1),
+		},
+		"one of an earlier version, whose Envelopes are not known": {
+			req: ask.Delete("dev", unrecorded), rights: []string{"dev get envelopes work/guard", mayPlace}, known: []client.Object{app, unrecorded},
+			decision: response.Forbidden, message: everything,
 		},
 		"the only one, by a user with the right": {
 			req: ask.Delete("dev", others), rights: []string{mayPlace}, known: []client.Object{app, others}, warned: []string{again},

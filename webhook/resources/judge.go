@@ -120,7 +120,7 @@ func (j *Judge) Placed(ctx context.Context, namespace string, was *shipper.Resou
 		return nil, response.Unable("kinds are not looked up here: resources cannot be judged")
 	}
 	found, errs := j.find(ctx, was.Select)
-	out := &Selection{namespace: namespace, Content: rights.ParseRecord(of[shipper.ContentRightsAnnotation])}
+	out := &Selection{namespace: namespace, Content: rights.Recorded(was, of)}
 	for i := range was.Select {
 		one := item{index: i, ResourceSelector: &was.Select[i], kind: found[i]}
 		switch {

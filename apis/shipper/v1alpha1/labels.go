@@ -120,8 +120,8 @@ const (
 	AppDeleteSkipHooksAnnotation = "shipper.booking.com/app.delete.skip-hooks"
 	// ContentRightsAnnotation lists the rights that the content of resources needs besides those of its selectors, because an Envelope holds
 	// objects of other namespaces or of none: `resource.group/name`, comma-separated; the verb is place. A Release has those of its content,
-	// an Application those of all Releases that place. At most 12 entries; more become `*.*/`, the right to place everything. Absent: none, or
-	// a Release of an earlier version, whose Envelopes are not protected until the next Release. Written by the reconciler.
+	// an Application those of all Releases that place. `none`: no such rights; `*.*/`, the right to place everything: more than 12, or
+	// unknown. Absent: no Envelope is placed, or the reconciler has not looked yet since an upgrade. Written by the reconciler.
 	ContentRightsAnnotation = "shipper.booking.com/content.rights"
 )
 
