@@ -145,6 +145,11 @@ func TestThePolicyAsksForTheRightsToPlace(t *testing.T) {
 		o.SetAnnotations(map[string]string{"shipper.booking.com/content.rights": rights})
 		return o
 	}
+	ofChart := func(version string) *unstructured.Unstructured {
+		o := recorded("namespaces/payments")
+		_ = unstructured.SetNestedMap(o.Object, map[string]any{"chart": map[string]any{"version": version}}, "spec", "template")
+		return o
+	}
 	var dozen, hundred []string
 	var readDozen granted
 	for i := range 100 {
@@ -192,7 +197,14 @@ func TestThePolicyAsksForTheRightsToPlace(t *testing.T) {
 			o.SetAnnotations(map[string]string{"shipper.booking.com/app.highestObservedGeneration": "0"})
 			return o
 		}(), want: []string{lacks(deletes, "*.*", "")}},
-		"Envelopes that were not placed yet":           {before: selecting("Envelope.shipper.booking.com /guard")},
+		"Envelopes that were not placed yet":        {before: selecting("Envelope.shipper.booking.com /guard")},
+		"a chart, while a Release places Envelopes": {before: ofChart("a"), want: []string{lacks(deletes, "namespaces/payments", "")}},
+		"an edit of such a chart":                   {before: ofChart("a"), after: ofChart("b")},
+		"an owner of such a chart": {before: ofChart("a"), after: func() *unstructured.Unstructured {
+			o := ofChart("b")
+			o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "own", UID: "own"}})
+			return o
+		}(), want: []string{lacks(changes, "namespaces/payments", "")}},
 		"what more Envelopes have than a record holds": {before: recorded("*.*/"), want: []string{lacks(deletes, "*.*", "")}},
 		"what an Envelope has elsewhere, to stay": {before: func() *unstructured.Unstructured {
 			o := recorded("namespaces/payments")
