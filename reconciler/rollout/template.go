@@ -189,8 +189,8 @@ func neverRead(app *shipper.Application) string {
 		app.Name, shipper.AppValuesRefreshAnnotation, app.Namespace)
 }
 
-// restoresTemplate reports whether the template is one that was installed, with the same archive, if it names Secrets and a record says that
-// it was rolled back to. Without a webhook users can write the record, and a rollback needs no right to those Secrets.
+// restoresTemplate reports whether the template is one that was installed, with the same archive, if it names Secrets and a record says
+// that it was rolled back to. Without a webhook users can write the record, and a rollback needs no right to those Secrets.
 func restoresTemplate(app *shipper.Application, existing []*shipper.Release) bool {
 	return app.Annotations[shipper.AppRolledBackToAnnotation] == "" || !namesSecrets(&app.Spec.Template) ||
 		slices.ContainsFunc(stamp.Own(app, existing), func(rel *shipper.Release) bool {

@@ -48,8 +48,8 @@ func exampleFiles(t *testing.T) map[string]map[string]string {
 	return out
 }
 
-// expected matches the warnings of the webhook for an example on a fleet without servers of metrics, and that kubectl has not created a namespace of theirs. Any other
-// warning is one of the API server: of a field that is unknown, or of a version that will go.
+// expected matches the warnings of the webhook for an example on a fleet without servers of metrics, and that kubectl has not created a
+// namespace of theirs. Any other warning is one of the API server: of a field that is unknown, or of a version that will go.
 var expected = regexp.MustCompile(`^Warning: (plan: |this makes Release |chart .* was resolved to |` +
 	`this stops rollouts in every namespace|this block is not in effect now|might not roll out: |` +
 	`select\[\d+\]: |ServiceAccount shipper-runner is not bound to Shipper|resource namespaces/|(check \S+: )?there is no Prometheus server )`)

@@ -81,7 +81,8 @@ func TestWhatCannotBeChangedInPlaceIsSaidBeforeItsStep(t *testing.T) {
 	install("web-3", shipper.ChartValues{"size": "1Gi", "type": "b"})
 	for name, all := range map[string][]string{
 		"web-2": {`StatefulSet "db" is there and cannot become what the chart says`, "volumeClaimTemplates"},
-		"web-3": {`Secret "password" is there and cannot become what the chart says`, "type: ", "delete it in the cluster: Shipper creates it again"},
+		"web-3": {`Secret "password" is there and cannot become what the chart says`, "type: ",
+			"delete it in the cluster: Shipper creates it again"},
 	} {
 		message := s.notInstalled(name, west, shipper.ObjectConflict)
 		for _, words := range append(all, "Keep the fields that cannot change by values of the chart, or give it another name") {

@@ -182,8 +182,8 @@ func (w *Webhook) judgeDeletion(
 
 // warnOfNulls warns of fields that the user has written as null.
 func warnOfNulls(a *response.Response, app, old *shipper.Application) {
-	response.WarnOfNulls(a, app, old, "`kubectl apply` drops it, so the chart's default counts; use `kubectl apply --server-side`, or a value "+
-		"other than null", "spec.template.values", "spec.template.valuesPerRegion", "spec.template.valuesPerCluster")
+	response.WarnOfNulls(a, app, old, "`kubectl apply` drops it, so the chart's default counts; use `kubectl apply --server-side`, or a "+
+		"value other than null", "spec.template.values", "spec.template.valuesPerRegion", "spec.template.valuesPerCluster")
 	response.WarnOfNulls(a, app, old, response.NullGate, "spec.template.strategy")
 }
 

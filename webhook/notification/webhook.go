@@ -92,8 +92,8 @@ func validateBody(ctx context.Context, now, old *shipper.Notification) error {
 	}
 }
 
-// permitSecret refuses a Secret that the user may not get, whatever field changes, and for a test message: otherwise the user could have its
-// token sent to a server, or a text of their own sent with it.
+// permitSecret refuses a Secret that the user may not get, whatever field changes, and for a test message: otherwise the user could have
+// its token sent to a server, or a text of their own sent with it.
 func (w *Webhook) permitSecret(ctx context.Context, req *admission.Request, now *shipper.Notification) error {
 	name := now.Spec.To.SecretName
 	refused, err := authz.SecretRefused(ctx, w.Authz, req.UserInfo, types.NamespacedName{Namespace: now.Namespace, Name: name})

@@ -21,8 +21,8 @@ const maxNulls = 5
 // NullGate is the consequence of a null where an object counts that is there, also without fields.
 const NullGate = "it is the same as to leave the field out; write a value, such as {} for a gate"
 
-// WarnOfNulls warns of fields below paths that kubectl applied as null and that now lacks: `gate:` without braces looks like a gate. The API
-// server drops nulls before admission, so that only kubectl's annotation shows them. old is nil for a new object.
+// WarnOfNulls warns of fields below paths that kubectl applied as null and that now lacks: `gate:` without braces looks like a gate. The
+// API server drops nulls before admission, so that only kubectl's annotation shows them. old is nil for a new object.
 func WarnOfNulls[T any, P interface {
 	*T
 	metav1.Object

@@ -42,8 +42,8 @@ func TestShipyardsThatAreRefused(t *testing.T) {
 		on("{test.status: aborted}"): "",
 		sequence("{name: d, tasks: [{name: Approval}]}"): "spec.stages[0].sequences[0].tasks[0].name: Invalid value: " +
 			`"Approval": Shipper does not do it: did you mean "approval"?`,
-		sequence("{name: d, tasks: [{name: approval, properties: {aprovals: 2}}]}"): "spec.stages[0].sequences[0].tasks[0]." +
-			`properties[aprovals]: Invalid value: "aprovals": task approval has no such property; did you mean "approvals"?`,
+		sequence("{name: d, tasks: [{name: approval, properties: {approvls: 2}}]}"): "spec.stages[0].sequences[0].tasks[0]." +
+			`properties[approvls]: Invalid value: "approvls": task approval has no such property; did you mean "approvals"?`,
 		sequence("{name: d, tasks: [{name: release, properties: {colour: red}}]}"): "spec.stages[0].sequences[0].tasks[0]." +
 			`properties[colour]: Invalid value: "colour": task release has no such property; it has to`,
 		sequence("{name: d, tasks: [{name: approval, properties: {approvals: " +
@@ -101,7 +101,7 @@ func TestShipyardsThatAreWarnedOf(t *testing.T) {
 stages:
 - name: dev
   sequences:
-  - {name: delivery, tasks: [{name: deployment}, {name: load-test}, {name: aproval}]}
+  - {name: delivery, tasks: [{name: deployment}, {name: load-test}, {name: approvl}]}
 - name: production
   sequences:
   - name: delivery
@@ -119,7 +119,7 @@ stages:
 `))
 	want := []string{
 		`stages[0].sequences[0].tasks[1]: Shipper does not do task "load-test": a run fails there`,
-		`stages[0].sequences[0].tasks[2]: Shipper does not do task "aproval": a run fails there; did you mean "approval"?`,
+		`stages[0].sequences[0].tasks[2]: Shipper does not do task "approvl": a run fails there; did you mean "approval"?`,
 		`stages[1].sequences[0].triggeredOn[0]: stage "hardening" is not in this shipyard (dev, production, emergency, later), and ` +
 			`nothing in it triggers this`,
 		`stages[1].sequences[0].triggeredOn[1]: stage dev has no sequence and no task "delivry": nothing triggers this`,

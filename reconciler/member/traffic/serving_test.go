@@ -21,16 +21,16 @@ func TestPodsThatServeGoOnceOthersServe(t *testing.T) {
 		unknown bool
 		want    bool
 	}{
-		"both serve as asked":                                          {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(2, 2)}, nil, false, true},
-		"its traffic has to go first":                                  {[2]uint32{0, 100}, [2]rules.Plan{plan(0, 4), plan(4, 4)}, nil, false, false},
-		"its traffic is gone":                                          {[2]uint32{0, 100}, [2]rules.Plan{plan(0, 0), plan(4, 4)}, nil, false, true},
-		"the other does not serve yet":                                 {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(2, 1)}, nil, false, false},
-		"the other lacks pods":                                         {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(1, 1)}, []string{"new"}, false, false},
-		"the other lacks pods, and is to have no traffic":              {[2]uint32{100, 0}, [2]rules.Plan{plan(4, 4), plan(0, 0)}, []string{"new"}, false, true},
-		"which lack pods is unknown, and the other is to have traffic": {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(2, 2)}, nil, true, false},
-		"which lack pods is unknown, and the other is to have none":    {[2]uint32{100, 0}, [2]rules.Plan{plan(4, 4), plan(0, 0)}, nil, true, true},
-		"it lacks pods itself":                                         {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(2, 2)}, []string{"old"}, false, true},
-		"the other serves still, and is to have no traffic":            {[2]uint32{100, 0}, [2]rules.Plan{plan(4, 4), plan(0, 1)}, nil, false, true},
+		"both serve as asked":                       {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(2, 2)}, nil, false, true},
+		"its traffic has to go first":               {[2]uint32{0, 100}, [2]rules.Plan{plan(0, 4), plan(4, 4)}, nil, false, false},
+		"its traffic is gone":                       {[2]uint32{0, 100}, [2]rules.Plan{plan(0, 0), plan(4, 4)}, nil, false, true},
+		"the other does not serve yet":              {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(2, 1)}, nil, false, false},
+		"the other lacks pods":                      {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(1, 1)}, []string{"new"}, false, false},
+		"the other lacks pods, and is to have none": {[2]uint32{100, 0}, [2]rules.Plan{plan(4, 4), plan(0, 0)}, []string{"new"}, false, true},
+		"unknown, and the other is to have traffic": {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(2, 2)}, nil, true, false},
+		"unknown, and the other is to have none":    {[2]uint32{100, 0}, [2]rules.Plan{plan(4, 4), plan(0, 0)}, nil, true, true},
+		"it lacks pods itself":                      {[2]uint32{50, 50}, [2]rules.Plan{plan(2, 2), plan(2, 2)}, []string{"old"}, false, true},
+		"the other serves, and is to have none":     {[2]uint32{100, 0}, [2]rules.Plan{plan(4, 4), plan(0, 1)}, nil, false, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
