@@ -177,6 +177,7 @@ func (s *fixture) soon(what string, so func() bool) {
 func (s *fixture) apply(namespace, name string) {
 	s.Helper()
 	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	app.Annotations = map[string]string{shipper.AppRequestedByAnnotation: "ann"} // by a webhook, which has judged the chart
 	app.Spec.Template = shipper.ReleaseEnvironment{
 		Chart:               shipper.Chart{Name: "nginx", Version: "0.0.1", RepoURL: "https://charts.example", Naming: shipper.NamingByRelease},
 		Values:              &shipper.ChartValues{"edit": int64(0)},
