@@ -70,7 +70,8 @@ func (p *Pass) Lacks() bool {
 // Lowers reports whether Deployments are to have fewer Pods than they have.
 func (p *Pass) Lowers() bool {
 	return p.seen.err == nil && slices.ContainsFunc(p.seen.parts, func(s observation) bool {
-		return s.err == nil && len(s.deployments) == 1 && s.desired() < s.replicas()
+		desired, needed := s.scale()
+		return needed && desired < s.replicas()
 	})
 }
 
@@ -100,7 +101,8 @@ func (p *Pass) scale(ctx context.Context, choose func(*observation) bool) {
 	var scaling errgroup.Group
 	scaling.SetLimit(scaledAtOnce)
 	for i := range p.seen.parts {
-		if part := &p.seen.parts[i]; part.err == nil && len(part.deployments) == 1 && choose(part) {
+		part := &p.seen.parts[i]
+		if _, needed := part.scale(); needed && choose(part) {
 			scaling.Go(func() error { part.apply(ctx, p.member); return nil })
 		}
 	}
