@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/reconciler/member/drift"
 	"shipper.dev/shipper/reconciler/member/rights"
 	"shipper.dev/shipper/reconciler/retry"
 )
@@ -81,35 +81,21 @@ func (i *installer) changedFields(ctx context.Context, s step, err error) string
 	return "; what differs is spec." + strings.Join(fields, ", spec.")
 }
 
-// differing are the fields that are wanted otherwise than they are, without those of a list of fields that can change.
+// differing are the fields that are wanted otherwise than they are, without those of a list of fields that can change. What is there and
+// not wanted is a default of the API server.
 func differing(wanted, is map[string]any, list string) []string {
 	var can, out []string
 	for _, match := range mutable.FindAllStringSubmatch(list, -1) {
 		can = append(can, match[1])
 	}
-	for name, value := range wanted {
-		if value != nil && !slices.Contains(can, name) && !within(value, is[name]) {
+	of := func(spec map[string]any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	}
+	for _, d := range drift.Differences(of(wanted), of(is)) {
+		name := strings.TrimPrefix(d.Path[1], "f:")
+		if d.Want != nil && !slices.Contains(can, name) && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}
-	slices.Sort(out)
 	return out
-}
-
-// within reports whether a value has no fields that differ from those of another one, which may have more: the API server adds defaults.
-func within(want, is any) bool {
-	switch want := want.(type) {
-	case map[string]any:
-		there, _ := is.(map[string]any)
-		for name, value := range want {
-			if value != nil && !within(value, there[name]) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		there, _ := is.([]any)
-		return slices.EqualFunc(want, there, within)
-	}
-	return equality.Semantic.DeepEqual(want, is)
 }
