@@ -119,9 +119,11 @@ func (r *pass) remember(ctx context.Context, s *scope, p templatePlan) error {
 		}
 	}
 	mark := p.mark
-	if text := contentRights(s, p.create); p.create != nil && text != "" {
-		mark = with(mark)
-		mark[shipper.ContentRightsAnnotation] = text
+	if p.create != nil {
+		if text := contentRights(s, p.create); text != "" {
+			mark = with(mark)
+			mark[shipper.ContentRightsAnnotation] = text
+		}
 	}
 	return r.annotate(ctx, s.app, mark)
 }

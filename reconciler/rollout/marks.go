@@ -81,25 +81,30 @@ func contentRights(s *scope, created *shipper.Release) string {
 // is not known: it needs the right to place everything.
 func (r *pass) recordContent(ctx context.Context, s *scope) (wrote bool, err error) {
 	for _, rel := range strategy.Placing(s.history.Releases()) {
-		env := &rel.Spec.Environment
-		if _, has := rel.Annotations[shipper.ContentRightsAnnotation]; has || r.content == nil || !rights.HoldsEnvelopes(env.Resources) {
+		_, has := rel.Annotations[shipper.ContentRightsAnnotation]
+		if has || r.content == nil || !rights.HoldsEnvelopes(rel.Spec.Environment.Resources) {
 			continue
 		}
-		needs := []rights.Action{rights.PlaceEverything}
-		content, err := r.snapshots.Content(ctx, rel.Namespace, env.ResourcesDigest)
-		if err == nil {
-			needs, err = r.content.Needs(rel.Namespace, env.Resources, content)
-		}
-		if err != nil && !errors.Is(err, chart.ErrNotKept) {
-			return wrote, fmt.Errorf("recording the rights that the content of release %s/%s needs: %w", rel.Namespace, rel.Name, err)
-		}
-		is := rel.DeepCopy() // the cache has rel
-		metav1.SetMetaDataAnnotation(&is.ObjectMeta, shipper.ContentRightsAnnotation, rights.FormatRecord(needs))
-		err = r.client.Patch(ctx, is, onlyIfUnchanged(rel))
-		if r.wrote(is); err != nil {
+		if err := r.recordContentOf(ctx, rel); err != nil {
 			return wrote, fmt.Errorf("recording the rights that the content of release %s/%s needs: %w", rel.Namespace, rel.Name, err)
 		}
 		wrote = true
 	}
 	return wrote, nil
+}
+
+func (r *pass) recordContentOf(ctx context.Context, rel *shipper.Release) error {
+	env, needs := &rel.Spec.Environment, []rights.Action{rights.PlaceEverything}
+	content, err := r.snapshots.Content(ctx, rel.Namespace, env.ResourcesDigest)
+	if err == nil {
+		needs, err = r.content.Needs(rel.Namespace, env.Resources, content)
+	}
+	if err != nil && !errors.Is(err, chart.ErrNotKept) {
+		return err
+	}
+	is := rel.DeepCopy() // the cache has rel
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, shipper.ContentRightsAnnotation, rights.FormatRecord(needs))
+	err = r.client.Patch(ctx, is, onlyIfUnchanged(rel))
+	r.wrote(is)
+	return err
 }
