@@ -113,12 +113,16 @@ var (
 // template is an AnalysisTemplate or a ClusterAnalysisTemplate of the input.
 type template struct {
 	document
-	spec analysisSpec
-	args arguments
+	// index is that of the document.
+	index int
+	spec  analysisSpec
+	args  arguments
 	// metrics are its own, with their Checks.
 	metrics []convertedMetricCheck
 	// used reports that a Rollout of the input names it.
 	used bool
+	// unmeasured reports that its metrics cannot be converted.
+	unmeasured bool
 }
 
 // convertedMetricCheck is a metric; check is nil where it has no counterpart.
@@ -337,7 +341,11 @@ func (c *metricConversion) once(spec *shipper.CheckSpec) {
 }
 
 // index are the templates of the input.
-type index struct{ all []*template }
+type index struct {
+	all []*template
+	// failed are the titles of those that cannot be read.
+	failed []string
+}
 
 // find returns the template that an object names; nil if it is not in the input.
 func (x *index) find(by document, ref templateRef) *template {

@@ -436,9 +436,6 @@ func TestRefusalsOfTemplates(t *testing.T) {
 			"name of a Check of é: " + strings.Join(namevalidation.IsDNS1123Subdomain("a-"), "; ")},
 		"two with one name": {template("a", "metrics: [{name: b-c, "+job+"}, {name: b_c, "+job+"}]"),
 			"two metrics make the Check a-b-c: rename a template or a metric"},
-		"only a Canary": {"{apiVersion: flagger.app/v1beta1, kind: Canary, metadata: {name: a}}", "there is nothing to convert in the input, " +
-			"only: Canary: give Rollouts, AnalysisTemplates or ClusterAnalysisTemplates of argoproj.io/v1alpha1, MetricTemplates of " +
-			"flagger.app/v1beta1, MemberClusters, placements or envelopes of kubernetes-fleet.io, or a shipyard of Keptn"},
 		"more checks than a step has": {
 			template("a", "metrics: ["+strings.Repeat("{name: NAME, "+job+"}, ", 11)+"]") +
 				string(withStrategy("{canary: {steps: [{analysis: {templates: [{templateName: a}]}}]}}", "")),

@@ -23,18 +23,19 @@ import (
 
 type options struct {
 	settings
-	file     string
-	chartDir string
-	accept   bool
+	files     []string
+	recursive bool
+	chartDir  string
+	accept    bool
 }
 
 // NewCommand returns `convert`.
 func NewCommand() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
-		Use:   "convert -f FILE",
+		Use:   "convert -f FILE [-f FILE]...",
 		Short: "Convert Argo Rollouts and KubeFleet placements to Applications, templates of analyses to Checks, and Keptn's shipyards",
-		Long: "Convert Argo Rollouts to Applications. The file has Rollouts and, if possible, their Services and AnalysisTemplates. Each\n" +
+		Long: "Convert Argo Rollouts to Applications. The files have Rollouts and, if possible, their Services and AnalysisTemplates. Each\n" +
 			"Rollout becomes an Application with a chart that has the Pod template and the Services. Each metric of an AnalysisTemplate or\n" +
 			"ClusterAnalysisTemplate, and each MetricTemplate of Flagger, becomes a Check. All are printed; no cluster is asked.\n" +
 			"\n" +
@@ -43,14 +44,16 @@ func NewCommand() *cobra.Command {
 			"\n" +
 			"Of Keptn, each shipyard file, of 0.1.x or 0.2, becomes a Shipyard. Remediation files are not supported yet.\n" +
 			"\n" +
-			"Fields without a counterpart are listed in comments (`# review:`) above the object, and on standard error. The exit code\n" +
-			"is 0 if there is nothing to review, 3 if a person has to review, and 1 if the input is wrong. `--accept` turns 3 into 0.",
+			"Fields without a counterpart are listed in comments (`# review:`) above the object, and on standard error. An object that\n" +
+			"cannot be converted is an error with its file and line (`a.yaml:12`), and the others are converted all the same. The exit\n" +
+			"code is 0 if nothing behaves differently, 3 if a person has to review, and 1 if the input is wrong. `--accept` turns 3 into 0.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&o.file, "file", "f", "", "YAML with Rollouts, their Services, and templates, with objects of KubeFleet, or a "+
-		"shipyard of Keptn, also as --filename; - is standard input")
+	flags.StringSliceVarP(&o.files, "file", "f", nil, "YAML or JSON with Rollouts, their Services, and templates, with objects of KubeFleet, "+
+		"or a shipyard of Keptn, also as --filename: a file, a folder with .json, .yaml and .yml, or - for standard input; give it again for more")
+	flags.BoolVarP(&o.recursive, "recursive", "R", false, "read the folders in the folders of --file, too")
 	flags.StringArrayVar(&o.regions, "region", nil, "a region to run in, or that of MemberClusters whose labels have none; give it again for "+
 		"more (default a placeholder to replace)")
 	flags.StringVarP(&o.namespace, "namespace", "n", defaultHome, "namespace of what is made of objects of KubeFleet without a namespace; an "+
@@ -67,7 +70,7 @@ func (o *options) run(cmd *cobra.Command) error {
 		o.shipyards = o.namespace
 	}
 	switch {
-	case o.file == "":
+	case len(o.files) == 0:
 		return cli.WithCode(cli.Misused, errors.New("name a file with --file; - is standard input"))
 	case o.repository != "" && !o.apart:
 		return cli.WithCode(cli.Misused, errors.New("--repo-url is for charts in a folder: give --chart-dir as well"))
@@ -76,14 +79,11 @@ func (o *options) run(cmd *cobra.Command) error {
 	case len(validation.IsDNS1123Label(o.namespace)) > 0:
 		return cli.WithCode(cli.Misused, fmt.Errorf("--namespace: %q is no name of a namespace", o.namespace))
 	}
-	raw, err := o.input(cmd.InOrStdin())
+	inputs, err := o.inputs(cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
-	out, err := convert(cmd.Context(), raw, o.settings)
-	if err != nil {
-		return err
-	}
+	out := convertAll(cmd.Context(), inputs, o.settings)
 	text, err := out.print()
 	if err != nil {
 		return err
@@ -96,30 +96,29 @@ func (o *options) run(cmd *cobra.Command) error {
 	if _, err := io.WriteString(cmd.OutOrStdout(), text); err != nil {
 		return fmt.Errorf("writing the output: %w", err)
 	}
+	return o.conclude(cmd.ErrOrStderr(), out)
+}
+
+// conclude writes what failed and what is to be reviewed, and returns the error that has the exit code.
+func (o *options) conclude(to io.Writer, out result) error {
+	for _, err := range out.failed {
+		fmt.Fprintln(to, "error: "+oneLine(err.Error()))
+	}
 	reviews := out.reviews()
 	for _, review := range reviews {
-		fmt.Fprintln(cmd.ErrOrStderr(), "review: "+review)
+		fmt.Fprintln(to, "review: "+review)
 	}
-	if len(reviews) > 0 && !o.accept {
+	switch {
+	case len(out.failed) > 0 && out.empty():
+		return errors.New("nothing is converted: the errors are listed above")
+	case len(out.failed) > 0:
+		return fmt.Errorf("not all of the %d objects are converted: the errors are listed above (%d); what is printed has the others",
+			out.objects, len(out.failed))
+	case len(reviews) > 0 && !o.accept:
 		return cli.WithCode(cli.ToReview, fmt.Errorf("not everything could be converted: review what is listed above (%d); "+
 			"with --accept this is no error", len(reviews)))
 	}
 	return nil
-}
-
-func (o *options) input(in io.Reader) ([]byte, error) {
-	if o.file == "-" {
-		raw, err := io.ReadAll(in)
-		if err != nil {
-			return nil, fmt.Errorf("reading standard input: %w", err)
-		}
-		return raw, nil
-	}
-	raw, err := os.ReadFile(o.file)
-	if err != nil {
-		return nil, fmt.Errorf("reading the input: %w", err)
-	}
-	return raw, nil
 }
 
 // writeCharts writes each chart to a new folder in dir.

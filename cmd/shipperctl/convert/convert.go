@@ -58,6 +58,9 @@ type result struct {
 	yards  []convertedShipyard
 	// leftOut are the objects of the input that no Application has.
 	leftOut []string
+	// failed are why objects could not be converted, of so many objects in the input.
+	failed  []error
+	objects int
 }
 
 // reviews are all that a person has to review.
@@ -78,55 +81,84 @@ func (r result) reviews() []string {
 	return out
 }
 
-// convert converts the objects in YAML documents.
+// convert converts the objects in YAML documents of a text without a name. The error has all failures; result has what is converted
+// all the same.
 func convert(ctx context.Context, raw []byte, with settings) (result, error) {
-	all, err := read(raw)
-	if err != nil {
-		return result{}, err
+	if len(raw) > maxInput {
+		return result{}, errTooLarge
 	}
-	used := map[int]bool{}
-	templates, rollouts, err := decodeAll(all, used)
-	if err != nil {
-		return result{}, err
+	out := convertAll(ctx, []input{{text: raw}}, with)
+	return out, errors.Join(out.failed...)
+}
+
+// convertAll converts the objects in YAML documents.
+func convertAll(ctx context.Context, inputs []input, with settings) result {
+	all := readAll(inputs)
+	used, failed := map[int]bool{}, &failures{}
+	for i, d := range all {
+		if d.broken != nil {
+			failed.add(i, d.broken)
+		}
 	}
-	var out result
-	if out.checks, err = checksOf(all, templates, used); err != nil {
-		return result{}, err
+	templates, rollouts := decodeAll(all, used, failed)
+	out := result{objects: len(all), checks: checksOf(all, templates, used, failed)}
+	out.all = convertRollouts(ctx, all, rollouts, templates, used, failed, with)
+	out.fleet = convertFleet(all, used, failed, with)
+	out.yards = convertShipyards(all, used, failed, with)
+	fleet := slices.ContainsFunc(all, document.ofFleet)
+	for i, d := range all {
+		if !used[i] && !failed.has(i) {
+			out.leftOut = append(out.leftOut, unused(d, fleet && len(out.all) == 0))
+		}
 	}
-	owner := map[int]string{}
+	out.failed = failed.ordered()
+	if len(out.failed) == 0 && out.empty() && !slices.ContainsFunc(all, document.ofOthers) {
+		out.failed = []error{nothing(all)}
+	}
+	return out
+}
+
+// empty reports whether nothing was made.
+func (r result) empty() bool { return len(r.all)+len(r.checks)+len(r.fleet)+len(r.yards) == 0 }
+
+// ofOthers reports whether the object is of a project whose objects are converted.
+func (d document) ofOthers() bool {
+	group, _, _ := strings.Cut(d.GetAPIVersion(), "/")
+	return d.ofFleet() || d.ofKeptn() || group == "argoproj.io" || group == "flagger.app"
+}
+
+// convertRollouts converts Rollouts. Two that make the same Application are an error.
+func convertRollouts(
+	ctx context.Context, all []document, rollouts map[int]*rollout, templates *index, used map[int]bool, failed *failures, with settings,
+) []converted {
+	var out []converted
+	owner, from := map[int]string{}, map[string]document{}
 	for i, d := range all {
 		if rollouts[i] == nil {
 			continue
 		}
-		one, from, err := convertOne(ctx, d, rollouts[i], all, templates, with)
-		if err != nil {
-			return result{}, err
+		name := strings.TrimPrefix(d.GetNamespace()+"/"+d.GetName(), "/")
+		if other, twice := from[name]; twice {
+			failed.add(i, fmt.Errorf("%s: %s is at %s, too, and both make the Application %s: rename one of the two", d.at(), d.title(),
+				other.at(), name))
+			continue
 		}
-		for _, i := range from {
+		one, sources, err := convertOne(ctx, d, rollouts[i], all, templates, with)
+		if err != nil {
+			failed.add(i, err)
+			continue
+		}
+		from[name] = d
+		for _, i := range sources {
 			if other := owner[i]; other != "" {
 				one.reviews = append(one.reviews, fmt.Sprintf("%s: %s is in the chart of %s, too: give each its own, since an object belongs to one "+
 					"Application", d.title(), all[i].title(), other))
 			}
 			used[i], owner[i] = true, d.title()
 		}
-		out.all = append(out.all, one)
+		out = append(out, one)
 	}
-	if out.fleet, err = convertFleet(all, used, with); err != nil {
-		return result{}, err
-	}
-	if out.yards, err = convertShipyards(all, used, with); err != nil {
-		return result{}, err
-	}
-	fleet := slices.ContainsFunc(all, document.ofFleet)
-	if len(out.all)+len(out.checks)+len(out.fleet)+len(out.yards) == 0 && !fleet {
-		return result{}, nothing(all)
-	}
-	for i, d := range all {
-		if !used[i] {
-			out.leftOut = append(out.leftOut, unused(d, fleet && len(out.all) == 0))
-		}
-	}
-	return out, nil
+	return out
 }
 
 // nothing is the error for an input with nothing to convert.
@@ -145,21 +177,25 @@ func nothing(all []document) error {
 }
 
 // decodeAll decodes the templates of analyses, and the Rollouts by the index of their documents. Templates know how Rollouts use them.
-func decodeAll(all []document, used map[int]bool) (*index, map[int]*rollout, error) {
+func decodeAll(all []document, used map[int]bool, failed *failures) (*index, map[int]*rollout) {
 	templates, rollouts := &index{}, map[int]*rollout{}
 	for i, d := range all {
 		switch {
 		case d.is(argo, "Rollout"):
 			r, err := decode(d)
 			if err != nil {
-				return nil, nil, err
+				failed.add(i, err)
+				continue
 			}
 			rollouts[i], used[i] = r, true
 		case d.is(argo, namespacedTemplate), d.is(argo, clusterTemplate):
 			t, err := templateOfAnalyses(d)
 			if err != nil {
-				return nil, nil, err
+				failed.add(i, err)
+				templates.failed = append(templates.failed, d.title())
+				continue
 			}
+			t.index = i
 			templates.all, used[i] = append(templates.all, t), true
 		}
 	}
@@ -170,38 +206,37 @@ func decodeAll(all []document, used map[int]bool) (*index, map[int]*rollout, err
 			}
 		}
 	}
-	return templates, rollouts, nil
+	return templates, rollouts
 }
 
 // checksOf makes the Checks of all templates. Two with the same name are an error.
-func checksOf(all []document, templates *index, used map[int]bool) ([]convertedCheck, error) {
+func checksOf(all []document, templates *index, used map[int]bool, failed *failures) []convertedCheck {
 	var out []convertedCheck
 	for _, t := range templates.all {
 		checks, err := t.checks()
 		if err != nil {
-			return nil, err
+			failed.add(t.index, err)
+			t.unmeasured = true
+			continue
 		}
 		out = append(out, checks...)
 	}
-	more, err := checksOfMetrics(all, used)
-	if err != nil {
-		return nil, err
-	}
-	out = append(out, more...)
+	out = append(out, checksOfMetrics(all, used, failed)...)
 	inUse := map[string]bool{}
-	for _, one := range out {
+	return slices.DeleteFunc(out, func(one convertedCheck) bool {
 		if one.check == nil {
-			continue
+			return false
 		}
 		name := one.check.Namespace + "/" + one.check.Name
 		if inUse[name] {
-			return nil, fmt.Errorf("two metrics make the Check %s: rename a template or a metric", strings.TrimPrefix(name, "/"))
+			failed.also(fmt.Errorf("two metrics make the Check %s: rename a template or a metric", strings.TrimPrefix(name, "/")))
+			return true
 		}
 		inUse[name] = true
 		// The webhook refuses an Application before the Checks that it names are there.
 		one.check.Annotations = map[string]string{syncWave: "-1"}
-	}
-	return out, nil
+		return false
+	})
 }
 
 // convertOne converts a Rollout, and returns the indexes of the documents that its chart was made from.
@@ -225,19 +260,19 @@ func convertOne(
 	}
 	chart, err := chartOf(d, r, template, selector, from)
 	if err != nil {
-		return converted{}, nil, fmt.Errorf("document %d: %w", d.number, err)
+		return converted{}, nil, fmt.Errorf("%s: %w", d.at(), err)
 	}
 	archive, err := pack(d.GetName(), chart)
 	if err != nil {
-		return converted{}, nil, fmt.Errorf("document %d: %w", d.number, err)
+		return converted{}, nil, fmt.Errorf("%s: %w", d.at(), err)
 	}
 	app.Spec.Template.Chart = reference(d, archive, with, report)
 	if err := check(ctx, app, archive); err != nil {
-		return converted{}, nil, fmt.Errorf("document %d: %w", d.number, err)
+		return converted{}, nil, fmt.Errorf("%s: %w", d.at(), err)
 	}
 	if !with.apart && len(archive) > render.MaxInlineBytes {
-		return converted{}, nil, fmt.Errorf("document %d: the chart has %d KiB, and an Application takes %d KiB: write it to a folder "+
-			"with --chart-dir", d.number, len(archive)>>10, render.MaxInlineBytes>>10)
+		return converted{}, nil, fmt.Errorf("%s: the chart has %d KiB, and an Application takes %d KiB: write it to a folder "+
+			"with --chart-dir", d.at(), len(archive)>>10, render.MaxInlineBytes>>10)
 	}
 	sources := from.used
 	if source >= 0 {
@@ -266,6 +301,11 @@ func reference(d document, archive []byte, with settings, report *report) shippe
 // to review.
 func (r result) print() (string, error) {
 	var out strings.Builder
+	if !r.empty() {
+		for _, err := range r.failed {
+			out.WriteString("# error: " + oneLine(err.Error()) + "\n")
+		}
+	}
 	comment(&out, r.leftOut)
 	printed := 0
 	object := func(o any, kind, name string) error {

@@ -89,11 +89,8 @@ type metricUse struct {
 }
 
 // checksOfMetrics makes the Checks of MetricTemplates.
-func checksOfMetrics(all []document, used map[int]bool) ([]convertedCheck, error) {
-	uses, builtIn, err := usesOfMetrics(all)
-	if err != nil {
-		return nil, err
-	}
+func checksOfMetrics(all []document, used map[int]bool, failed *failures) []convertedCheck {
+	uses, builtIn := usesOfMetrics(all, failed)
 	var out []convertedCheck
 	for i, d := range all {
 		if !d.is(flagger, "MetricTemplate") {
@@ -101,11 +98,13 @@ func checksOfMetrics(all []document, used map[int]bool) ([]convertedCheck, error
 		}
 		used[i] = true
 		if wrong := validation.IsDNS1123Subdomain(d.GetName()); len(wrong) > 0 {
-			return nil, d.failed("metadata.name", "cannot be the name of a Check: %s", strings.Join(wrong, "; "))
+			failed.add(i, d.failed("metadata.name", "cannot be the name of a Check: %s", strings.Join(wrong, "; ")))
+			continue
 		}
 		var t metricTemplate
 		if err := decodeInto(d, &t); err != nil {
-			return nil, err
+			failed.add(i, err)
+			continue
 		}
 		groups := groupsOf(d, uses)
 		if len(groups) == 0 {
@@ -127,18 +126,19 @@ func checksOfMetrics(all []document, used map[int]bool) ([]convertedCheck, error
 	if len(out) > 0 && len(builtIn) > 0 {
 		out = append(out, convertedCheck{reviews: builtIn})
 	}
-	return out, nil
+	return out
 }
 
 // usesOfMetrics are the uses of MetricTemplates, and reviews of the metrics of Canaries that have no template.
-func usesOfMetrics(all []document) (uses []metricUse, reviews []string, err error) {
-	for _, d := range all {
+func usesOfMetrics(all []document, failed *failures) (uses []metricUse, reviews []string) {
+	for i, d := range all {
 		if !d.is(flagger, "Canary") {
 			continue
 		}
 		var c canaryOfFlagger
 		if err := decodeInto(d, &c); err != nil {
-			return nil, nil, err
+			failed.add(i, err)
+			continue
 		}
 		report := report{object: d.title()}
 		target, analysis := c.Spec.TargetRef.Name, c.Spec.Analysis
@@ -162,7 +162,7 @@ func usesOfMetrics(all []document) (uses []metricUse, reviews []string, err erro
 		}
 		reviews = append(reviews, report.reviews...)
 	}
-	return uses, reviews, nil
+	return uses, reviews
 }
 
 // groupsOf are the different uses of a template.

@@ -132,7 +132,7 @@ func converterOf(d document) func(document, settings) (fleetObject, error) {
 }
 
 // convertFleet converts the objects of KubeFleet. Two that make the same object are an error.
-func convertFleet(all []document, used map[int]bool, with settings) ([]fleetObject, error) {
+func convertFleet(all []document, used map[int]bool, failed *failures, with settings) []fleetObject {
 	var out []fleetObject
 	from := map[string]string{}
 	for i, d := range all {
@@ -142,11 +142,13 @@ func convertFleet(all []document, used map[int]bool, with settings) ([]fleetObje
 		}
 		one, err := converter(d, with)
 		if err != nil {
-			return nil, err
+			failed.add(i, err)
+			continue
 		}
 		name := one.kind + " " + strings.TrimPrefix(one.object.GetNamespace()+"/"+one.name, "/")
 		if other := from[name]; other != "" {
-			return nil, fmt.Errorf("%s and %s make the %s: rename one of the two", other, d.title(), name)
+			failed.add(i, fmt.Errorf("%s: %s and %s make the %s: rename one of the two", d.at(), other, d.title(), name))
+			continue
 		}
 		used[i], from[name] = true, d.title()
 		out = append(out, one)
@@ -154,7 +156,7 @@ func convertFleet(all []document, used map[int]bool, with settings) ([]fleetObje
 	slices.SortStableFunc(out, func(a, b fleetObject) int {
 		return cmp.Compare(slices.Index(fleetOrder, a.kind), slices.Index(fleetOrder, b.kind))
 	})
-	return out, nil
+	return out
 }
 
 // fleetMetadata is the metadata of what is made of an object of KubeFleet. Labels stay: placements and selectors use them.

@@ -309,7 +309,7 @@ func TestRefusalsOfFleet(t *testing.T) {
 		"two envelopes of one name": {
 			envelope(clusterEnvelope, "{a: {kind: A}}") + "\n---\n" +
 				strings.Replace(envelope(namespacedEnvelope, "{a: {kind: A}}"), "name: a", "name: a, namespace: fleet", 1),
-			"ClusterResourceEnvelope a and ResourceEnvelope a make the Envelope fleet/a: rename one of the two",
+			"document 2: ClusterResourceEnvelope a and ResourceEnvelope a make the Envelope fleet/a: rename one of the two",
 		},
 		"a name that no Application can have": {
 			strings.Replace(placementWith(""), "name: work}, spec", "name: "+strings.Repeat("a", 64)+"}, spec", 1),

@@ -33,8 +33,11 @@ func (r *report) addOf(d document, field, format string, args ...any) {
 func (r *report) put(object, field, message string) {
 	text := fmt.Sprintf("%s: %s: %s", object, field, message)
 	// A line break in a name of the input would end the comment.
-	r.reviews = append(r.reviews, strings.Join(strings.Fields(text), " "))
+	r.reviews = append(r.reviews, oneLine(text))
 }
+
+// oneLine has spaces instead of line breaks.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // Fields that are converted.
 var (
@@ -202,6 +205,6 @@ func unused(d document, fleet bool) string {
 		other = cmp.Or(leftOutOfFleet[d.GetKind()], "this kind, or this version of it, is not known")
 	}
 	r := report{object: d.title()}
-	r.add(fmt.Sprintf("document %d", d.number), "is left out: %s", other)
+	r.add(d.at(), "is left out: %s", other)
 	return r.reviews[0]
 }

@@ -47,35 +47,37 @@ func (d document) isRemediation() bool {
 }
 
 // convertShipyards converts files of Keptn. Two that make the same Shipyard are an error.
-func convertShipyards(all []document, used map[int]bool, with settings) ([]convertedShipyard, error) {
+func convertShipyards(all []document, used map[int]bool, failed *failures, with settings) []convertedShipyard {
 	var out []convertedShipyard
-	from := map[string]int{}
+	from := map[string]document{}
 	for i, d := range all {
 		if !d.ofKeptn() {
 			continue
 		}
 		one, err := shipyardOf(d, with)
 		if err != nil {
-			return nil, err
+			failed.add(i, err)
+			continue
 		}
 		name := one.shipyard.Name
 		if other, twice := from[name]; twice {
-			return nil, fmt.Errorf("documents %d and %d make the Shipyard %s: rename one", other, d.number, name)
+			failed.add(i, fmt.Errorf("%s: %s makes the Shipyard %s, too: rename one", d.at(), other.at(), name))
+			continue
 		}
-		from[name], used[i] = d.number, true
+		from[name], used[i] = d, true
 		out = append(out, one)
 	}
-	return out, nil
+	return out
 }
 
 // shipyardOf converts a file of Keptn.
 func shipyardOf(d document, with settings) (convertedShipyard, error) {
 	switch {
 	case d.isRemediation():
-		return convertedShipyard{}, fmt.Errorf("document %d: remediation files are not supported yet: Shipper does not do the tasks "+
-			"get-action and remediation; leave the file out, and let a sequence with the task rollback take a service back", d.number)
+		return convertedShipyard{}, fmt.Errorf("%s: remediation files are not supported yet: Shipper does not do the tasks "+
+			"get-action and remediation; leave the file out, and let a sequence with the task rollback take a service back", d.at())
 	case len(d.text) > maxShipyard:
-		return convertedShipyard{}, fmt.Errorf("document %d: it has %d KiB: %d are the most for a shipyard", d.number, len(d.text)>>10,
+		return convertedShipyard{}, fmt.Errorf("%s: it has %d KiB: %d are the most for a shipyard", d.at(), len(d.text)>>10,
 			maxShipyard>>10)
 	}
 	read, err := file.Read(d.Object)
@@ -129,9 +131,9 @@ func reviewShipyard(r *report, namespace string, spec *shipper.ShipyardSpec) {
 // wrong is an error about the document, with the lines of keys that are not known.
 func (d document) wrong(err error) error {
 	if lines := unknownKeys(d.text, d.line); len(lines) > 0 {
-		return fmt.Errorf("document %d: %s", d.number, strings.Join(lines, "; "))
+		return fmt.Errorf("%s: %s", d.at(), strings.Join(lines, "; "))
 	}
-	return fmt.Errorf("document %d: %w", d.number, err)
+	return fmt.Errorf("%s: %w", d.at(), err)
 }
 
 // shape has the keys of a map, and the shapes of their values; nil values have any shape. Lists have the shape of their items.

@@ -32,7 +32,7 @@ func TestShipyardsThatAreRefused(t *testing.T) {
 		},
 		"no stages": {"stages: []", "document 1: stages: a shipyard has at least one stage"},
 		"two files of one project": {
-			"stages: [{name: a}]\n---\nstages: [{name: b}]\n", "documents 1 and 2 make the Shipyard SHIPYARD: rename one",
+			"stages: [{name: a}]\n---\nstages: [{name: b}]\n", "document 2: document 1 makes the Shipyard SHIPYARD, too: rename one",
 		},
 		"a remediation file": {
 			"{apiVersion: spec.keptn.sh/0.1.4, kind: Remediation, metadata: {name: a}, spec: {remediations: []}}",

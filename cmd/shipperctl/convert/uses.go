@@ -121,6 +121,9 @@ func defaultOf(all []*template, name string) *string {
 	return nil
 }
 
+// notConverted is a review of a template that is in the input.
+const notConverted = "%s could not be converted: correct it as its error says, and convert both again"
+
 // checks converts an analysis at a field. whole is false if a person has to judge what is missing.
 func (x *index) checks(by document, a *analysis, field string, report *report) (checks []shipper.StepCheck, whole bool, err error) {
 	found, missing := x.reach(by, a.Templates)
@@ -130,6 +133,11 @@ func (x *index) checks(by document, a *analysis, field string, report *report) (
 	}
 	values := a.values(by)
 	for _, t := range found {
+		if t.unmeasured {
+			whole = false
+			report.add(field, notConverted, t.title())
+			continue
+		}
 		for _, m := range t.metrics {
 			if m.check == nil {
 				whole = false
@@ -147,7 +155,11 @@ func (x *index) checks(by document, a *analysis, field string, report *report) (
 		if ref.ClusterScope {
 			kind = clusterTemplate
 		}
-		report.add(field, "the %s %s is not in the input: convert it, too, and name its Checks here", kind, ref.TemplateName)
+		if title := kind + " " + ref.TemplateName; slices.Contains(x.failed, title) {
+			report.add(field, notConverted, title)
+		} else {
+			report.add(field, "the %s is not in the input: convert it, too, and name its Checks here", title)
+		}
 		checks = append(checks, shipper.StepCheck{
 			Check: checkReference(ref.TemplateName, ref.ClusterScope), Args: literals(values, field, report), DryRun: a.DryRun.has(""),
 		})
