@@ -93,9 +93,12 @@ func TestOneServiceOfTwoRolloutsIsReported(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const shared = ": spec.strategy.canary.stableService: selects no Pods of the canary with Argo Rollouts before the last step; here web " +
+		"selects the Pods of both Releases, in the shares of each step"
 	want := []string{
 		"Service web: document 4: is left out: put it into the chart's templates if it belongs to a Release, or apply it to the application " +
 			"clusters yourself",
+		"Rollout web" + shared, "Rollout api" + shared,
 		"Rollout api: Service web is in the chart of Rollout web, too: give each its own, since an object belongs to one Application",
 	}
 	if diff := cmp.Diff(want, out.reviews()); diff != "" {
@@ -181,8 +184,7 @@ func TestRefusals(t *testing.T) {
 			"document 1: spec.strategy.canary.steps become 101 steps, and an Application has 100 at most"},
 		"a Service that selects other Pods": {
 			canary("stableService: web") + "\n---\n{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {selector: {app: other}}}",
-			`document 1: rendering the chart: template web/templates/service.yaml: Service "web": spec.selector asks for "app=other", but the ` +
-				`Pods of the Deployment have no such label`,
+			`document 2: spec.selector asks for "app=other", but the Pods of Rollout web have no such label`,
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

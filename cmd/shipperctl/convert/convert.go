@@ -12,10 +12,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/yaml"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart/render"
 )
 
 // syncWave is the annotation with the order in which Argo CD applies objects.
@@ -254,36 +252,24 @@ func convertOne(
 	if err != nil {
 		return converted{}, nil, err
 	}
-	from, err := servicesOf(d, r, template, all, report)
-	if err != nil {
+	made := workload{
+		of: d, origin: "the Argo Rollout " + d.GetName(), replicas: r.replicas(), minReadySeconds: r.Spec.MinReadySeconds,
+		template: template, selector: selector,
+	}
+	if made.services, err = servicesOf(r, podsOf{d, template, selector}, all, report); err != nil {
 		return converted{}, nil, err
 	}
-	chart, err := chartOf(d, r, template, selector, from)
-	if err != nil {
-		return converted{}, nil, fmt.Errorf("%s: %w", d.at(), err)
-	}
-	archive, err := pack(d.GetName(), chart)
-	if err != nil {
-		return converted{}, nil, fmt.Errorf("%s: %w", d.at(), err)
-	}
-	app.Spec.Template.Chart = reference(d, archive, with, report)
-	if err := check(ctx, app, archive); err != nil {
-		return converted{}, nil, fmt.Errorf("%s: %w", d.at(), err)
-	}
-	if !with.apart && len(archive) > render.MaxInlineBytes {
-		return converted{}, nil, fmt.Errorf("%s: the chart has %d KiB, and an Application takes %d KiB: write it to a folder "+
-			"with --chart-dir", d.at(), len(archive)>>10, render.MaxInlineBytes>>10)
-	}
-	sources := from.used
+	sources := made.services.used
 	if source >= 0 {
 		sources = append(sources, source)
 	}
-	return converted{app, chart, report.reviews}, sources, nil
+	one, more, err := packaged(ctx, app, made, all, with, report)
+	return one, append(sources, more...), err
 }
 
 // reference is the chart as an Application names it.
-func reference(d document, archive []byte, with settings, report *report) shipper.Chart {
-	chart := shipper.Chart{Name: d.GetName(), Version: chartVersion}
+func reference(d document, version string, archive []byte, with settings, report *report) shipper.Chart {
+	chart := shipper.Chart{Name: d.GetName(), Version: version, Naming: shipper.NamingByApplication}
 	switch {
 	case !with.apart:
 		chart.Archive = base64.StdEncoding.EncodeToString(archive)
@@ -382,9 +368,9 @@ func manifest(from any) (string, error) {
 	if scheduler, _, _ := unstructured.NestedMap(object, "spec", "scheduler"); len(scheduler) == 1 && scheduler["unschedulable"] == false {
 		unstructured.RemoveNestedField(object, "spec", "scheduler")
 	}
-	text, err := yaml.Marshal(object)
+	text, err := valuesFirst(object)
 	if err != nil {
 		return "", fmt.Errorf("encoding it: %w", err)
 	}
-	return string(text), nil
+	return text, nil
 }

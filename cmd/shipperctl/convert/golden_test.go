@@ -17,13 +17,13 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/render"
-	"shipper.dev/shipper/test/charts"
 	"shipper.dev/shipper/webhook/templatecheck"
 )
 
 // inputs are the files in testdata that are converted.
 var inputs = append([]string{
-	"analysis", "autoscaled", "bluegreen", "canary", "everything", "flagger", "keptn-0.1", "keptn-0.2", "keptn-two", "lossy",
+	"analysis", "autoscaled", "bluegreen", "canary", "containers", "everything", "flagger", "keptn-0.1", "keptn-0.2",
+	"keptn-two", "lossy",
 }, fleetInputs...)
 
 // fleetInputs are those with objects of KubeFleet: the tasks of the design, and what has no counterpart.
@@ -105,31 +105,18 @@ func TestConvertedApplicationsAreValid(t *testing.T) {
 func TestTheArchiveIsTheSameForTheSameChart(t *testing.T) {
 	for _, name := range inputs {
 		_, out := converting(t, name)
-		if len(out.all) == 0 {
-			continue
-		}
-		chart := out.all[0].chart
-		got, err := pack("web", chart)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := charts.PackFiles("web", chartVersion, chart)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want.Bytes, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", name, diff)
-		}
 		_, again := converting(t, name)
-		if diff := cmp.Diff(out.all[0].app, again.all[0].app); diff != "" {
-			t.Errorf("%s, the second time (-first +second):\n%s", name, diff)
+		for i, one := range out.all {
+			if diff := cmp.Diff(one.app, again.all[i].app); diff != "" {
+				t.Errorf("%s, the second time (-first +second):\n%s", name, diff)
+			}
 		}
 	}
 }
 
 // rendered are the parts of a chart's objects that matter to Shipper.
 type rendered struct {
-	Kind, Name, Use string
+	Kind, Name, Given, Use string
 	// Replicas are those of the chart, and Template the Pod template as the chart renders it.
 	Replicas int32
 	Template map[string]any
@@ -138,48 +125,48 @@ type rendered struct {
 }
 
 func TestConvertedChartsRender(t *testing.T) {
-	target := render.Target{ReleaseName: "web-6f19aa85-0", Namespace: "shop", App: "web"}
-	production := map[string]string{"shipper-app": "web", "shipper-traffic-status": "enabled"}
-	preview := map[string]string{"shipper-app": "web", "shipper-release": "none"}
+	target := render.Target{Naming: shipper.NamingByApplication, ReleaseName: "web-6f19aa85-0", Namespace: "shop", App: "web"}
+	production := func(name string) map[string]string {
+		return map[string]string{"shipper-app": "web", "serves.shipper.booking.com/" + name: "true"}
+	}
+	preview := func(name string) map[string]string {
+		return map[string]string{"shipper-app": "web", "shipper-release": "none", "backend.shipper.booking.com/" + name: "true"}
+	}
+	deployment := func(replicas int32) rendered {
+		return rendered{Kind: "Deployment", Name: "web-6f19aa85-0", Given: "web", Replicas: replicas}
+	}
 	for name, want := range map[string][]rendered{
 		"canary": {
-			{Kind: "Service", Name: "storefront", Use: "production", Selector: production},
-			{Kind: "Deployment", Name: "web-6f19aa85-0", Replicas: 5},
+			{Kind: "Service", Name: "storefront", Given: "storefront", Use: "production", Selector: production("storefront")},
+			deployment(5),
 		},
 		"bluegreen": {
-			{Kind: "Service", Name: "web-preview", Use: "preview", Selector: preview},
-			{Kind: "Service", Name: "web", Use: "production", Selector: production},
-			{Kind: "Deployment", Name: "web-6f19aa85-0", Replicas: 3},
+			{Kind: "Service", Name: "web-preview", Given: "web-preview", Use: "preview", Selector: preview("web-preview")},
+			{Kind: "Service", Name: "web", Given: "web", Use: "production", Selector: production("web")},
+			deployment(3),
 		},
 		"everything": {
-			{Kind: "Service", Name: "web-canary", Use: "preview", Selector: preview},
-			{Kind: "Service", Name: "web", Use: "production", Selector: production},
-			{Kind: "Deployment", Name: "web-6f19aa85-0", Replicas: 10},
+			{Kind: "Service", Name: "web-canary", Given: "web-canary", Use: "preview", Selector: preview("web-canary")},
+			{Kind: "Service", Name: "web", Given: "web", Use: "production", Selector: production("web")},
+			deployment(10),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw, out := converting(t, name)
 			want[len(want)-1].Template = templateIn(t, raw)
-			opened, err := render.OpenInline(out.all[0].app.Spec.Template.Chart.Archive)
-			if err != nil {
-				t.Fatal(err)
-			}
-			manifest, err := opened.Render(t.Context(), out.all[0].app.Spec.Template.Values, target)
-			if err != nil {
-				t.Fatal(err)
-			}
-			prepared, err := manifest.Prepare(target)
+			manifest := manifestOf(t, out.all[0].app, out.all[0].app.Spec.Template.Values, target)
+			table, err := manifest.Lots(target)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var got []rendered
-			for i, o := range prepared {
-				one := rendered{Kind: o.GetKind(), Name: o.GetName(), Use: o.GetLabels()["shipper-lb"]}
+			for i, e := range table.Entries {
+				one := rendered{Kind: e.Object.GetKind(), Name: e.Object.GetName(), Given: e.Given, Use: e.Object.GetLabels()["shipper-lb"]}
 				if one.Kind == "Deployment" {
-					one.Replicas = manifest.Replicas()
+					one.Replicas = e.Replicas
 					one.Template, _, _ = unstructured.NestedMap(manifest.Objects[i].Object, "spec", "template")
 				} else {
-					one.Selector, _, _ = unstructured.NestedStringMap(o.Object, "spec", "selector")
+					one.Selector, _, _ = unstructured.NestedStringMap(e.Object.Object, "spec", "selector")
 				}
 				got = append(got, one)
 			}
@@ -187,6 +174,52 @@ func TestConvertedChartsRender(t *testing.T) {
 				t.Errorf("objects (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// manifestOf renders the chart of an Application with values.
+func manifestOf(t *testing.T, app *shipper.Application, values *shipper.ChartValues, target render.Target) render.Manifest {
+	t.Helper()
+	opened, err := render.OpenInline(app.Spec.Template.Chart.Archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := opened.Render(t.Context(), values, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return manifest
+}
+
+// TestAChartRendersToThePodTemplateItWasMadeFrom with its own values and with those of the Application.
+func TestAChartRendersToThePodTemplateItWasMadeFrom(t *testing.T) {
+	target := render.Target{Naming: shipper.NamingByApplication, ReleaseName: "app-6f19aa85-0", Namespace: "shop", App: "app"}
+	for _, name := range inputs {
+		raw, out := converting(t, name)
+		all, err := read(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, one := range out.all {
+			var want map[string]any
+			for _, d := range all {
+				template, found, _ := unstructured.NestedMap(d.Object, "spec", "template")
+				if found && d.GetName() == one.app.Name && (d.GetKind() == "Rollout" || d.GetKind() == "Deployment") {
+					want = template
+				}
+			}
+			for sentence, values := range map[string]*shipper.ChartValues{"its own": nil, "the Application's": one.app.Spec.Template.Values} {
+				manifest := manifestOf(t, one.app, values, target)
+				for i := range manifest.Objects {
+					if o := &manifest.Objects[i]; o.GetKind() == "Deployment" {
+						got, _, _ := unstructured.NestedMap(o.Object, "spec", "template")
+						if diff := cmp.Diff(want, got); diff != "" {
+							t.Errorf("%s: the template of %s with %s values (-want +got):\n%s", name, one.app.Name, sentence, diff)
+						}
+					}
+				}
+			}
+		}
 	}
 }
 

@@ -98,8 +98,10 @@ var unconvertedSpec = map[string]string{
 var leftOut = map[string]string{
 	"AnalysisRun":             "delete it: CheckTargets have what checks measured",
 	"Canary":                  "write an Application with steps for its analysis; the Checks have the thresholds and intervals of its metrics",
+	"ConfigMap":               "the Pods do not use it: apply it to the application clusters yourself if others do",
 	"Experiment":              "run the experiment as a second Application with this chart",
 	"HorizontalPodAutoscaler": "set replicaCount in the Application: Shipper sets the replicas of the Deployment itself",
+	"Secret":                  "apply it to the application clusters yourself: who may read an Application could read it there",
 }
 
 // adviceFor is what to do instead of a field.

@@ -183,7 +183,6 @@ func application(d document, r *rollout, with settings, templates *index, report
 		ObjectMeta: metav1.ObjectMeta{Name: d.GetName(), Namespace: d.GetNamespace()},
 	}
 	app.Spec.RevisionHistoryLimit = historyLimit(r.Spec.RevisionHistoryLimit, report)
-	app.Spec.Template.Values = &shipper.ChartValues{"replicaCount": int64(r.replicas())}
 	app.Spec.Template.Strategy = strategy
 	regions := with.regions
 	if len(regions) == 0 {

@@ -20,62 +20,124 @@ const hashLabel = "rollouts-pod-template-hash"
 
 // services are the Services of a chart.
 type services struct {
-	production, preview map[string]any
+	// production are those that move from Release to Release.
+	production []map[string]any
+	// preview is that of the contender; nil if there is none.
+	preview map[string]any
 	// used are the indexes of the documents that they were made from.
 	used []int
 }
 
-// servicesOf finds the Services of a Rollout in the input, and makes those that are not there.
-func servicesOf(d document, r *rollout, template map[string]any, all []document, report *report) (services, error) {
-	field, production := "spec.strategy.canary.stableService", ""
-	previewField, preview := "spec.strategy.canary.canaryService", ""
+// podsOf are the Pods that Services select: those of a Pod template, which belongs to a document.
+type podsOf struct {
+	owner              document
+	template, selector map[string]any
+}
+
+// serviceNames are the Services that a Rollout names, with the fields that do. They are empty where it names none.
+type serviceNames struct {
+	production, productionField, preview, previewField string
+}
+
+func (r *rollout) serviceNames() serviceNames {
 	if b := r.Spec.Strategy.BlueGreen; b != nil {
-		field, production = "spec.strategy.blueGreen.activeService", b.ActiveService
-		previewField, preview = "spec.strategy.blueGreen.previewService", b.PreviewService
-	} else {
-		production, preview = r.Spec.Strategy.Canary.StableService, r.Spec.Strategy.Canary.CanaryService
+		return serviceNames{
+			b.ActiveService, "spec.strategy.blueGreen.activeService", b.PreviewService, "spec.strategy.blueGreen.previewService",
+		}
 	}
-	if production == preview && preview != "" {
-		return services{}, d.failed(previewField, "is the same Service as %s", field)
+	c := r.Spec.Strategy.Canary
+	return serviceNames{c.StableService, "spec.strategy.canary.stableService", c.CanaryService, "spec.strategy.canary.canaryService"}
+}
+
+// servicesOf finds the Services of a Rollout in the input, and makes those that it names and that are not there.
+func servicesOf(r *rollout, pods podsOf, all []document, report *report) (services, error) {
+	by := r.serviceNames()
+	if by.production == by.preview && by.preview != "" {
+		return services{}, pods.owner.failed(by.previewField, "is the same Service as %s", by.productionField)
 	}
 	var out services
-	if production == "" {
-		production = selecting(d, template, all, preview)
+	if by.production != "" {
+		service, err := out.take(by.production, by.productionField, "", pods, all, report)
+		if err != nil {
+			return services{}, err
+		}
+		out.production = append(out.production, service)
 	}
-	out.production = out.take(d, production, field, shipper.LBForProduction, template, all, report)
-	if preview != "" {
-		out.preview = out.take(d, preview, previewField, shipper.LBForPreview, template, all, report)
+	if by.preview != "" {
+		service, err := out.take(by.preview, by.previewField, shipper.LBForPreview, pods, all, report)
+		if err != nil {
+			return services{}, err
+		}
+		out.preview = service
+	}
+	canary := r.Spec.Strategy.Canary
+	others := out.takeOthers(pods, all, report)
+	if by.production != "" && (canary == nil || canary.TrafficRouting != nil) {
+		for _, d := range others {
+			report.addOf(d, "spec.selector", "selects the Pods of both versions with Argo Rollouts, and here only those that have traffic")
+		}
+	}
+	switch {
+	case canary == nil || canary.TrafficRouting != nil:
+	case by.production != "":
+		report.add(by.productionField, "selects no Pods of the canary with Argo Rollouts before the last step; here %s selects the Pods of both "+
+			"Releases, in the shares of each step", by.production)
+	case len(out.production) == 0 && len(servicePorts(pods.template)) > 0:
+		report.add("spec.strategy.canary", "no Service in the input selects the Pods, so that capacity alone decides: put the Services, if "+
+			"there are any, beside the Rollout, and convert it again")
 	}
 	return out, nil
 }
 
-// selecting is the name of the Service in the input that selects the Pods of a Rollout and is not its preview: that with the name of the
-// Rollout, or else the first one. Without any, it is the name of the Rollout.
-func selecting(d document, template map[string]any, all []document, preview string) string {
-	var found []string
-	for _, other := range all {
-		if !other.is("v1", "Service") || !other.besides(d) || other.GetName() == preview {
+// takeOthers adds the Services in the input that select the Pods and that are not used yet: that with the name of the Pods' owner comes
+// first.
+func (s *services) takeOthers(pods podsOf, all []document, report *report) (found []document) {
+	ofOthers := servicesOfOthers(pods.owner, all)
+	for i, other := range all {
+		if !other.is("v1", "Service") || !other.besides(pods.owner) || slices.Contains(s.used, i) || ofOthers[other.GetName()] {
 			continue
 		}
 		selector, _, err := unstructured.NestedStringMap(other.Object, "spec", "selector")
-		if err == nil && len(selector) > 0 && selects(selector, podLabels(template)) {
-			found = append(found, other.GetName())
+		again := slices.ContainsFunc(s.used, func(used int) bool { return all[used].GetName() == other.GetName() })
+		if err != nil || again || len(selector) == 0 || unselected(selector, podLabels(pods.template)) != "" {
+			continue
+		}
+		s.used, found = append(s.used, i), append(found, other)
+		service := cleaned(other, "", report)
+		if other.GetName() == pods.owner.GetName() {
+			s.production = slices.Insert(s.production, 0, service)
+		} else {
+			s.production = append(s.production, service)
 		}
 	}
-	if len(found) == 0 || slices.Contains(found, d.GetName()) {
-		return d.GetName()
-	}
-	return found[0]
+	return found
 }
 
-// selects reports whether labels have all that a selector asks for.
-func selects(selector, labels map[string]string) bool {
-	for key, value := range selector {
-		if key != hashLabel && labels[key] != value {
-			return false
+// servicesOfOthers are the names of Services that belong to other Rollouts of the input: those that they name, and their own names.
+func servicesOfOthers(owner document, all []document) map[string]bool {
+	names := map[string]bool{}
+	for _, other := range all {
+		if !other.is(argo, "Rollout") || other.GetName() == owner.GetName() {
+			continue
+		}
+		names[other.GetName()] = true
+		for _, field := range []string{"blueGreen/activeService", "blueGreen/previewService", "canary/stableService", "canary/canaryService"} {
+			name, _, _ := unstructured.NestedString(other.Object, strings.Split("spec/strategy/"+field, "/")...)
+			names[name] = true
 		}
 	}
-	return true
+	delete(names, owner.GetName())
+	return names
+}
+
+// unselected is the first key and value that a selector asks for and labels do not have; empty if they have all.
+func unselected(selector, labels map[string]string) string {
+	for _, key := range slices.Sorted(maps.Keys(selector)) {
+		if key != hashLabel && labels[key] != selector[key] {
+			return key + "=" + selector[key]
+		}
+	}
+	return ""
 }
 
 func podLabels(template map[string]any) map[string]string {
@@ -84,22 +146,36 @@ func podLabels(template map[string]any) map[string]string {
 }
 
 // take returns the Service of a name with the label for its use.
-func (s *services) take(
-	d document, name, field, use string, template map[string]any, all []document, report *report,
-) map[string]any {
+func (s *services) take(name, field, use string, pods podsOf, all []document, report *report) (map[string]any, error) {
 	for i, other := range all {
-		if other.is("v1", "Service") && other.GetName() == name && other.besides(d) {
-			s.used = append(s.used, i)
-			if address := fixedAddress(other); address != "" {
-				report.addOf(other, "spec.clusterIP", "%s is left out, since each application cluster has addresses of its own: have clients use the "+
-					"name of the Service, or write the address into the chart if it is free in every cluster", address)
-			}
-			return cleaned(other, use)
+		if !other.is("v1", "Service") || other.GetName() != name || !other.besides(pods.owner) {
+			continue
 		}
+		s.used = append(s.used, i)
+		out := cleaned(other, use, report)
+		selector, _, err := unstructured.NestedStringMap(out, "spec", "selector")
+		if err != nil {
+			return nil, other.failed("spec.selector", "is not a map of texts")
+		}
+		if wrong := unselected(selector, podLabels(pods.template)); wrong != "" {
+			return nil, other.failed("spec.selector", "asks for %q, but the Pods of %s have no such label", wrong, pods.owner.title())
+		}
+		if len(selector) == 0 { // Argo's controller adds the hash of one ReplicaSet
+			err = unstructured.SetNestedStringMap(out, pods.labels(), "spec", "selector")
+		}
+		return out, err
 	}
 	report.add(field, "the Service %s is not in the input: the chart has one made from the ports of the containers; compare it with the one "+
 		"that runs", name)
-	return made(name, use, template)
+	return made(name, use, pods), nil
+}
+
+// labels are those by which a Service selects the Pods.
+func (p podsOf) labels() map[string]string {
+	if labels, _, err := unstructured.NestedStringMap(p.selector, "matchLabels"); err == nil && len(labels) > 0 {
+		return labels
+	}
+	return podLabels(p.template)
 }
 
 // fixedAddress is the clusterIP that the author of a Service chose; empty if there is none, if the Service is headless, or if the API
@@ -123,8 +199,12 @@ func fixedAddress(d document) string {
 	return address
 }
 
-// cleaned is a Service without what clusters write into it. A headless one stays headless.
-func cleaned(d document, use string) map[string]any {
+// cleaned is a Service without what clusters write into it. A headless one stays headless. An address that its author chose is reported.
+func cleaned(d document, use string, report *report) map[string]any {
+	if address := fixedAddress(d); address != "" {
+		report.addOf(d, "spec.clusterIP", "%s is left out, since each application cluster has addresses of its own: have clients use the "+
+			"name of the Service, or write the address into the chart if it is free in every cluster", address)
+	}
 	from := d.DeepCopy().Object
 	spec, _, _ := unstructured.NestedMap(from, "spec")
 	if spec["clusterIP"] != corev1.ClusterIPNone {
@@ -132,14 +212,22 @@ func cleaned(d document, use string) map[string]any {
 		delete(spec, "clusterIPs")
 	}
 	unstructured.RemoveNestedField(spec, "selector", hashLabel)
-	labels := d.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[shipper.LBLabel] = use
 	return map[string]any{
-		"apiVersion": "v1", "kind": "Service", "metadata": metadataOf(d.GetName(), labels, d.GetAnnotations()), "spec": spec,
+		"apiVersion": "v1", "kind": "Service", "metadata": metadataOf(d.GetName(), marked(d.GetLabels(), use), d.GetAnnotations()), "spec": spec,
 	}
+}
+
+// marked are labels with that for a use of a Service, if it has one.
+func marked(labels map[string]string, use string) map[string]string {
+	if use == "" {
+		return labels
+	}
+	out := maps.Clone(labels)
+	if out == nil {
+		out = map[string]string{}
+	}
+	out[shipper.LBLabel] = use
+	return out
 }
 
 // metadataOf is the metadata of an object in a chart. The namespace is that of the Application.
@@ -168,9 +256,20 @@ func anyMap(from map[string]string) map[string]any {
 }
 
 // made is a Service for the ports of a Pod template; port 80 where it has none.
-func made(name, use string, template map[string]any) map[string]any {
+func made(name, use string, pods podsOf) map[string]any {
+	ports := servicePorts(pods.template)
+	if len(ports) == 0 {
+		ports = []any{map[string]any{"name": "http", "port": int64(80), "targetPort": int64(80)}}
+	}
+	return map[string]any{
+		"apiVersion": "v1", "kind": "Service", "metadata": metadataOf(name, marked(nil, use), nil),
+		"spec": map[string]any{"ports": ports, "selector": anyMap(pods.labels())},
+	}
+}
+
+// servicePorts are ports for those of the containers.
+func servicePorts(template map[string]any) (ports []any) {
 	containers, _, _ := unstructured.NestedSlice(template, "spec", "containers")
-	var ports []any
 	for _, container := range containers {
 		fields, _ := container.(map[string]any)
 		all, _, _ := unstructured.NestedSlice(fields, "ports")
@@ -180,15 +279,7 @@ func made(name, use string, template map[string]any) map[string]any {
 			}
 		}
 	}
-	if len(ports) == 0 {
-		ports = []any{map[string]any{"name": "http", "port": int64(80), "targetPort": int64(80)}}
-	}
-	return map[string]any{
-		"apiVersion": "v1", "kind": "Service",
-		"metadata": metadataOf(name, map[string]string{shipper.LBLabel: use}, nil),
-		// Shipper writes the selector.
-		"spec": map[string]any{"ports": ports},
-	}
+	return ports
 }
 
 // servicePort makes a port of a Service from one of a container; nil if it has no number.
