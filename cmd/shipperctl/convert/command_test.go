@@ -73,7 +73,8 @@ func TestReviewsAreCommentsAndOnStandardError(t *testing.T) {
 	}
 	want := []string{
 		"review: Rollout web: spec.a - b: " + adviceFor(""),
-		"review: Rollout web: spec.strategy.canary.maxSurge: " + unconverted["maxSurge"],
+		"review: Rollout web: spec.strategy.canary.maxSurge: is 1: Argo runs at most 11 Pods, and Shipper up to 20 on the way to the step " +
+			"\"full on\": add steps with less capacity before it",
 		"review: Rollout web: spec: names no regions: replace REGION in the Application by a region of your clusters, or give --region",
 	}
 	if diff := cmp.Diff(strings.Join(want, "\n")+"\n", stderr); diff != "" {
@@ -176,8 +177,12 @@ func TestRefusals(t *testing.T) {
 			"document 1: spec.strategy.blueGreen.previewService is the same Service as spec.strategy.blueGreen.activeService"},
 		"a weight that is too much": {canary("steps: [{setWeight: 101}]"),
 			"document 1: spec.strategy.canary.steps[0].setWeight must be from 0 to 100"},
-		"a step of two": {canary("steps: [{pause: {}}, {setWeight: 1, pause: {}}]"), "document 1: spec.strategy.canary.steps[1] has 2 fields: " +
-			"exactly one of setWeight, setCanaryScale, pause and others must be there"},
+		"a step of two": {canary("steps: [{pause: {}}, {setWeight: 1, pause: {}}]"), "document 1: spec.strategy.canary.steps[1] has pause and " +
+			"setWeight, of which Argo accepts one: make a step of each"},
+		"an empty step": {canary("steps: [{}]"), "document 1: spec.strategy.canary.steps[0] is empty: write what it does, such as setWeight, " +
+			"or delete it"},
+		"a surge that is no number": {canary("maxSurge: many"), `document 1: spec.strategy.canary.maxSurge is "many", and must be a number of ` +
+			`Pods or a percentage such as 25%`},
 		"a pause that is no time": {canary("steps: [{pause: {duration: soon}}]"), `document 1: spec.strategy.canary.steps[0].pause.duration ` +
 			`is "soon", and must be a number of seconds or a duration such as 10m or 1h`},
 		"more steps than an Application has": {canary("steps: [" + strings.Repeat("{pause: {}}, ", 100) + "]"),

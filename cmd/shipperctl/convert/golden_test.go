@@ -22,7 +22,7 @@ import (
 
 // inputs are the files in testdata that are converted.
 var inputs = append([]string{
-	"analysis", "autoscaled", "bluegreen", "canary", "containers", "everything", "flagger", "keptn-0.1", "keptn-0.2",
+	"analysis", "autoscaled", "bluegreen", "bluegreen-v0.1", "canary", "containers", "everything", "flagger", "keptn-0.1", "keptn-0.2",
 	"keptn-two", "lossy",
 }, fleetInputs...)
 

@@ -45,16 +45,22 @@ var (
 		"minReadySeconds", "progressDeadlineAbort", "progressDeadlineSeconds", "replicas", "revisionHistoryLimit", "selector", "strategy",
 		"template",
 	}
-	convertedCanary    = []string{"analysis", "canaryService", "stableService", "steps", "trafficRouting"}
+	convertedCanary = []string{
+		"abortScaleDownDelaySeconds", "analysis", "canaryService", "dynamicStableScale", "maxSurge", "maxUnavailable",
+		"scaleDownDelaySeconds", "stableService", "steps", "trafficRouting",
+	}
 	convertedBlueGreen = []string{
-		"activeService", "autoPromotionEnabled", "autoPromotionSeconds", "postPromotionAnalysis", "prePromotionAnalysis",
-		"previewReplicaCount", "previewService", "scaleDownDelaySeconds",
+		"abortScaleDownDelaySeconds", "activeService", "autoPromotionEnabled", "autoPromotionSeconds", "postPromotionAnalysis",
+		"prePromotionAnalysis", "previewReplicaCount", "previewService", "scaleDownDelaySeconds",
 	}
 	convertedRouting = []string{"maxTrafficWeight"}
 )
 
-// skippableSteps are the steps without which the following steps can begin.
-var skippableSteps = map[string]bool{"setHeaderRoute": true, "setMirrorRoute": true}
+// convertedSteps are the fields of steps that are converted. skippableSteps are those without which the following steps can begin.
+var (
+	convertedSteps = map[string]bool{"analysis": true, "pause": true, "setCanaryScale": true, "setWeight": true}
+	skippableSteps = map[string]bool{"setHeaderRoute": true, "setMirrorRoute": true}
+)
 
 // Parts of several texts.
 const (
@@ -66,14 +72,11 @@ const (
 
 // unconverted has what to do instead of a field that is not converted.
 var unconverted = map[string]string{
-	"abortScaleDownDelaySeconds":  "is left out: after `rollout retreat` the contender keeps the Pods of its step, and after an abort none",
 	"activeMetadata":              byLabel,
 	"antiAffinity":                "is left out: write podAntiAffinity into the Pod template",
 	"canaryMetadata":              byLabel,
-	"dynamicStableScale":          "is left out: lower capacity.incumbent in the steps where fewer Pods of the incumbent are enough",
 	"experiment":                  "is left out: run the experiment as a second Application with this chart",
-	"maxSurge":                    "is left out: add steps with less capacity to start fewer Pods at a time",
-	"maxUnavailable":              "is left out: add steps with less capacity to replace fewer Pods at a time",
+	"maxUnavailable":              "is left out: the switch needs all Pods of its step",
 	"minPodsPerReplicaSet":        "is left out: raise capacity in the steps that have too few Pods; more than 0 % is at least one Pod",
 	"paused":                      "is left out: an Application is not paused; hold its newest Release with `shipperctl rollout pause`",
 	"pingPong":                    "is left out: both Releases share the production Service, and need no second pair of Services",
@@ -82,7 +85,6 @@ var unconverted = map[string]string{
 	"restartAt":                   "is left out: to restart Pods, change an annotation of the Pod template, which makes a Release",
 	"rollbackWindow":              "is left out: go back without steps with `shipperctl rollout rollback --immediate`",
 	"scaleDownDelayRevisionLimit": "is left out: only the contender and the incumbent have Pods during a rollout",
-	"scaleDownDelaySeconds":       "is left out: add a step with capacity 100 for both, traffic 100 for the contender, and after",
 	"setHeaderRoute":              "is left out: add a rule of your ingress or Gateway that sends these requests to the preview Service",
 	"setMirrorRoute":              "is left out: requests are not mirrored; send test requests to the preview Service",
 	"stableMetadata":              byLabel,
@@ -113,7 +115,11 @@ func adviceFor(key string) string {
 func (r *report) fields(d document) {
 	r.annotations(d)
 	r.below(d, convertedSpec, unconvertedSpec, "spec")
-	r.below(d, []string{"blueGreen", "canary"}, nil, "spec", "strategy")
+	strategies := []string{"blueGreen", "canary"}
+	if kind, _, _ := unstructured.NestedString(d.Object, "spec", "strategy", "type"); kind == previewByPerson {
+		strategies = append(strategies, "type")
+	}
+	r.below(d, strategies, map[string]string{"type": "is left out: later versions of Argo Rollouts do not read it"}, "spec", "strategy")
 	r.below(d, convertedBlueGreen, nil, "spec", "strategy", "blueGreen")
 	for _, field := range []string{"prePromotionAnalysis", "postPromotionAnalysis"} {
 		r.below(d, convertedAnalysis, unconvertedAnalysis, "spec", "strategy", "blueGreen", field)

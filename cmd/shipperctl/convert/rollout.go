@@ -30,6 +30,12 @@ const (
 	argoDeadlineSeconds = 600
 )
 
+// Further defaults of Argo's: old versions that are kept, and how long the Pods of a version stay after the switch.
+const (
+	argoHistoryLimit = 10
+	argoDelaySeconds = 30
+)
+
 // rollout has the fields of a Rollout that are converted. Its template and selector are read from the document as they are.
 type rollout struct {
 	Spec struct {
@@ -43,6 +49,7 @@ type rollout struct {
 			Name string `json:"name"`
 		} `json:"workloadRef"`
 		Strategy struct {
+			Type      string     `json:"type"`
 			Canary    *canary    `json:"canary"`
 			BlueGreen *blueGreen `json:"blueGreen"`
 		} `json:"strategy"`
@@ -50,11 +57,15 @@ type rollout struct {
 }
 
 type canary struct {
-	Analysis       *analysis    `json:"analysis"`
-	StableService  string       `json:"stableService"`
-	CanaryService  string       `json:"canaryService"`
-	Steps          []canaryStep `json:"steps"`
-	TrafficRouting *struct {
+	Analysis                   *analysis           `json:"analysis"`
+	StableService              string              `json:"stableService"`
+	CanaryService              string              `json:"canaryService"`
+	Steps                      []canaryStep        `json:"steps"`
+	MaxSurge                   *intstr.IntOrString `json:"maxSurge"`
+	DynamicStableScale         bool                `json:"dynamicStableScale"`
+	ScaleDownDelaySeconds      *int32              `json:"scaleDownDelaySeconds"`
+	AbortScaleDownDelaySeconds *int32              `json:"abortScaleDownDelaySeconds"`
+	TrafficRouting             *struct {
 		MaxTrafficWeight *int32 `json:"maxTrafficWeight"`
 	} `json:"trafficRouting"`
 }
@@ -75,14 +86,15 @@ type canaryScale struct {
 }
 
 type blueGreen struct {
-	ActiveService         string    `json:"activeService"`
-	PreviewService        string    `json:"previewService"`
-	AutoPromotionEnabled  *bool     `json:"autoPromotionEnabled"`
-	AutoPromotionSeconds  int32     `json:"autoPromotionSeconds"`
-	PreviewReplicaCount   *int32    `json:"previewReplicaCount"`
-	ScaleDownDelaySeconds *int32    `json:"scaleDownDelaySeconds"`
-	PrePromotionAnalysis  *analysis `json:"prePromotionAnalysis"`
-	PostPromotionAnalysis *analysis `json:"postPromotionAnalysis"`
+	ActiveService              string    `json:"activeService"`
+	PreviewService             string    `json:"previewService"`
+	AutoPromotionEnabled       *bool     `json:"autoPromotionEnabled"`
+	AutoPromotionSeconds       int32     `json:"autoPromotionSeconds"`
+	PreviewReplicaCount        *int32    `json:"previewReplicaCount"`
+	ScaleDownDelaySeconds      *int32    `json:"scaleDownDelaySeconds"`
+	AbortScaleDownDelaySeconds *int32    `json:"abortScaleDownDelaySeconds"`
+	PrePromotionAnalysis       *analysis `json:"prePromotionAnalysis"`
+	PostPromotionAnalysis      *analysis `json:"postPromotionAnalysis"`
 }
 
 // completeReplicas reports that spec.replicas is absent, and replaces it by that of the Deployment in workloadRef, at. A Deployment
@@ -182,7 +194,11 @@ func application(d document, r *rollout, with settings, templates *index, report
 		TypeMeta:   metav1.TypeMeta{APIVersion: shipper.GroupVersion.String(), Kind: "Application"},
 		ObjectMeta: metav1.ObjectMeta{Name: d.GetName(), Namespace: d.GetNamespace()},
 	}
-	app.Spec.RevisionHistoryLimit = historyLimit(r.Spec.RevisionHistoryLimit, report)
+	limit := r.Spec.RevisionHistoryLimit
+	if limit == nil {
+		limit = new(int32(argoHistoryLimit))
+	}
+	app.Spec.RevisionHistoryLimit = historyLimit(limit, report)
 	app.Spec.Template.Strategy = strategy
 	regions := with.regions
 	if len(regions) == 0 {

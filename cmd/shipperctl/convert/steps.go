@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -28,46 +29,6 @@ func pair(contender, incumbent int32) shipper.RolloutStrategyStepValue {
 
 // fullOn is the last step of every strategy.
 func fullOn() shipper.RolloutStrategyStep { return at("full on", pair(100, 0), pair(100, 0), "") }
-
-// blueGreenSteps are those of a blue/green strategy: preview, switched, full on.
-func blueGreenSteps(d document, r *rollout, templates *index, report *report) ([]shipper.RolloutStrategyStep, error) {
-	const field = "spec.strategy.blueGreen."
-	from := r.Spec.Strategy.BlueGreen
-	for _, number := range []struct {
-		name  string
-		value *int32
-	}{
-		{"autoPromotionSeconds", &from.AutoPromotionSeconds}, {"scaleDownDelaySeconds", from.ScaleDownDelaySeconds},
-		{"previewReplicaCount", from.PreviewReplicaCount},
-	} {
-		if number.value != nil && *number.value < 0 {
-			return nil, d.failed(field+number.name, "is less than 0")
-		}
-	}
-	contender := int32(100)
-	if from.PreviewReplicaCount != nil {
-		contender = percentOf(*from.PreviewReplicaCount, r.replicas())
-	}
-	preview := at("preview", pair(contender, 100), pair(0, 100), "")
-	if from.AutoPromotionEnabled != nil && !*from.AutoPromotionEnabled {
-		preview.Gate = &shipper.StepGate{}
-	} else {
-		preview.After = bounded(time.Duration(from.AutoPromotionSeconds)*time.Second, field+"autoPromotionSeconds", report)
-	}
-	delay := int32(30) // Argo's default
-	if from.ScaleDownDelaySeconds != nil {
-		delay = *from.ScaleDownDelaySeconds
-	}
-	after := bounded(time.Duration(delay)*time.Second, field+"scaleDownDelaySeconds", report)
-	switched := at("switched", pair(100, 100), pair(100, 0), after)
-	if err := analysed(&preview, d, from.PrePromotionAnalysis, field+"prePromotionAnalysis", templates, report); err != nil {
-		return nil, err
-	}
-	if err := analysed(&switched, d, from.PostPromotionAnalysis, field+"postPromotionAnalysis", templates, report); err != nil {
-		return nil, err
-	}
-	return []shipper.RolloutStrategyStep{preview, switched, fullOn()}, nil
-}
 
 // analysed gives a step the checks of an analysis. Without all of them, the step waits for a person.
 func analysed(step *shipper.RolloutStrategyStep, d document, by *analysis, field string, templates *index, report *report) error {
@@ -91,8 +52,9 @@ type canaryWalk struct {
 	replicas int32
 	// total is the weight that is all of the traffic.
 	total int32
-	// routed reports that a traffic provider distributes requests: the incumbent then keeps its Pods.
-	routed bool
+	// routed reports that a traffic provider distributes requests: the incumbent then keeps its Pods, unless dynamic reports that it has
+	// as many as its weight needs.
+	routed, dynamic bool
 
 	// weight of the contender, and its Pods in percent where they do not follow from the weight.
 	weight int32
@@ -113,7 +75,7 @@ func canarySteps(d document, r *rollout, out *shipper.RolloutStrategy, templates
 	from := r.Spec.Strategy.Canary
 	walk := canaryWalk{replicas: r.replicas(), total: 100, templates: templates}
 	if from.TrafficRouting != nil {
-		walk.routed = true
+		walk.routed, walk.dynamic = true, from.DynamicStableScale
 		if heaviest := from.TrafficRouting.MaxTrafficWeight; heaviest != nil {
 			walk.total = *heaviest
 		}
@@ -127,24 +89,36 @@ func canarySteps(d document, r *rollout, out *shipper.RolloutStrategy, templates
 	}
 	for i, step := range from.Steps {
 		field := fmt.Sprintf("spec.strategy.canary.steps[%d]", i)
-		keys := slices.Sorted(maps.Keys(present(raw[i])))
-		if len(keys) != 1 {
-			return d.failed(field, "has %d fields: exactly one of setWeight, setCanaryScale, pause and others must be there", len(keys))
-		}
 		walk.followed = i
 		if step.Analysis != nil {
 			analysis, _ := present(raw[i])["analysis"].(map[string]any)
 			report.keys(analysis, convertedAnalysis, unconvertedAnalysis, field+".analysis")
 		}
-		if err := walk.take(d, step, keys[0], field, report); err != nil {
+		if err := walk.take(d, step, present(raw[i]), field, report); err != nil {
 			return err
 		}
 	}
 	if walk.begun != "" && walk.weight < walk.total {
 		walk.end("", "0s")
 	}
-	out.Steps = append(walk.steps, fullOn())
-	return walk.background(d, from.Analysis, out, report)
+	out.Steps = append(slices.Clip(walk.steps), walk.promotion(r, report)...)
+	if err := walk.background(d, from.Analysis, out, report); err != nil || walk.routed {
+		return err
+	}
+	return compareSurge(d, r, out.Steps, report)
+}
+
+// promotion are the steps after Argo's: with trafficRouting, the Pods of the version before stay for a time.
+func (w *canaryWalk) promotion(r *rollout, report *report) []shipper.RolloutStrategyStep {
+	const field = "spec.strategy.canary."
+	from := r.Spec.Strategy.Canary
+	if w.routed {
+		compareAbort(from.AbortScaleDownDelaySeconds, field, report)
+	}
+	if delay := r.scaleDownDelay(from.ScaleDownDelaySeconds, field, report); w.routed && !w.dynamic && delay != "0s" {
+		return []shipper.RolloutStrategyStep{at("promoted", pair(100, 100), pair(100, 0), delay), fullOn()}
+	}
+	return []shipper.RolloutStrategyStep{fullOn()}
 }
 
 // background converts the analysis that Argo makes beside the steps from startingStep on.
@@ -163,12 +137,17 @@ func (w *canaryWalk) background(d document, by *analysis, out *shipper.RolloutSt
 	if early >= 0 {
 		before = w.steps[:early]
 	}
-	if !slices.ContainsFunc(before, func(s shipper.RolloutStrategyStep) bool { return s.Traffic.Contender > 0 }) {
+	// Argo measures until the last step is over. Checks of the strategy would be measured while the Pods of the version before stay, too.
+	promoted := len(out.Steps) > len(w.steps)+1
+	if !promoted && !slices.ContainsFunc(before, func(s shipper.RolloutStrategyStep) bool { return s.Traffic.Contender > 0 }) {
 		out.Checks = checks
 		return nil
 	}
 	for i := len(before); i < len(w.steps); i++ {
 		step := &out.Steps[i]
+		if step.Traffic.Contender == 0 {
+			continue
+		}
 		if step.Checks = append(step.Checks, checks...); len(step.Checks) > maxChecks {
 			return d.failed(field, "gives the step %q %d checks, and a step has %d at most", step.Name, len(step.Checks), maxChecks)
 		}
@@ -179,10 +158,29 @@ func (w *canaryWalk) background(d document, by *analysis, out *shipper.RolloutSt
 	return nil
 }
 
-// take follows one step of Argo's, which is at field and has only key.
-func (w *canaryWalk) take(d document, step canaryStep, key, field string, report *report) error {
+// exclusive are the fields of which Argo accepts one in a step.
+var exclusive = []string{"analysis", "experiment", "pause", "setWeight"}
+
+// take follows one step of Argo's, which is at field and has the fields that are present. A step may set several things at once, and
+// ends by the first of pause, setCanaryScale, setWeight, experiment and analysis, then the others.
+func (w *canaryWalk) take(d document, step canaryStep, fields map[string]any, field string, report *report) error {
+	keys := slices.Sorted(maps.Keys(fields))
+	found := slices.DeleteFunc(slices.Clone(exclusive), func(key string) bool { return fields[key] == nil })
 	switch {
-	case step.SetWeight != nil:
+	case len(keys) == 0:
+		return d.failed(field, "is empty: write what it does, such as setWeight, or delete it")
+	case len(found) > 1:
+		return d.failed(field, "has %s, of which Argo accepts one: make a step of each", strings.Join(found, " and "))
+	}
+	if step.SetCanaryScale != nil {
+		if w.begun != "" {
+			w.endBefore()
+		}
+		if err := w.rescale(d, *step.SetCanaryScale, field+".setCanaryScale"); err != nil {
+			return err
+		}
+	}
+	if step.SetWeight != nil {
 		if *step.SetWeight < 0 || *step.SetWeight > w.total {
 			return d.failed(field+".setWeight", "must be from 0 to %d", w.total)
 		}
@@ -190,11 +188,22 @@ func (w *canaryWalk) take(d document, step canaryStep, key, field string, report
 			w.endBefore()
 		}
 		w.weight, w.weighed, w.begun = *step.SetWeight, true, fmt.Sprintf("weight %d", *step.SetWeight)
-	case step.SetCanaryScale != nil:
-		if w.begun != "" {
-			w.endBefore()
+	}
+	for _, key := range keys {
+		if skippableSteps[key] {
+			report.add(field+"."+key, "%s", adviceFor(key))
 		}
-		return w.rescale(d, *step.SetCanaryScale, field+".setCanaryScale")
+	}
+	return w.finish(d, step, keys, field, report)
+}
+
+// finish ends a step where Argo waits for something.
+func (w *canaryWalk) finish(d document, step canaryStep, keys []string, field string, report *report) error {
+	scaled := ""
+	if step.SetCanaryScale != nil {
+		scaled = "; Argo does not wait for it, but only for the Pods of setCanaryScale"
+	}
+	switch {
 	case step.Pause != nil:
 		after, err := pauseOf(step.Pause.Duration)
 		if err != nil {
@@ -207,14 +216,27 @@ func (w *canaryWalk) take(d document, step canaryStep, key, field string, report
 		}
 	case step.Analysis != nil:
 		w.end("analysis", "0s")
+		if scaled != "" {
+			report.add(field+".analysis", "the step %q waits for its checks%s", w.steps[len(w.steps)-1].Name, scaled)
+		}
 		return analysed(&w.steps[len(w.steps)-1], d, step.Analysis, field+".analysis", w.templates, report)
-	case skippableSteps[key]:
-		report.add(field+"."+key, "%s", adviceFor(key))
-	default: // Argo stops here until it has a result: without one, the step waits for a person.
-		w.end(key, "")
-		report.add(field+"."+key, "%s; the step %q waits for a person instead", adviceFor(key), w.steps[len(w.steps)-1].Name)
+	}
+	for _, key := range keys {
+		switch {
+		case convertedSteps[key] || skippableSteps[key]:
+		case len(keys) == 1: // Argo stops here until it has a result: without one, the step waits for a person.
+			w.end(key, "")
+			report.add(field+"."+key, "%s; the step %q waits for a person instead", adviceFor(key), w.steps[len(w.steps)-1].Name)
+		default:
+			report.add(field+"."+key, "%s; Argo does not wait for it beside %s", adviceFor(key), beside(keys, key))
+		}
 	}
 	return nil
+}
+
+// beside are the other fields of a step.
+func beside(keys []string, key string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(keys), func(other string) bool { return other == key }), ", ")
 }
 
 // rescale sets the contender's Pods without its weight.
@@ -249,6 +271,9 @@ func (w *canaryWalk) end(name string, after shipper.Duration) {
 		capacity.Contender = *w.scale
 	case !w.routed:
 		capacity.Incumbent = 100 - capacity.Contender
+	}
+	if w.dynamic {
+		capacity.Incumbent = ceil(w.total-w.weight, w.total)
 	}
 	w.steps = append(w.steps, at(cmp.Or(w.begun, name), capacity, pair(w.weight, w.total-w.weight), after))
 	w.ends = append(w.ends, w.followed)
