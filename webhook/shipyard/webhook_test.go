@@ -54,6 +54,10 @@ func webhook(t *testing.T, rights *ask.Rights, known ...client.Object) *shipyard
 
 func unused(yard *shipper.Shipyard) { yard.Spec.Stages[1].Sequences[0].TriggeredOn = nil }
 
+func unmeasured(yard *shipper.Shipyard) {
+	yard.Spec.Stages[0].Sequences[0].Tasks = []shipper.Task{{Name: "deployment"}, {Name: "evaluation"}}
+}
+
 func empty(yard *shipper.Shipyard) { yard.Spec.Stages[0].Sequences[0].Tasks = nil }
 
 func otherRunner(yard *shipper.Shipyard) { yard.Spec.ServiceAccountName = "deployer" }
@@ -116,6 +120,11 @@ func TestShipyardsAreValidated(t *testing.T) {
 		"with a stage that nothing starts": {
 			rights: ask.Grant(author, bound), req: ask.Create("dev", shop(unused)),
 			warnings: []string{"stages[1]: no event starts a run in stage production: it is started by hand"},
+		},
+		"with an evaluation that measures nothing": {
+			rights: ask.Grant(author, bound), req: ask.Create("dev", shop(unmeasured)),
+			warnings: []string{"stages[0].sequences[0].tasks[1]: task evaluation names no Checks: it passes, and nothing is measured; " +
+				"name Checks in properties.checks"},
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

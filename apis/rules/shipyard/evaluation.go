@@ -18,6 +18,9 @@ const (
 	maxWeight      = 1000
 )
 
+// NothingMeasured is the message of an evaluation that names no Check.
+const NothingMeasured = "nothing was measured: properties.checks names no Check"
+
 // Evaluation is what the task evaluation asks for.
 type Evaluation struct {
 	Checks []EvaluationCheck
@@ -70,6 +73,49 @@ func EvaluationOf(properties shipper.FreeForm) (Evaluation, error) {
 		out.Checks = append(out.Checks, c)
 	}
 	return out, nil
+}
+
+// measuresNothing reports whether a task is an evaluation that names no Check: it passes.
+func measuresNothing(task *shipper.Task) bool {
+	if task.Name != TaskEvaluation && task.Name != TaskEvaluate {
+		return false
+	}
+	wanted, err := EvaluationOf(task.Properties)
+	return err == nil && len(wanted.Checks) == 0
+}
+
+// warnUnmeasured names the evaluations of a Shipyard that measure nothing, in one warning.
+func warnUnmeasured(spec *shipper.ShipyardSpec) []string {
+	var at, names []string
+	for i := range spec.Stages {
+		for j := range spec.Stages[i].Sequences {
+			for k := range spec.Stages[i].Sequences[j].Tasks {
+				if task := &spec.Stages[i].Sequences[j].Tasks[k]; measuresNothing(task) {
+					at, names = append(at, fmt.Sprintf("stages[%d].sequences[%d].tasks[%d]", i, j, k)), append(names, task.Name)
+				}
+			}
+		}
+	}
+	const why = "names no Checks: it passes, and nothing is measured; name Checks in properties.checks"
+	switch len(at) {
+	case 0:
+		return nil
+	case 1:
+		return []string{fmt.Sprintf("%s: task %s %s", at[0], names[0], why)}
+	}
+	return []string{fmt.Sprintf("%s: task %s %s (the same for %d more: %s)", at[0], names[0], why, len(at)-1,
+		strings.Join(at[1:min(len(at), maxNamed+1)], ", ")+more(len(at)-1-maxNamed))}
+}
+
+// maxNamed bounds the tasks that a warning names beside the first one.
+const maxNamed = 5
+
+// more ends a list of which n are not named.
+func more(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return ", …"
 }
 
 func evaluationCheck(in any) (EvaluationCheck, error) {

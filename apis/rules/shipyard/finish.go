@@ -53,6 +53,16 @@ func (p *plan) firstFailure() string {
 	return ""
 }
 
+// unmeasured names the first evaluation that passed although it measured nothing; empty if there is none.
+func (p *plan) unmeasured() string {
+	for i := range p.status.Tasks {
+		if task := &p.status.Tasks[i]; task.Result == shipper.ResultPass && measuresNothing(p.task(i)) {
+			return "task " + NameOf(task) + ": " + NothingMeasured
+		}
+	}
+	return ""
+}
+
 // finish ends the run, and lists the runs that follow from it.
 func (p *plan) finish(result shipper.Result, completion shipper.Completion, reason, message string) {
 	p.clock(false)

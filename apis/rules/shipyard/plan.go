@@ -261,7 +261,7 @@ func (p *plan) next() bool {
 		reason := map[shipper.Result]string{
 			shipper.ResultPass: shipper.RunPassed, shipper.ResultWarning: shipper.RunWarned, shipper.ResultFail: shipper.RunFailed,
 		}[result]
-		p.finish(result, p.completion(), reason, p.firstFailure())
+		p.finish(result, p.completion(), reason, cmp.Or(p.firstFailure(), p.unmeasured()))
 		return false
 	}
 	of := p.task(len(p.status.Tasks))

@@ -138,8 +138,39 @@ func TestTasksAreDoneInOrder(t *testing.T) {
 		"1m0s a: Running [deployment Finished pass, test Finished pass, evaluation Finished pass, test#2 Finished warning, release "+
 			"Triggered] do release",
 		"1m0s a: Warning [deployment Finished pass, test Finished pass, evaluation Finished pass, test#2 Finished warning, release "+
-			"Finished pass]",
+			"Finished pass] (task evaluation: nothing was measured: properties.checks names no Check)",
 	)
+}
+
+// A pass says that nothing was measured, since the evaluation of a file of Keptn has no Checks.
+func TestARunSaysThatItsEvaluationMeasuredNothing(t *testing.T) {
+	measured := shipper.FreeForm{"checks": []any{map[string]any{"check": "errors"}}}
+	for sentence, c := range map[string]struct {
+		tasks []shipper.Task
+		want  string
+	}{
+		"no properties":  {tasks("evaluation"), "Passed: task evaluation: nothing was measured: properties.checks names no Check"},
+		"its other name": {tasks("test", "evaluate"), "Passed: task evaluate: nothing was measured: properties.checks names no Check"},
+		"Checks":         {[]shipper.Task{{Name: "evaluation", Properties: measured}}, "Passed: "},
+		"no evaluation":  {tasks("test"), "Passed: "},
+		"the second alone": {
+			[]shipper.Task{{Name: "evaluation", Properties: measured}, {Name: "evaluation"}},
+			"Passed: task evaluation#2: nothing was measured: properties.checks names no Check",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s := begin(t, c.tasks...)
+			run := s.creates("a", "delivery")
+			s.decides(run, nil)
+			for range c.tasks {
+				s.decides(run, passed)
+			}
+			is := shipper.FindCondition(run.Status.Conditions, shipper.RunFinished)
+			if got := is.Reason + ": " + run.Status.Message; got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
 }
 
 // KS12, K21, scenario 4: a failure ends the run, but for tasks that are for it; what listens to it is triggered.

@@ -309,7 +309,7 @@ func Warnings(spec *shipper.ShipyardSpec) []string {
 			}
 		}
 	}
-	return out
+	return append(out, warnUnmeasured(spec)...)
 }
 
 // byHand reports whether a stage has sequences, and none that an event triggers.

@@ -132,6 +132,29 @@ stages:
 	}
 }
 
+func TestEvaluationsWithoutChecksAreWarnedOf(t *testing.T) {
+	const unmeasured = "names no Checks: it passes, and nothing is measured; name Checks in properties.checks"
+	stages := func(tasks string) *shipper.ShipyardSpec {
+		return spec(t, "stages: [{name: dev, sequences: [{name: delivery, tasks: ["+tasks+"]}]}]")
+	}
+	for tasks, want := range map[string][]string{
+		"{name: test}":       nil,
+		"{name: evaluation}": {"stages[0].sequences[0].tasks[0]: task evaluation " + unmeasured},
+		"{name: test}, {name: evaluate, properties: {timeframe: 5m}}": {"stages[0].sequences[0].tasks[1]: task evaluate " + unmeasured},
+		"{name: evaluation, properties: {checks: [{check: errors}]}}": nil,
+		"{name: evaluation, properties: {checks: []}}":                {"stages[0].sequences[0].tasks[0]: task evaluation " + unmeasured},
+		"{name: evaluation}, {name: test}, {name: evaluation}, {name: evaluation}": {"stages[0].sequences[0].tasks[0]: task evaluation " +
+			unmeasured + " (the same for 2 more: stages[0].sequences[0].tasks[2], stages[0].sequences[0].tasks[3])"},
+		strings.Repeat("{name: evaluation}, ", 8): {"stages[0].sequences[0].tasks[0]: task evaluation " + unmeasured +
+			" (the same for 7 more: stages[0].sequences[0].tasks[1], stages[0].sequences[0].tasks[2], stages[0].sequences[0].tasks[3], " +
+			"stages[0].sequences[0].tasks[4], stages[0].sequences[0].tasks[5], …)"},
+	} {
+		if diff := cmp.Diff(want, Warnings(stages(tasks))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tasks, diff)
+		}
+	}
+}
+
 func TestNamesOfApplications(t *testing.T) {
 	for _, tc := range []struct {
 		stage shipper.Stage

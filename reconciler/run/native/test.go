@@ -154,7 +154,7 @@ func evaluate(o *observed) action {
 		return fails("%s", err)
 	}
 	if len(wanted.Checks) == 0 {
-		return passes("nothing was measured: properties.checks names no Check", nil)
+		return passes(shipyard.NothingMeasured, nil)
 	}
 	rel := o.delivered()
 	if out := o.notServing(rel); out != nil {
