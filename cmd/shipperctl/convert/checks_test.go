@@ -15,12 +15,14 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	schemacel "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	namevalidation "k8s.io/apimachinery/pkg/util/validation"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	checkrules "shipper.dev/shipper/apis/rules/check"
@@ -32,7 +34,13 @@ import (
 // validate validates a Check as the API server does, by the schema of its kind.
 func validate(t *testing.T, check *shipper.Check) {
 	t.Helper()
-	raw, err := os.ReadFile("../../../manifests/crd/shipper.booking.com_checks.yaml")
+	validateBySchema(t, "checks", check)
+}
+
+// validateBySchema validates an object of a kind, which is named as in URLs.
+func validateBySchema(t *testing.T, resource string, o client.Object) {
+	t.Helper()
+	raw, err := os.ReadFile("../../../manifests/crd/shipper.booking.com_" + resource + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +61,7 @@ func validate(t *testing.T, check *shipper.Check) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(check)
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,8 +69,9 @@ func validate(t *testing.T, check *shipper.Check) {
 	errs := validation.ValidateCustomResource(nil, object, validator)
 	more, _ := schemacel.NewValidator(structural, true, celconfig.PerCallLimit).Validate(
 		t.Context(), nil, structural, object, nil, celconfig.RuntimeCELCostBudget)
-	for _, err := range append(errs, more...) {
-		t.Errorf("Check %s: %v", check.Name, err)
+	twice := listtype.ValidateListSetsAndMaps(nil, structural, object)
+	for _, err := range slices.Concat(errs, more, twice) {
+		t.Errorf("%s %s: %v", resource, o.GetName(), err)
 	}
 }
 

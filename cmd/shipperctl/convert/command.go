@@ -42,7 +42,7 @@ func NewCommand() *cobra.Command {
 			"Of KubeFleet, each MemberCluster becomes a Cluster, each ClusterResourcePlacement or ResourcePlacement an Application with\n" +
 			"resources, and each envelope an Envelope.\n" +
 			"\n" +
-			"Of Keptn, each shipyard file, of 0.1.x or 0.2, becomes a Shipyard. Remediation files are not supported yet.\n" +
+			"Of Keptn, each shipyard file, of 0.1.x or 0.2, becomes a Shipyard. Files of remediations, SLIs and SLOs are listed.\n" +
 			"\n" +
 			"Fields without a counterpart are listed in comments (`# review:`) above the object, and on standard error. An object that\n" +
 			"cannot be converted is an error with its file and line (`a.yaml:12`), and the others are converted all the same. The exit\n" +
@@ -58,6 +58,7 @@ func NewCommand() *cobra.Command {
 		"more (default a placeholder to replace)")
 	flags.StringVarP(&o.namespace, "namespace", "n", defaultHome, "namespace of what is made of objects of KubeFleet without a namespace; an "+
 		"Application whose placement selects one Namespace by name is there. Also that of Shipyards, if it is given")
+	flags.StringVar(&o.shipyard, "name", "", "name of the Shipyard made of a shipyard file without metadata.name: that of Keptn's project")
 	flags.StringVar(&o.chartDir, "chart-dir", "", "write each chart to a folder below this one (default the Application has its chart)")
 	flags.StringVar(&o.repository, "repo-url", "", "URL of the repository that you push the charts of --chart-dir to")
 	flags.BoolVar(&o.accept, "accept", false, "exit with 0 even if a person has to review something")
@@ -76,6 +77,9 @@ func (o *options) run(cmd *cobra.Command) error {
 		return cli.WithCode(cli.Misused, errors.New("--repo-url is for charts in a folder: give --chart-dir as well"))
 	case slices.Contains(o.regions, ""):
 		return cli.WithCode(cli.Misused, errors.New("--region is empty: name a region"))
+	case o.shipyard != "" && len(validation.IsDNS1123Subdomain(o.shipyard))+len(validation.IsValidLabelValue(o.shipyard)) > 0:
+		return cli.WithCode(cli.Misused, fmt.Errorf("--name: %q is no name of a Shipyard: use at most 63 lower-case letters, digits, - and .",
+			o.shipyard))
 	case len(validation.IsDNS1123Label(o.namespace)) > 0:
 		return cli.WithCode(cli.Misused, fmt.Errorf("--namespace: %q is no name of a namespace", o.namespace))
 	}

@@ -38,6 +38,8 @@ type settings struct {
 	namespace string
 	// shipyards is the namespace of Shipyards; empty means none in the manifest.
 	shipyards string
+	// shipyard is the name of a Shipyard whose file has none.
+	shipyard string
 }
 
 // converted is one Application.
@@ -325,6 +327,10 @@ func (r result) print() (string, error) {
 		}
 	}
 	for _, one := range r.yards {
+		if one.shipyard == nil {
+			comment(&out, one.reviews)
+			continue
+		}
 		begin(one.reviews)
 		if err := object(one.shipyard, kindOfShipyards, one.shipyard.Name); err != nil {
 			return "", err

@@ -22,9 +22,15 @@ import (
 
 // inputs are the files in testdata that are converted.
 var inputs = append([]string{
-	"analysis", "autoscaled", "bluegreen", "bluegreen-v0.1", "canary", "containers", "everything", "flagger", "keptn-0.1", "keptn-0.2",
-	"keptn-two", "lossy",
-}, fleetInputs...)
+	"analysis", "autoscaled", "bluegreen", "bluegreen-v0.1", "canary", "containers", "everything", "flagger", "lossy",
+}, slices.Concat(fleetInputs, keptnInputs)...)
+
+// keptnInputs are those with files of Keptn.
+var keptnInputs = []string{
+	"keptn-0.1", "keptn-0.2", "keptn-approvals", "keptn-body", "keptn-description", "keptn-environments", "keptn-events", "keptn-executors",
+	"keptn-measured", "keptn-nameless", "keptn-names", "keptn-old-keys", "keptn-phases", "keptn-plain", "keptn-project",
+	"keptn-quality-gate", "keptn-scores", "keptn-selectors", "keptn-slo", "keptn-stages", "keptn-twice", "keptn-two", "keptn-wait",
+}
 
 // fleetInputs are those with objects of KubeFleet: the tasks of the design, and what has no counterpart.
 var fleetInputs = []string{
@@ -39,7 +45,7 @@ func converting(t *testing.T, name string) (raw []byte, out result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	with := settings{regions: []string{"eu-west", "us-east"}}
+	with := settings{regions: []string{"eu-west", "us-east"}, shipyard: "shop"}
 	if slices.Contains(fleetInputs, name) {
 		with = settings{regions: []string{"eu"}, namespace: "platform"}
 	}

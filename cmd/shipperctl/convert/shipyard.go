@@ -3,10 +3,10 @@
 package convert
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -24,11 +24,9 @@ const (
 	kindOfShipyards = "Shipyard"
 	// maxShipyard bounds a file of Keptn, in bytes. A Shipyard has 64 KiB of stages at most.
 	maxShipyard = 1 << 20
-	// placeholderShipyard is the name of a Shipyard whose file has none.
-	placeholderShipyard = "SHIPYARD"
 )
 
-// convertedShipyard is a Shipyard that was made of a file of Keptn.
+// convertedShipyard is what a file of Keptn became. A file that is no shipyard has reviews alone.
 type convertedShipyard struct {
 	shipyard *shipper.Shipyard
 	reviews  []string
@@ -36,14 +34,7 @@ type convertedShipyard struct {
 
 // ofKeptn reports whether the document is a file of Keptn. Files of 0.1.x have neither apiVersion nor kind.
 func (d document) ofKeptn() bool {
-	return file.Is(d.Object) || d.isRemediation()
-}
-
-// isRemediation reports whether the document is a remediation.yaml of any version.
-func (d document) isRemediation() bool {
-	_, old := d.Object["remediations"].([]any)
-	return d.GetKind() == "Remediation" && !strings.HasPrefix(d.GetAPIVersion(), shipper.GroupName+"/") ||
-		old && d.GetKind() == "" && d.GetAPIVersion() == ""
+	return file.Is(d.Object) || d.besideShipyard() != nil
 }
 
 // convertShipyards converts files of Keptn. Two that make the same Shipyard are an error.
@@ -52,6 +43,11 @@ func convertShipyards(all []document, used map[int]bool, failed *failures, with 
 	from := map[string]document{}
 	for i, d := range all {
 		if !d.ofKeptn() {
+			continue
+		}
+		if beside := d.besideShipyard(); beside != nil {
+			used[i] = true
+			out = append(out, convertedShipyard{reviews: beside})
 			continue
 		}
 		one, err := shipyardOf(d, with)
@@ -72,39 +68,41 @@ func convertShipyards(all []document, used map[int]bool, failed *failures, with 
 
 // shipyardOf converts a file of Keptn.
 func shipyardOf(d document, with settings) (convertedShipyard, error) {
-	switch {
-	case d.isRemediation():
-		return convertedShipyard{}, fmt.Errorf("%s: remediation files are not supported yet: Shipper does not do the tasks "+
-			"get-action and remediation; leave the file out, and let a sequence with the task rollback take a service back", d.at())
-	case len(d.text) > maxShipyard:
+	if len(d.text) > maxShipyard {
 		return convertedShipyard{}, fmt.Errorf("%s: it has %d KiB: %d are the most for a shipyard", d.at(), len(d.text)>>10,
 			maxShipyard>>10)
 	}
 	read, err := file.Read(d.Object)
-	if err != nil {
-		return convertedShipyard{}, d.wrong(err)
+	switch {
+	case err != nil:
+		return convertedShipyard{}, fmt.Errorf("%s: %w", d.at(), err)
+	case read.Name == "" && with.shipyard == "":
+		return convertedShipyard{}, fmt.Errorf("%s: this shipyard has no metadata.name: give the name of the project with --name NAME", d.at())
+	}
+	name := cmp.Or(read.Name, with.shipyard)
+	valid := name
+	if len(validation.IsDNS1123Subdomain(name))+len(validation.IsValidLabelValue(name)) > 0 {
+		valid = cmp.Or(file.ObjectName(name), with.shipyard)
+	}
+	if valid == "" {
+		return convertedShipyard{}, fmt.Errorf("%s: metadata.name: %q cannot be the name of an object: give another one with --name NAME",
+			d.at(), name)
 	}
 	out := convertedShipyard{shipyard: &shipper.Shipyard{
 		TypeMeta:   metav1.TypeMeta{APIVersion: shipper.GroupVersion.String(), Kind: kindOfShipyards},
-		ObjectMeta: metav1.ObjectMeta{Name: read.Name, Namespace: with.shipyards},
+		ObjectMeta: metav1.ObjectMeta{Name: valid, Namespace: with.shipyards},
 		Spec:       read.Spec,
 	}}
-	if read.Name == "" {
-		out.shipyard.Name = placeholderShipyard
-	}
-	report := report{object: kindOfShipyards + " " + out.shipyard.Name}
-	switch {
-	case read.Name == "":
-		report.add("metadata.name", "is missing in the file: replace %s by the name of the project", placeholderShipyard)
-	case len(validation.IsDNS1123Subdomain(read.Name)) > 0:
-		report.add("metadata.name", "%q is no name of an object: use lower-case letters, digits and -", read.Name)
+	report := report{object: kindOfShipyards + " " + valid}
+	if valid != name {
+		report.add("metadata.name", "%q is %s here: the name has at most 63 lower-case letters, digits, - and .", name, valid)
 	}
 	for _, note := range read.Notes {
-		path, what, _ := strings.Cut(note, ": ")
-		if what == "" {
-			path, what = "spec.stages", note
+		field := note.Field
+		if line := lineOf(d.text, field); line > 0 {
+			field += fmt.Sprintf(" (line %d)", d.line+line-1)
 		}
-		report.add(path, "%s", what)
+		report.add(field, "%s", note.Text)
 	}
 	reviewShipyard(&report, with.shipyards, &read.Spec)
 	out.reviews = report.reviews
@@ -114,7 +112,7 @@ func shipyardOf(d document, with settings) (convertedShipyard, error) {
 // unknownStage is a warning about an event that the notes of a file of 0.2 have already.
 var unknownStage = regexp.MustCompile(`^\S+: stage ".*" is not in this shipyard `)
 
-// reviewShipyard reports what the webhook would refuse or warn of.
+// reviewShipyard reports what the webhook would refuse or warn of, and what has another effect than in Keptn.
 func reviewShipyard(r *report, namespace string, spec *shipper.ShipyardSpec) {
 	for _, err := range rules.Validate(namespace, spec, field.NewPath("spec")) {
 		r.add(err.Field, "is refused: %s", err.ErrorBody())
@@ -126,78 +124,77 @@ func reviewShipyard(r *report, namespace string, spec *shipper.ShipyardSpec) {
 		path, what, _ := strings.Cut(warning, ": ")
 		r.add("spec."+path, "%s", what)
 	}
-}
-
-// wrong is an error about the document, with the lines of keys that are not known.
-func (d document) wrong(err error) error {
-	if lines := unknownKeys(d.text, d.line); len(lines) > 0 {
-		return fmt.Errorf("%s: %s", d.at(), strings.Join(lines, "; "))
+	var tests []string
+	for i := range spec.Stages {
+		if len(spec.Stages[i].Sequences) == 0 {
+			r.add(fmt.Sprintf("spec.stages[%d]", i), "stage %s has no sequences: its runs are of the sequence evaluation, which passes, and "+
+				"nothing is measured; declare that sequence with a task evaluation that names Checks", spec.Stages[i].Name)
+		}
+		for j := range spec.Stages[i].Sequences {
+			for k, task := range spec.Stages[i].Sequences[j].Tasks {
+				if _, job := task.Properties["job"]; task.Name == rules.TaskTest && !job {
+					tests = append(tests, fmt.Sprintf("spec.stages[%d].sequences[%d].tasks[%d]", i, j, k))
+				}
+			}
+		}
 	}
-	return fmt.Errorf("%s: %w", d.at(), err)
-}
-
-// shape has the keys of a map, and the shapes of their values; nil values have any shape. Lists have the shape of their items.
-type shape map[string]shape
-
-// The keys of Keptn's files.
-var (
-	taskShape     = shape{"name": nil, "properties": nil, "triggeredAfter": nil, "when": nil, "timeout": nil}
-	triggerShape  = shape{"event": nil, "selector": {"match": nil}}
-	sequenceShape = shape{"name": nil, "triggeredOn": triggerShape, "tasks": taskShape}
-	headShape     = shape{"version": nil, "apiVersion": nil, "kind": nil, "metadata": {"name": nil}}
-	newShape      = extended(headShape, "spec", shape{"stages": {"name": nil, "sequences": sequenceShape}})
-	oldShape      = extended(headShape, "stages", shape{
-		"name": nil, "deployment_strategy": nil, "test_strategy": nil, "remediation_strategy": nil,
-		"approval_strategy": {"pass": nil, "warning": nil},
-	})
-)
-
-func extended(s shape, key string, value shape) shape {
-	out := shape{key: value}
-	for k, v := range s {
-		out[k] = v
+	if len(tests) > 0 {
+		same := ""
+		if len(tests) > 1 {
+			same = fmt.Sprintf(" (the same for %d more: %s)", len(tests)-1, listed(tests[1:]))
+		}
+		r.add(tests[0], "task test runs the tests of the chart here, and teststrategy has no effect: add tests to the chart, or a Job as "+
+			"properties.job%s", same)
 	}
-	return out
 }
 
-// unknownKeys are the keys of a shipyard that are not known, with their lines. line is that of the text's first line.
-func unknownKeys(text []byte, line int) []string {
+// maxListed bounds the names in a message.
+const maxListed = 5
+
+// listed has the first names of a list.
+func listed(names []string) string {
+	if len(names) > maxListed {
+		return strings.Join(names[:maxListed], ", ") + ", …"
+	}
+	return strings.Join(names, ", ")
+}
+
+// lineOf is the line of a field in a YAML document, from 1; 0 if it has none.
+func lineOf(text []byte, field string) int {
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil || len(root.Content) == 0 {
-		return nil
+		return 0
 	}
-	of := newShape
-	if hasKey(root.Content[0], "stages") {
-		of = oldShape
-	}
-	var out []string
-	var walk func(n *yaml.Node, of shape)
-	walk = func(n *yaml.Node, of shape) {
-		if of == nil {
-			return
-		}
-		switch n.Kind { // an alias is read where its anchor is
-		case yaml.SequenceNode:
-			for _, item := range n.Content {
-				walk(item, of)
-			}
-		case yaml.MappingNode:
-			for i := 0; i+1 < len(n.Content); i += 2 {
-				key := n.Content[i]
-				below, known := of[key.Value]
-				if !known && key.Value != "<<" {
-					out = append(out, "line "+strconv.Itoa(line+key.Line-1)+": unknown key "+strconv.Quote(key.Value))
-				}
-				walk(n.Content[i+1], below)
-			}
-		}
-	}
-	walk(root.Content[0], of)
-	return out
+	return lineBelow(root.Content[0], 0, field)
 }
 
-func hasKey(n *yaml.Node, key string) bool {
-	return n.Kind == yaml.MappingNode && slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return c.Value == key })
+// lineBelow follows a path from a node, whose own line is the one given.
+func lineBelow(n *yaml.Node, line int, path string) int {
+	if n.Kind == yaml.AliasNode {
+		return line
+	}
+	if path == "" {
+		return line
+	}
+	if n.Kind == yaml.SequenceNode {
+		index, rest, is := strings.Cut(strings.TrimPrefix(path, "["), "]")
+		at, err := strconv.Atoi(index)
+		if !is || err != nil || at < 0 || at >= len(n.Content) {
+			return 0
+		}
+		return lineBelow(n.Content[at], n.Content[at].Line, rest)
+	}
+	path = strings.TrimPrefix(path, ".")
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		key := n.Content[i]
+		rest, is := strings.CutPrefix(path, key.Value)
+		if is && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			if found := lineBelow(n.Content[i+1], key.Line, rest); found > 0 {
+				return found
+			}
+		}
+	}
+	return 0
 }
 
 // errTooLarge is for an input that no person wrote.

@@ -31,7 +31,8 @@ func folderOf(t *testing.T, files map[string]string) {
 
 // yard is a shipyard that is converted without reviews.
 func yard(name string) string {
-	return "apiVersion: spec.keptn.sh/0.2.2\nkind: Shipyard\nmetadata: {name: " + name + "}\nspec: {stages: [{name: dev}]}\n"
+	return "apiVersion: spec.keptn.sh/0.2.2\nkind: Shipyard\nmetadata: {name: " + name + "}\nspec: {stages: [{name: dev, sequences: [" +
+		"{name: delivery, tasks: [{name: deployment}]}]}]}\n"
 }
 
 // shipyardsIn are the names of the Shipyards in an output.
@@ -48,7 +49,8 @@ func shipyardsIn(out string) string {
 func TestFilesAndFoldersAreReadAsKubectlDoes(t *testing.T) {
 	folderOf(t, map[string]string{
 		"b.yaml": yard("b"), "a.yml": yard("a"), "notes.txt": "a: b: c", "in/c.yaml": yard("c") + "---\n" + yard("d"), "empty/notes.txt": "",
-		"e.json": `{"apiVersion": "spec.keptn.sh/0.2.2", "kind": "Shipyard", "metadata": {"name": "e"}, "spec": {"stages": [{"name": "dev"}]}}`,
+		"e.json": `{"apiVersion": "spec.keptn.sh/0.2.2", "kind": "Shipyard", "metadata": {"name": "e"}, "spec": {"stages": [{"name": "dev",` +
+			`"sequences": [{"name": "delivery", "tasks": [{"name": "deployment"}]}]}]}}`,
 	})
 	for sentence, c := range map[string]struct {
 		args string

@@ -4,8 +4,6 @@
 package file
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,13 +12,19 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// Shipyard is what a file becomes.
+// Shipyard is what a file becomes. The API server admits it, unless a note says otherwise.
 type Shipyard struct {
 	// Name is metadata.name; empty if the file has none.
 	Name string
 	Spec shipper.ShipyardSpec
-	// Notes say what was changed, and why, for a person to review.
-	Notes []string
+	// Notes say what was changed or left out, and why, for a person to review.
+	Notes []Note
+}
+
+// Note is about one field of the file.
+type Note struct {
+	// Field is the path of the field, such as spec.stages[0].name.
+	Field, Text string
 }
 
 // group is what apiVersion has before the version.
@@ -34,28 +38,36 @@ func Is(object map[string]any) bool {
 	return kind == "Shipyard" && !strings.HasPrefix(apiVersion, shipper.GroupName+"/") || kind == "" && apiVersion == "" && stages
 }
 
-// Read reads a file that was parsed. Unknown fields are errors.
+// Read reads a file that was parsed. What a Shipyard cannot have is changed or left out, with a note.
 func Read(object map[string]any) (Shipyard, error) {
-	raw, err := json.Marshal(object)
-	if err != nil {
-		return Shipyard{}, fmt.Errorf("encoding the shipyard: %w", err)
-	}
 	version, err := versionOf(object)
 	if err != nil {
 		return Shipyard{}, err
 	}
-	if strings.HasPrefix(version, "0.1.") || version == "" {
-		var old older
-		if err := strict(raw, &old); err != nil {
-			return Shipyard{}, err
-		}
-		return old.migrate()
+	r := &reader{}
+	path, spec := "stages", object
+	known := []string{"version", "apiVersion", "kind", "metadata"}
+	if raw, given := object["spec"]; given {
+		path = "spec.stages"
+		r.object("", object, append(known, "spec")...)
+		spec = r.object("spec", raw, "stages")
+	} else {
+		r.object("", object, append(known, "stages")...)
 	}
-	var now newer
-	if err := strict(raw, &now); err != nil {
-		return Shipyard{}, err
+	stages := r.list(path, spec["stages"])
+	out := Shipyard{Name: r.text("metadata.name", r.object("metadata", object["metadata"], "name")["name"])}
+	if isOld(version, path, stages) {
+		out.Spec.Stages = r.migrate(path, stages)
+	} else {
+		out.Spec.Stages = r.stages(path, stages)
 	}
-	return now.read()
+	if len(out.Spec.Stages) == 0 {
+		return Shipyard{}, errors.New(path + ": a shipyard has at least one stage")
+	}
+	r.admit(&out.Spec)
+	r.unknownStages(&out.Spec)
+	out.Notes = r.notes
+	return out, nil
 }
 
 // versionOf is the version of the specification; empty for stages without one, which is 0.1.x.
@@ -74,96 +86,40 @@ func versionOf(object map[string]any) (string, error) {
 	return "", fmt.Errorf("version %s is not known: 0.1.x and 0.2.x are", version)
 }
 
-func strict(raw []byte, into any) error {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		return fmt.Errorf("reading the shipyard: %w", err)
+// isOld reports whether stages are those of 0.1.x. Their form decides, since files with the version of the other form exist.
+func isOld(version, path string, stages []any) bool {
+	has := func(key string) bool {
+		return slices.ContainsFunc(stages, func(raw any) bool {
+			stage, _ := raw.(map[string]any)
+			_, given := stage[key]
+			return given
+		})
 	}
-	return nil
-}
-
-// newer is a file of the specification 0.2.
-type newer struct {
-	Version    string   `json:"version"`
-	APIVersion string   `json:"apiVersion"`
-	Kind       string   `json:"kind"`
-	Metadata   metadata `json:"metadata"`
-	Spec       struct {
-		Stages []struct {
-			Name      string `json:"name"`
-			Sequences []struct {
-				Name        string         `json:"name"`
-				TriggeredOn []trigger      `json:"triggeredOn"`
-				Tasks       []shipper.Task `json:"tasks"`
-			} `json:"sequences"`
-		} `json:"stages"`
-	} `json:"spec"`
-}
-
-type metadata struct {
-	Name string `json:"name"`
-}
-
-// trigger is an event with a selector, or the name of the event alone, as in the specification's second example.
-type trigger struct {
-	shipper.Trigger
-
-	bare bool
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (t *trigger) UnmarshalJSON(raw []byte) error {
-	if json.Unmarshal(raw, &t.Event) == nil {
-		t.bare = true
-		return nil
+	switch {
+	case has("sequences"):
+		return false
+	case strings.HasPrefix(version, "0.2"):
+		return path == "stages" && has("deployment_strategy")
 	}
-	return strict(raw, &t.Trigger)
-}
-
-func (f *newer) read() (Shipyard, error) {
-	out := Shipyard{Name: f.Metadata.Name}
-	for _, stage := range f.Spec.Stages {
-		s := shipper.Stage{Name: stage.Name}
-		for _, sequence := range stage.Sequences {
-			q := shipper.Sequence{Name: sequence.Name, Tasks: sequence.Tasks}
-			for i, t := range sequence.TriggeredOn {
-				if t.bare {
-					out.note("%s.%s: triggeredOn[%d] was the text %s, and is an event now", stage.Name, sequence.Name, i, t.Event)
-				}
-				q.TriggeredOn = append(q.TriggeredOn, t.Trigger)
-			}
-			s.Sequences = append(s.Sequences, q)
-		}
-		out.Spec.Stages = append(out.Spec.Stages, s)
-	}
-	if len(out.Spec.Stages) == 0 {
-		return Shipyard{}, errors.New("spec.stages: a shipyard has at least one stage")
-	}
-	out.unknownStages()
-	return out, nil
+	return true
 }
 
 // unknownStages notes events of stages that the file does not have: nothing triggers these sequences.
-func (s *Shipyard) unknownStages() {
+func (r *reader) unknownStages(spec *shipper.ShipyardSpec) {
 	var names []string
-	for _, stage := range s.Spec.Stages {
+	for _, stage := range spec.Stages {
 		names = append(names, stage.Name)
 	}
-	for _, stage := range s.Spec.Stages {
-		for _, sequence := range stage.Sequences {
-			for _, t := range sequence.TriggeredOn {
-				of, isEnd := strings.CutSuffix(t.Event, ".finished")
+	for i, stage := range spec.Stages {
+		for j, sequence := range stage.Sequences {
+			for k, t := range sequence.TriggeredOn {
+				of, isEnd := strings.CutSuffix(t.Event, finished)
 				name, _, named := strings.Cut(of, ".")
 				if isEnd && named && !slices.Contains(names, name) {
-					s.note("%s.%s: event %s is of a stage that this file does not have (%s): nothing triggers it", stage.Name, sequence.Name, t.Event,
-						strings.Join(names, ", "))
+					r.note(fmt.Sprintf("spec.stages[%d].sequences[%d].triggeredOn[%d]", i, j, k),
+						"event %s is of a stage that this file does not have (%s): nothing triggers it", t.Event, strings.Join(names, ", "))
 				}
 			}
 		}
 	}
-}
-
-func (s *Shipyard) note(format string, args ...any) {
-	s.Notes = append(s.Notes, fmt.Sprintf(format, args...))
 }

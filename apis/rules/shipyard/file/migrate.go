@@ -3,8 +3,7 @@
 package file
 
 import (
-	"errors"
-	"fmt"
+	"strconv"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -16,101 +15,98 @@ const (
 	remediation = "remediation"
 )
 
-// older is a file of 0.1.x.
-type older struct {
-	Version    string     `json:"version"`
-	APIVersion string     `json:"apiVersion"`
-	Kind       string     `json:"kind"`
-	Metadata   metadata   `json:"metadata"`
-	Stages     []oldStage `json:"stages"`
-}
-
-type oldStage struct {
-	Name        string `json:"name"`
-	Deployment  string `json:"deployment_strategy"`
-	Test        string `json:"test_strategy"`
-	Remediation string `json:"remediation_strategy"`
-	Approval    *struct {
-		Pass    string `json:"pass"`
-		Warning string `json:"warning"`
-	} `json:"approval_strategy"`
-}
+// Deployment strategies of 0.2.
+const (
+	blueGreen   = "blue_green"
+	userManaged = "user_managed"
+)
 
 // migrate does what the specification's example shows (K20), without its two mistakes: a stage follows the one before it in the file, and
 // takes itself back.
-func (f *older) migrate() (Shipyard, error) {
-	if len(f.Stages) == 0 {
-		return Shipyard{}, errors.New("stages: a shipyard has at least one stage")
-	}
-	out := Shipyard{Name: f.Metadata.Name}
+func (r *reader) migrate(path string, all []any) []shipper.Stage {
+	var out []shipper.Stage
 	before := ""
-	for i := range f.Stages {
-		stage, err := f.Stages[i].migrate(before)
-		if err != nil {
-			return Shipyard{}, fmt.Errorf("stages[%d]%w", i, err)
+	for i, raw := range all {
+		at := path + "[" + strconv.Itoa(i) + "]"
+		of := r.object(at, raw, "name", "deployment_strategy", "test_strategy", "remediation_strategy", "approval_strategy")
+		if of == nil {
+			continue
 		}
-		out.Spec.Stages = append(out.Spec.Stages, stage)
-		before = f.Stages[i].Name
+		stage := r.oldStage(at, of, before)
+		before = stage.Name
+		out = append(out, stage)
 	}
-	if len(f.Stages) > 1 {
-		out.note("each stage follows the one before it in the file, as 0.1.x did without saying so")
+	if len(out) > 1 {
+		r.note(path, "each stage follows the one before it in the file, as 0.1.x did without saying so")
 	}
-	return out, nil
+	return out
 }
 
-func (s *oldStage) migrate(before string) (shipper.Stage, error) {
-	out := shipper.Stage{Name: s.Name}
-	strategy, err := s.strategy()
-	if err != nil {
-		return out, err
-	}
+func (r *reader) oldStage(at string, of map[string]any, before string) shipper.Stage {
+	out := shipper.Stage{Name: r.text(at+".name", of["name"])}
+	strategy, test := r.strategy(at+".deployment_strategy", of["deployment_strategy"]), r.text(at+".test_strategy", of["test_strategy"])
 	deliver := shipper.Sequence{Name: delivery}
 	if before != "" {
-		deliver.TriggeredOn = []shipper.Trigger{{Event: before + "." + delivery + ".finished"}}
+		deliver.TriggeredOn = []shipper.Trigger{{Event: before + "." + delivery + finished}}
 	}
-	if s.Approval != nil {
-		asks := shipper.Task{Name: "approval", Properties: shipper.FreeForm{}}
-		for name, value := range map[string]string{"pass": s.Approval.Pass, "warning": s.Approval.Warning} {
-			if value != "" {
-				asks.Properties[name] = value
-			}
-		}
-		deliver.Tasks = append(deliver.Tasks, asks)
+	if asks := r.approval(at+".approval_strategy", of["approval_strategy"]); asks != nil {
+		deliver.Tasks = append(deliver.Tasks, *asks)
 	}
 	deliver.Tasks = append(deliver.Tasks, task("deployment", "deploymentstrategy", strategy))
-	if s.Test != "" {
-		deliver.Tasks = append(deliver.Tasks, task("test", "teststrategy", s.Test), shipper.Task{Name: "evaluation"})
+	if test != "" {
+		deliver.Tasks = append(deliver.Tasks, task("test", "teststrategy", test), shipper.Task{Name: "evaluation"})
 	}
 	deliver.Tasks = append(deliver.Tasks, shipper.Task{Name: "release"})
 	out.Sequences = append(out.Sequences, deliver)
-	if strategy == "blue_green" && s.Test != "" {
+	if strategy == blueGreen && test != "" {
 		out.Sequences = append(out.Sequences, shipper.Sequence{
 			Name: rollback, Tasks: []shipper.Task{{Name: "rollback"}}, TriggeredOn: []shipper.Trigger{{
-				Event:    s.Name + "." + delivery + ".finished",
+				Event:    out.Name + "." + delivery + finished,
 				Selector: &shipper.TriggerSelector{Match: map[string]string{"result": "fail"}},
 			}},
 		})
 	}
-	if s.Remediation == "automated" {
+	switch value := r.text(at+".remediation_strategy", of["remediation_strategy"]); value {
+	case "automated":
 		out.Sequences = append(out.Sequences, shipper.Sequence{
 			Name: remediation, Tasks: []shipper.Task{{Name: "remediation"}, task("test", "teststrategy", "real_user"), {Name: "evaluation"}},
-			TriggeredOn: []shipper.Trigger{{Event: s.Name + ".problem.open"}, {Event: s.Name + ".remediation.in-progress"}},
+			TriggeredOn: []shipper.Trigger{{Event: out.Name + ".problem.open"}, {Event: out.Name + ".remediation.in-progress"}},
 		})
-	} else if s.Remediation != "" {
-		return out, fmt.Errorf(".remediation_strategy: %q is not automated", s.Remediation)
+	case "":
+	default:
+		r.note(at+".remediation_strategy", "%q is not automated, and is left out", value)
 	}
-	return out, nil
+	return out
+}
+
+// approval is the task of an approval_strategy; nil if there is none.
+func (r *reader) approval(at string, raw any) *shipper.Task {
+	of := r.object(at, raw, "pass", "warning")
+	if of == nil {
+		return nil
+	}
+	out := &shipper.Task{Name: "approval", Properties: shipper.FreeForm{}}
+	for _, name := range []string{"pass", "warning"} {
+		if value := r.text(at+"."+name, of[name]); value != "" {
+			out.Properties[name] = value
+		}
+	}
+	return out
 }
 
 // strategy is the deployment strategy by its new name.
-func (s *oldStage) strategy() (string, error) {
-	switch s.Deployment {
+func (r *reader) strategy(at string, raw any) string {
+	switch value := r.text(at, raw); value {
 	case "direct", "":
-		return "direct", nil
-	case "blue_green_service", "blue_green":
-		return "blue_green", nil
+		return "direct"
+	case "blue_green_service", blueGreen:
+		return blueGreen
+	case userManaged:
+		return userManaged
+	default:
+		r.note(at, "%q is not direct or blue_green_service, and is %s here: the steps that the Application has", value, userManaged)
+		return userManaged
 	}
-	return "", fmt.Errorf(".deployment_strategy: %q is not direct or blue_green_service", s.Deployment)
 }
 
 func task(name, property, value string) shipper.Task {
