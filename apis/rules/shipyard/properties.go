@@ -3,13 +3,17 @@
 package shipyard
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"shipper.dev/shipper/apis/rules/check"
 	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -23,6 +27,27 @@ var properties = map[string][]string{
 	TaskRelease:    {"to"},
 	TaskRollback:   {"strategy"},
 	TaskTest:       {"job", "teststrategy"},
+}
+
+// validateJob refuses a Job of a task test that could not be run. One with arguments ({{…}}) is decoded when they have values.
+func validateJob(task *shipper.Task, path *field.Path) field.ErrorList {
+	given, has := task.Properties["job"]
+	if !has {
+		return nil
+	}
+	raw, err := json.Marshal(given)
+	of, is := given.(map[string]any)
+	switch {
+	case err != nil || !is:
+		return field.ErrorList{field.Invalid(path, fmt.Sprintf("%T", given), "is no spec of a batch/v1 Job: write an object with template")}
+	case strings.Contains(string(raw), "{{"):
+		return nil
+	}
+	var job batchv1.JobSpec
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(of, &job, true); err != nil {
+		return field.ErrorList{field.Invalid(path, fmt.Sprintf("(%d bytes)", len(raw)), "is no spec of a batch/v1 Job: "+err.Error())}
+	}
+	return check.ValidateJob(&job, path)
 }
 
 // maxUnknown bounds the unknown properties of a task that a refusal names.

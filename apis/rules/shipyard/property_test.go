@@ -35,7 +35,7 @@ func TestRunsEndAndDoNoTaskTwice(t *testing.T) {
 					t.Fatalf("seed %d: %s changed after its end", seed, run.Name)
 				}
 				run.Status = d.Status
-				check(t, seed, run, d, ended)
+				checkRun(t, seed, run, d, ended)
 			}
 			underWay := 0
 			for _, run := range s.runs {
@@ -51,8 +51,8 @@ func TestRunsEndAndDoNoTaskTwice(t *testing.T) {
 	}
 }
 
-// check fails if a task of a run is done after it ended.
-func check(t *testing.T, seed uint64, run *shipper.SequenceRun, d Decision, ended map[string]bool) {
+// checkRun fails if a task of a run is done after it ended.
+func checkRun(t *testing.T, seed uint64, run *shipper.SequenceRun, d Decision, ended map[string]bool) {
 	t.Helper()
 	if d.Do != nil && ended[d.Do.EventID] {
 		t.Fatalf("seed %d: %s of %s is done again", seed, NameOf(d.Do), run.Name)

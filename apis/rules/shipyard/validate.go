@@ -161,6 +161,8 @@ func validateTask(task *shipper.Task, path *field.Path) field.ErrorList {
 		errs = append(errs, property(task, at, "to", "first", "last")...)
 	case TaskRollback:
 		errs = append(errs, property(task, at, "strategy", "Immediate", "Steps")...)
+	case TaskTest:
+		errs = append(errs, validateJob(task, at.Child("job"))...)
 	}
 	return errs
 }

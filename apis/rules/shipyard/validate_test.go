@@ -27,6 +27,7 @@ func TestShipyardsThatAreRefused(t *testing.T) {
 	sequence := func(text string) string { return "stages: [{name: a, sequences: [" + text + "]}, {name: b}]" }
 	const match = "spec.stages[0].sequences[0].triggeredOn[0].selector.match"
 	const remedy = "leave selector out for pass, or name result, status, service, TASK.result or TASK.status"
+	const job = "spec.stages[0].sequences[0].tasks[0].properties.job"
 	on := func(match string) string {
 		return sequence("{name: d, tasks: [{name: test}], triggeredOn: [{event: b.d.finished, selector: {match: " + match + "}}]}")
 	}
@@ -55,6 +56,20 @@ func TestShipyardsThatAreRefused(t *testing.T) {
 		sequence("{name: d, tasks: [{name: deployment, properties: {deploymentstrategy: bleu}}]}"): "spec.stages[0].sequences[0].tasks[0]." +
 			`properties.deploymentstrategy: Unsupported value: "bleu": supported values: "direct", "blue_green", "blue_green_service", ` +
 			`"user_managed"`,
+		sequence("{name: d, tasks: [{name: test, properties: {job: {template: {spec: {containers: [{name: a, " +
+			"image: '{{args.image}}'}]}}}}}]}"): "",
+		sequence("{name: d, tasks: [{name: test, properties: {job: {backoffLimit: 2, template: {spec: {restartPolicy: Never, " +
+			"containers: [{name: a, image: b, resources: {limits: {cpu: 1}}}]}}}}}]}"): "",
+		sequence("{name: d, tasks: [{name: test, properties: {job: smoke}}]}"): job + `: Invalid value: "string": ` +
+			"is no spec of a batch/v1 Job: write an object with template",
+		sequence("{name: d, tasks: [{name: test, properties: {job: {template: {spec: {container: []}}}}}]}"): job + `: Invalid value: ` +
+			`"(38 bytes)": is no spec of a batch/v1 Job: strict decoding error: unknown field "template.spec.container"`,
+		sequence("{name: d, tasks: [{name: test, properties: {job: {template: {spec: {}}}}}]}"): job + ".template.spec.containers: " +
+			"Required value: say what the Job runs",
+		sequence("{name: d, tasks: [{name: test, properties: {job: {template: {metadata: {labels: {shipper-app: web}}, spec: {restartPolicy: " +
+			"Always, containers: [{name: a}]}}}}}]}"): "[" + job + `.template.spec.restartPolicy: Unsupported value: "Always": supported ` +
+			`values: "Never", "OnFailure", ` + job + ".template.metadata.labels[shipper-app]: Forbidden: labels of Shipper select the Pods " +
+			"of Releases, and Services: leave it out]",
 		sequence("{name: d, tasks: [{name: labels}]}"): `spec.stages[0].sequences[0].tasks[0].name: Invalid value: "labels": is a key of all ` +
 			"events: the data of the task would have no place",
 		sequence("{name: d, timeout: 30s, tasks: [{name: test, triggeredAfter: " +

@@ -86,8 +86,11 @@ func (r *reader) scoresAndProperties(spec *shipper.ShipyardSpec) {
 // would be one.
 func (r *reader) refused(err *field.Error, task *shipper.Task, name string) bool {
 	value, has := task.Properties[name]
-	if !has {
-		return false
+	if !has { // the error is about a part of it
+		name, _, _ = strings.Cut(name, ".")
+		if _, has = task.Properties[name]; !has {
+			return false
+		}
 	}
 	task.Properties = maps.Clone(task.Properties)
 	if name == "approvals" && task.Name == rules.TaskApproval && atLeast(value, rules.MaxApprovals) {
