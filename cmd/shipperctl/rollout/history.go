@@ -44,16 +44,18 @@ func newHistory(o *options) *cobra.Command {
 type Past struct {
 	Release string `json:"release"`
 	// Generation is its place in the history, from 0.
-	Generation int    `json:"generation"`
-	Chart      string `json:"chart"`
-	Version    string `json:"version"`
+	Generation int `json:"generation"`
+	// Chart and Version are empty of a Release of resources.
+	Chart   string `json:"chart"`
+	Version string `json:"version"`
 	// Digest is the sha256 of the chart's archive; empty while it is not known.
 	Digest string `json:"digest,omitempty"`
 	// Signature names the signer of the archive, where a signature was demanded and found.
 	Signature *shipper.ChartSignature `json:"signature,omitempty"`
 	// ValuesChanged are the keys of values that are not as in the Release before; the oldest has none.
 	ValuesChanged []string `json:"valuesChanged,omitempty"`
-	// Step is the index of the step that is asked for, StepName its name, LastStep the index of the last.
+	// Step is the index of the step that is asked for, StepName its name, LastStep the index of the last. Resources have one step, without
+	// a name.
 	Step     int    `json:"step"`
 	StepName string `json:"stepName"`
 	LastStep int    `json:"lastStep"`
@@ -79,14 +81,18 @@ func historyOf(rels []*shipper.Release) []Past {
 		chart, sum, notes := rel.Spec.Environment.Chart, summary.Of(rels, i), rel.Annotations
 		generation, _ := stamp.Generation(rel) // they were sorted by it
 		state := string(roles[i])
+		step := ""
+		if s := rel.Spec.Environment.Strategy; s != nil && len(s.Steps) > 0 {
+			step = stepName(rel, int(rel.Spec.TargetStep))
+		}
 		if roles[i] == strategy.Contender && strategy.Complete(rel) {
 			state = "complete"
 		}
 		out = append(out, Past{
 			Release: rel.Name, Generation: generation, Chart: chart.Name, Version: chart.Version,
 			Digest: notes[shipper.ReleaseChartDigestAnnotation], ValuesChanged: summary.Changed(rels, i),
-			Signature: rel.Signature(), Step: int(rel.Spec.TargetStep), StepName: stepName(rel, int(rel.Spec.TargetStep)), LastStep: lastStep(rel),
-			State: state, Outcome: sum.Outcome, RollbackOf: notes[shipper.ReleaseRollbackOfAnnotation],
+			Signature: rel.Signature(), Step: int(rel.Spec.TargetStep), LastStep: lastStep(rel),
+			StepName: step, State: state, Outcome: sum.Outcome, RollbackOf: notes[shipper.ReleaseRollbackOfAnnotation],
 			RequestedBy: notes[shipper.ReleaseRequestedByAnnotation], Override: sum.Override, OverrideReason: sum.OverrideReason,
 			CreatedAt: rel.CreationTimestamp.Time, Duration: sum.Duration,
 		})
@@ -104,12 +110,27 @@ func table(rels []Past, width int, now time.Time) string {
 	var rows [][]string
 	for _, r := range rels {
 		rows = append(rows, []string{
-			strconv.Itoa(r.Generation), r.Release, strings.TrimSpace(r.Chart + " " + r.Version + " " + r.Digest[:min(len(r.Digest), shortDigest)]),
-			summary.Shorten(r.ValuesChanged, maxKeys), fmt.Sprintf("%d/%d %s", r.Step, r.LastStep, r.StepName), r.what(), r.Duration,
+			strconv.Itoa(r.Generation), r.Release, r.of(), summary.Shorten(r.ValuesChanged, maxKeys), r.step(), r.what(), r.Duration,
 			cmp.Or(r.RequestedBy, "unknown"), cmp.Or(printable.OneLine(r.OverrideReason), r.Override), age(r.CreatedAt, now),
 		})
 	}
 	return screen.Table(width, head, rows)
+}
+
+// of is the chart that it was made of, with the beginning of the digest, or resources.
+func (p Past) of() string {
+	if p.Chart == "" {
+		return "resources"
+	}
+	return strings.TrimSpace(p.Chart + " " + p.Version + " " + p.Digest[:min(len(p.Digest), shortDigest)])
+}
+
+// step is the step that is asked for; empty of a Release without steps.
+func (p Past) step() string {
+	if p.StepName == "" {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d %s", p.Step, p.LastStep, p.StepName)
 }
 
 // what describes its state and outcome.

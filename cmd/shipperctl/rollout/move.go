@@ -255,6 +255,10 @@ func rolledBack(app *shipper.Application, rels []*shipper.Release) (string, erro
 	case !content && stamp.SameTemplate(env, &newest.Spec.Environment):
 		return fmt.Sprintf("application %s has that environment already, in release %s: nothing is rolled out", key, newest.Name), nil
 	}
-	return fmt.Sprintf("application %s rolls out the environment of release %s, %s %s", key,
-		app.Annotations[shipper.AppRolledBackToAnnotation], env.Chart.Name, env.Chart.Version), nil
+	what := strings.TrimSpace(env.Chart.Name + " " + env.Chart.Version)
+	if env.Resources != nil {
+		what = "its resources"
+	}
+	return fmt.Sprintf("application %s rolls out the environment of release %s, %s", key, app.Annotations[shipper.AppRolledBackToAnnotation],
+		what), nil
 }

@@ -138,10 +138,13 @@ func TestWhatCameOfARollback(t *testing.T) {
 		app.Annotations = map[string]string{shipper.AppRolledBackToAnnotation: back}
 		return app
 	}
+	resources := of("", "web-0", nil)
+	resources.Spec.Template.Chart, resources.Spec.Template.Resources = shipper.Chart{}, &shipper.Resources{}
 	for sentence, tc := range map[string]struct {
 		app  *shipper.Application
 		want any
 	}{
+		"resources":           {resources, "application shop/web rolls out the environment of release web-0, its resources"},
 		"another environment": {of("0.0.1", "web-0", nil), "application shop/web rolls out the environment of release web-0, nginx 0.0.1"},
 		"what is there": {
 			of("0.0.2", "", nil), "application shop/web has that environment already, in release web-1: nothing is rolled out",
@@ -165,6 +168,18 @@ func TestHistory(t *testing.T) {
 `
 	if diff := cmp.Diff(want, table(historyOf(rels), 0, now)); diff != "" {
 		t.Errorf("history (-want +got):\n%s", diff)
+	}
+	placed := []*shipper.Release{rels[0].DeepCopy(), rels[1].DeepCopy()}
+	for _, rel := range placed {
+		rel.Spec.Environment.Chart, rel.Spec.Environment.Strategy, rel.Spec.TargetStep = shipper.Chart{}, nil, 0
+		rel.Spec.Environment.Resources = &shipper.Resources{}
+	}
+	const wantOfResources = `GEN   RELEASE   CHART       STATE       REQUESTED BY   AGE
+1     web-1     resources   contender   ann            4m
+0     web-0     resources   incumbent   ann            4m
+`
+	if diff := cmp.Diff(wantOfResources, table(historyOf(placed), 0, now)); diff != "" {
+		t.Errorf("history of resources (-want +got):\n%s", diff)
 	}
 	rels[0].Status.Conditions[0].LastTransitionTime = metav1.NewTime(now.Add(-3 * time.Minute))
 	rels[0].Spec.Environment.Values = &shipper.ChartValues{"image": map[string]any{"tag": "a"}, "password": "hunter2"}
