@@ -189,7 +189,14 @@ func gvkOf(s *shipper.ResourceSelector) schema.GroupVersionKind {
 func (j *Judge) notServed(ctx context.Context, s *shipper.ResourceSelector, path *field.Path) *field.Error {
 	gk := schema.GroupKind{Group: s.Group, Kind: s.Kind}.String()
 	if s.Version != "" {
-		return field.Invalid(path.Child("version"), s.Version, "this API server does not serve "+gk+" in this version: leave version out")
+		served, err := j.Kinds.Find(ctx, schema.GroupKind{Group: s.Group, Kind: s.Kind}, "")
+		switch {
+		case err == nil:
+			return field.Invalid(path.Child("version"), s.Version, "this API server serves "+gk+" in version "+served.Version+
+				", and not in this one: leave version out")
+		case !errors.Is(err, ErrNotServed):
+			return field.Invalid(path.Child("version"), s.Version, "this API server does not serve "+gk+" in this version: leave version out")
+		}
 	}
 	why := "this API server does not serve " + gk
 	if near := j.near(ctx, s.Kind); near != "" {

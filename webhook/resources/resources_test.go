@@ -52,8 +52,17 @@ func TestSelectorsOfWhatMayNotBePlaced(t *testing.T) {
 		},
 		"a version that is not served": {
 			shipper.ResourceSelector{Kind: "Deployment", Group: "apps", Version: "v1beta1"},
-			`spec.template.resources.select[0].version: Invalid value: "v1beta1": this API server does not serve Deployment.apps ` +
-				"in this version: leave version out",
+			`spec.template.resources.select[0].version: Invalid value: "v1beta1": this API server serves Deployment.apps in ` +
+				"version v1, and not in this one: leave version out",
+		},
+		"a version of a kind that is not served at all": {
+			shipper.ResourceSelector{Kind: "Gadget", Group: "example.com", Version: "v1"},
+			`spec.template.resources.select[0].kind: Invalid value: "Gadget": this API server does not serve Gadget.example.com`,
+		},
+		"a version of a kind with another group": {
+			shipper.ResourceSelector{Kind: "Deployment", Group: "extensions", Version: "v1beta1"},
+			`spec.template.resources.select[0].kind: Invalid value: "Deployment": this API server does not serve ` +
+				"Deployment.extensions: did you mean kind: Deployment, group: apps?",
 		},
 		"a namespace of Kubernetes": {
 			shipper.ResourceSelector{Kind: "ConfigMap", Namespace: "kube-system"},
