@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -156,6 +157,17 @@ func named(texts []string, separator string) string {
 	return strings.Join(texts, separator)
 }
 
+// remediesFor are the remedies for content that is placed by a policy: IfNoDiff is no remedy where it is set.
+func remediesFor(takeOver shipper.TakeOverPolicy) map[string]string {
+	if takeOver != shipper.TakeOverIfNoDiff {
+		return remedies
+	}
+	out := maps.Clone(remedies)
+	out[shipper.NotTakenOver] = "change these fields in the cluster or in what is placed until they are equal, set takeOver to Always, or " +
+		"delete it in the cluster"
+	return out
+}
+
 // remedies say what mends all objects with a reason.
 var remedies = map[string]string{
 	shipper.NotTakenOver:   "set takeOver to IfNoDiff, which takes what does not differ, or Always, or delete it in the cluster",
@@ -164,7 +176,10 @@ var remedies = map[string]string{
 }
 
 // together joins errors about objects: one for each reason, that names some. What is only in progress comes last.
-func together(all []error) error {
+func together(all []error) error { return joined(all, remedies) }
+
+// joined is together with other remedies.
+func joined(all []error, remedies map[string]string) error {
 	texts, worst := map[string][]string{}, map[string]retry.Action{}
 	var reasons []string
 	var out []error

@@ -240,5 +240,5 @@ func (p *pass) problems(all []*item, more ...error) error {
 			more = append(more, err)
 		}
 	}
-	return together(more)
+	return joined(more, remediesFor(p.rules.takeOver))
 }

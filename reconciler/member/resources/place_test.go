@@ -195,6 +195,10 @@ func TestWhatWasThereIsTakenAsThePolicySays(t *testing.T) {
 			}
 			out, writes := f.place(it)
 			same(t, "reason", tc.reason, reasonOf(out.Err))
+			if advised := out.Err != nil && strings.Contains(out.Err.Error(), "set takeOver to IfNoDiff"); advised != (out.Err != nil &&
+				tc.policy != shipper.TakeOverIfNoDiff) {
+				t.Errorf("IfNoDiff is advised: %t: %v", advised, out.Err)
+			}
 			for i := range writes {
 				writes[i] = strings.TrimSuffix(writes[i], " "+theAnchor)
 			}
