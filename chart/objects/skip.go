@@ -100,11 +100,16 @@ func skipServiceAccount(o *unstructured.Unstructured) string {
 	return ""
 }
 
-// skipRoleBinding leaves out Shipper's own rights to the content, which the management cluster alone has.
+// skipRoleBinding leaves out Shipper's own rights in a namespace, which the management cluster alone has.
 func skipRoleBinding(o *unstructured.Unstructured) string {
 	role, _, _ := unstructured.NestedString(o.Object, "roleRef", "name")
-	if KeyOf(o).GroupKind() == roleBinding && (role == shipper.ResourceSelectorRole || role == shipper.ValuesKeeper) {
+	switch {
+	case KeyOf(o).GroupKind() != roleBinding:
+		return ""
+	case role == shipper.ResourceSelectorRole, role == shipper.ValuesKeeper:
 		return "it lets Shipper take what is in this namespace"
+	case role == shipper.NamespaceReader, role == shipper.RunnerImpersonatorRole:
+		return "it is a right of Shipper in the management cluster"
 	}
 	return ""
 }
