@@ -150,7 +150,7 @@ func TestRefusals(t *testing.T) {
 		return "{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: web}, spec: {" + spec + "}}"
 	}
 	canary := func(fields string) string { return rollout(pods + ", strategy: {canary: {" + fields + "}}") }
-	const wanted = "give Rollouts, AnalysisTemplates or ClusterAnalysisTemplates of argoproj.io/v1alpha1, MetricTemplates of " +
+	const wanted = "give Rollouts, AnalysisTemplates or ClusterAnalysisTemplates of argoproj.io/v1alpha1, Canaries and MetricTemplates of " +
 		"flagger.app/v1beta1, MemberClusters, placements or envelopes of kubernetes-fleet.io, or a shipyard of Keptn"
 	const configMap = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n---\n"
 	for sentence, c := range map[string]struct{ in, want string }{

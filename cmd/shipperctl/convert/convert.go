@@ -103,6 +103,8 @@ func convertAll(ctx context.Context, inputs []input, with settings) result {
 	templates, rollouts := decodeAll(all, used, failed)
 	out := result{objects: len(all), checks: checksOf(all, templates, used, failed)}
 	out.all = convertRollouts(ctx, all, rollouts, templates, used, failed, with)
+	apps, notConverted := convertCanaries(ctx, all, out.all, used, failed, with)
+	out.all, out.leftOut = append(out.all, apps...), notConverted
 	out.fleet = convertFleet(all, used, failed, with)
 	out.yards = convertShipyards(all, used, failed, with)
 	fleet := slices.ContainsFunc(all, document.ofFleet)
@@ -163,7 +165,7 @@ func convertRollouts(
 
 // nothing is the error for an input with nothing to convert.
 func nothing(all []document) error {
-	const wanted = "give Rollouts, AnalysisTemplates or ClusterAnalysisTemplates of " + argo + ", MetricTemplates of " + flagger +
+	const wanted = "give Rollouts, AnalysisTemplates or ClusterAnalysisTemplates of " + argo + ", Canaries and MetricTemplates of " + flagger +
 		", MemberClusters, placements or envelopes of " + fleetDomain + ", or a shipyard of Keptn"
 	if len(all) == 0 {
 		return errors.New("the input is empty: " + wanted)

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,55 +42,44 @@ type metricTemplate struct {
 	} `json:"spec"`
 }
 
-type canaryOfFlagger struct {
-	Spec struct {
-		TargetRef  named `json:"targetRef"`
-		IngressRef named `json:"ingressRef"`
-		RouteRef   named `json:"routeRef"`
-		Service    named `json:"service"`
-		Analysis   struct {
-			Interval   string         `json:"interval"`
-			Threshold  int32          `json:"threshold"`
-			Iterations int32          `json:"iterations"`
-			Metrics    []canaryMetric `json:"metrics"`
-		} `json:"analysis"`
-	} `json:"spec"`
-}
-
-type named struct {
-	Name      string `json:"name"`
-	Namespace string `json:"namespace"`
-}
-
-type canaryMetric struct {
-	Name              string            `json:"name"`
-	Interval          string            `json:"interval"`
-	Threshold         float64           `json:"threshold"`
-	ThresholdRange    *thresholdRange   `json:"thresholdRange"`
-	TemplateRef       *named            `json:"templateRef"`
-	TemplateVariables map[string]string `json:"templateVariables"`
-}
-
-type thresholdRange struct {
-	Min *float64 `json:"min"`
-	Max *float64 `json:"max"`
-}
-
 // metricUse is how Canaries use a MetricTemplate: all that the Check has from them.
 type metricUse struct {
 	limits                  thresholdRange
-	window, interval        string
+	window                  string
+	interval                shipper.Duration
 	failureLimit, count     int32
 	variables               map[string]string
 	service, ingress, route string
 	by, metric              string // of the first Canary; empty if there is none
 	namespace, template     string
+	of                      metricKey
+}
+
+// metricKey is a metric of a Canary: the index of the document, and that in its analysis.
+type metricKey struct{ canary, metric int }
+
+// same reports whether two uses make the same Check.
+func (use metricUse) same(other metricUse) bool {
+	other.by, other.metric, other.template, other.of = use.by, use.metric, use.template, use.of
+	return reflect.DeepEqual(other, use)
 }
 
 // checksOfMetrics makes the Checks of MetricTemplates.
 func checksOfMetrics(all []document, used map[int]bool, failed *failures) []convertedCheck {
-	uses, builtIn := usesOfMetrics(all, failed)
+	canaries := decodeCanaries(all, failed)
+	out, _ := metricChecks(all, used, failed, usesOfMetrics(all, canaries))
+	for _, c := range canaries {
+		out = append(out, c.ownChecks(all)...)
+	}
+	return out
+}
+
+// metricChecks are the Checks of MetricTemplates, and which of them a metric of a Canary is; nil if it has none.
+func metricChecks(
+	all []document, used map[int]bool, failed *failures, uses []metricUse,
+) ([]convertedCheck, map[metricKey]*shipper.Check) {
 	var out []convertedCheck
+	of := map[metricKey]*shipper.Check{}
 	for i, d := range all {
 		if !d.is(flagger, "MetricTemplate") {
 			continue
@@ -121,63 +109,39 @@ func checksOfMetrics(all []document, used map[int]bool, failed *failures) []conv
 			report := &report{object: d.title()}
 			check := checkOfMetric(d, &t, use, name, report)
 			out = append(out, convertedCheck{check, report.reviews})
+			for _, other := range uses {
+				if other.names(d) && use.same(other) {
+					of[other.of] = check
+				}
+			}
 		}
 	}
-	if len(out) > 0 && len(builtIn) > 0 {
-		out = append(out, convertedCheck{reviews: builtIn})
-	}
-	return out
+	return out, of
 }
 
-// usesOfMetrics are the uses of MetricTemplates, and reviews of the metrics of Canaries that have no template.
-func usesOfMetrics(all []document, failed *failures) (uses []metricUse, reviews []string) {
-	for i, d := range all {
-		if !d.is(flagger, "Canary") {
-			continue
-		}
-		var c canaryOfFlagger
-		if err := decodeInto(d, &c); err != nil {
-			failed.add(i, err)
-			continue
-		}
-		report := report{object: d.title()}
-		target, analysis := c.Spec.TargetRef.Name, c.Spec.Analysis
-		for i, m := range analysis.Metrics {
-			if m.TemplateRef == nil {
-				report.add(fmt.Sprintf("spec.analysis.metrics[%d]", i), "%s is a metric that Flagger has for its mesh: write a Check with a "+
-					"query of it", m.Name)
-				continue
+// usesOfMetrics are the uses of MetricTemplates.
+func usesOfMetrics(all []document, canaries []*flaggerCanary) (uses []metricUse) {
+	for _, c := range canaries {
+		for i, m := range c.analysis().Metrics {
+			if m.TemplateRef != nil {
+				uses = append(uses, c.use(all[c.index], i))
 			}
-			use := metricUse{
-				window: cmp.Or(m.Interval, flaggerInterval), interval: cmp.Or(analysis.Interval, flaggerInterval),
-				failureLimit: max(analysis.Threshold, 1) - 1, count: analysis.Iterations, variables: m.TemplateVariables,
-				service: cmp.Or(c.Spec.Service.Name, target), ingress: cmp.Or(c.Spec.IngressRef.Name, target),
-				route: cmp.Or(c.Spec.RouteRef.Name, target), by: d.GetName(), metric: m.Name, namespace: d.GetNamespace(),
-				template: cmp.Or(m.TemplateRef.Namespace, d.GetNamespace()) + "/" + m.TemplateRef.Name,
-			}
-			if use.limits.Max = &m.Threshold; m.ThresholdRange != nil {
-				use.limits = *m.ThresholdRange
-			}
-			uses = append(uses, use)
 		}
-		reviews = append(reviews, report.reviews...)
 	}
-	return uses, reviews
+	return uses
+}
+
+// names reports whether a use names a template.
+func (use metricUse) names(d document) bool {
+	namespace, name, _ := strings.Cut(use.template, "/")
+	return name == d.GetName() && (namespace == d.GetNamespace() || namespace == "" || d.GetNamespace() == "")
 }
 
 // groupsOf are the different uses of a template.
 func groupsOf(d document, uses []metricUse) []metricUse {
 	var out []metricUse
 	for _, use := range uses {
-		namespace, name, _ := strings.Cut(use.template, "/")
-		if name != d.GetName() || namespace != d.GetNamespace() && namespace != "" && d.GetNamespace() != "" {
-			continue
-		}
-		same := func(other metricUse) bool {
-			other.by, other.metric, other.template = use.by, use.metric, use.template
-			return reflect.DeepEqual(other, use)
-		}
-		if !slices.ContainsFunc(out, same) {
+		if use.names(d) && !slices.ContainsFunc(out, use.same) {
 			out = append(out, use)
 		}
 	}
@@ -248,22 +212,23 @@ func (use metricUse) judge(spec *shipper.CheckSpec, args *arguments, report *rep
 			"write pass; queries look back %s", use.window)
 		return
 	}
-	var pass []string
-	if least := use.limits.Min; least != nil {
-		pass = append(pass, resultName+" >= "+asDouble(*least))
-	}
-	if most := use.limits.Max; most != nil {
-		pass = append(pass, resultName+" <= "+asDouble(*most))
-	}
-	spec.Pass = cmp.Or(strings.Join(pass, " && "), "true")
+	spec.Pass = use.limits.expression()
 	spec.FailureLimit = min(use.failureLimit, maxLimit)
 	spec.Count = min(max(use.count, 0), maxLimit)
-	interval, err := time.ParseDuration(use.interval)
-	if err != nil {
-		report.add("spec", "Canary %s has the interval %s, which is no duration: the Check has 1m", use.by, use.interval)
-		return
+	// Flagger measures at the end of each interval: before, the contender has no requests that could be counted.
+	spec.Interval, spec.InitialDelay = use.interval, use.interval
+}
+
+// expression is true for the values within the limits.
+func (r thresholdRange) expression() string {
+	var pass []string
+	if r.Min != nil {
+		pass = append(pass, resultName+" >= "+asDouble(*r.Min))
 	}
-	spec.Interval = format(min(max(interval, 10*time.Second), maxInterval)) // Flagger's least is 10s
+	if r.Max != nil {
+		pass = append(pass, resultName+" <= "+asDouble(*r.Max))
+	}
+	return cmp.Or(strings.Join(pass, " && "), "true")
 }
 
 // asDouble prints a number as a double of CEL.

@@ -23,13 +23,21 @@ import (
 // inputs are the files in testdata that are converted.
 var inputs = append([]string{
 	"analysis", "autoscaled", "bluegreen", "bluegreen-v0.1", "canary", "containers", "everything", "flagger", "lossy",
-}, slices.Concat(fleetInputs, keptnInputs)...)
+}, slices.Concat(canaryInputs, fleetInputs, keptnInputs)...)
 
 // keptnInputs are those with files of Keptn.
 var keptnInputs = []string{
 	"keptn-0.1", "keptn-0.2", "keptn-approvals", "keptn-body", "keptn-description", "keptn-environments", "keptn-events", "keptn-executors",
 	"keptn-measured", "keptn-nameless", "keptn-names", "keptn-old-keys", "keptn-phases", "keptn-plain", "keptn-project",
 	"keptn-quality-gate", "keptn-scores", "keptn-selectors", "keptn-slo", "keptn-stages", "keptn-twice", "keptn-two", "keptn-wait",
+}
+
+// canaryInputs are those with Canaries of Flagger.
+var canaryInputs = []string{
+	"canaries/ab-test", "canaries/autoscaled", "canaries/blue-green", "canaries/blue-green-kubernetes", "canaries/configs",
+	"canaries/exported", "canaries/lossy", "canaries/manual-gates", "canaries/nginx", "canaries/no-deployment", "canaries/no-steps",
+	"canaries/other-targets", "canaries/queries", "canaries/routes", "canaries/services", "canaries/several", "canaries/skipped",
+	"canaries/templates", "canaries/v1alpha3", "canaries/webhooks", "canaries/weights", "canaries/weights-of-mesh",
 }
 
 // fleetInputs are those with objects of KubeFleet: the tasks of the design, and what has no counterpart.

@@ -98,8 +98,8 @@ var unconvertedSpec = map[string]string{
 
 // leftOut has what to do with other objects of the input, by kind.
 var leftOut = map[string]string{
+	"AlertProvider":           "create a Notification (format Slack, or CloudEvents) whose Secret has the URL",
 	"AnalysisRun":             "delete it: CheckTargets have what checks measured",
-	"Canary":                  "write an Application with steps for its analysis; the Checks have the thresholds and intervals of its metrics",
 	"ConfigMap":               "the Pods do not use it: apply it to the application clusters yourself if others do",
 	"Experiment":              "run the experiment as a second Application with this chart",
 	"HorizontalPodAutoscaler": "set replicaCount in the Application: Shipper sets the replicas of the Deployment itself",
