@@ -94,7 +94,7 @@ func read(t *testing.T, p page, text string) {
 		}
 	case head.Kind == "Config":
 		strict(&clientcmdv1.Config{})
-	case head.Kind == "HTTPRoute", head.Kind == "PodMonitor": // kinds that the fleet does not serve
+	case head.Kind == "Canary", head.Kind == "HTTPRoute", head.Kind == "PodMonitor": // kinds that the fleet does not serve
 	case head.Strategy != nil && p.name == "docs/strategies.md": // TestStrategiesOfThePageAreRolledOut rolls it out
 	case head.Strategy != nil:
 		applies(t, p, withStrategy(t, text), head.Metadata)

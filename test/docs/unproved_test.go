@@ -40,6 +40,8 @@ var unprovedHere = []struct {
 		"cmd/shipperctl/shipyard TestRunsAreShown", "cmd/shipperctl/shipyard TestALoanIsPrintedOrMade",
 		"cmd/shipperctl/audit TestTheTimeLineHasWhatObjectsRecord",
 	}},
+	{`shipperctl convert -f canary\.yaml .*|kubectl apply -f web\.yaml`, "the files are the reader's",
+		[]string{"cmd/shipperctl/convert TestGolden"}},
 	{`shipperctl convert -f shipyard\.yaml .*|kubectl apply -f shop\.yaml`, "the file is the reader's",
 		[]string{"cmd/shipperctl/convert TestGolden"}},
 	{`docker build .*|IMAGE=\S+ make image`, "the image is built there, and taken apart",

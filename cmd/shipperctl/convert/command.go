@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package convert has `shipperctl convert`, which makes Applications, Checks, Clusters, Envelopes and Shipyards from the objects of other
-// tools: Rollouts and templates of analyses of Argo, templates of metrics of Flagger, placements, clusters and envelopes of KubeFleet, and
-// shipyard files of Keptn. It only reads and writes text, and reaches no cluster.
+// tools: Rollouts and templates of analyses of Argo, Canaries and templates of metrics of Flagger, placements, clusters and envelopes of
+// KubeFleet, and shipyard files of Keptn. It only reads and writes text, and reaches no cluster.
 package convert
 
 import (
@@ -37,7 +37,10 @@ func NewCommand() *cobra.Command {
 		Short: "Convert Argo Rollouts and KubeFleet placements to Applications, templates of analyses to Checks, and Keptn's shipyards",
 		Long: "Convert Argo Rollouts to Applications. The files have Rollouts and, if possible, their Services and AnalysisTemplates. Each\n" +
 			"Rollout becomes an Application with a chart that has the Pod template and the Services. Each metric of an AnalysisTemplate or\n" +
-			"ClusterAnalysisTemplate, and each MetricTemplate of Flagger, becomes a Check. All are printed; no cluster is asked.\n" +
+			"ClusterAnalysisTemplate becomes a Check. All are printed; no cluster is asked.\n" +
+			"\n" +
+			"Of Flagger, each Canary becomes an Application, made with the Deployment that it names: put both into the input. Each\n" +
+			"MetricTemplate, and each webhook that decides, becomes a Check.\n" +
 			"\n" +
 			"Of KubeFleet, each MemberCluster becomes a Cluster, each ClusterResourcePlacement or ResourcePlacement an Application with\n" +
 			"resources, and each envelope an Envelope.\n" +
