@@ -28,6 +28,9 @@ func envelopeOf(d document, with settings) (fleetObject, error) {
 		if len(present(d.Object["binaryData"])) > 0 {
 			report.add("binaryData", "is left out: manifests are text")
 		}
+		if d.Object["immutable"] == true {
+			report.add("immutable", "is left out: an Envelope can be edited by users who may place what it contains")
+		}
 	}
 	all, err := manifestsIn(d)
 	if err != nil {
@@ -46,7 +49,7 @@ func envelopeOf(d document, with settings) (fleetObject, error) {
 	for i := range all {
 		envelope.Spec.Manifests = append(envelope.Spec.Manifests, shipper.Manifest(all[i].Object))
 	}
-	return fleetObject{envelope, kindOfEnvelopes, envelope.Name, report.reviews}, nil
+	return fleetObject{object: envelope, kind: kindOfEnvelopes, name: envelope.Name, reviews: report.reviews}, nil
 }
 
 // manifestsIn are the manifests in an envelope, by the order of their keys. Those in a ConfigMap are texts.

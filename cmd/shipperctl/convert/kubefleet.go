@@ -45,13 +45,17 @@ const (
 
 // What to do instead of kinds that are not converted.
 const (
-	noCounterpart      = "Shipper has no counterpart yet: "
-	insteadOfOverrides = noCounterpart + "resources are the same in all clusters; a chart can differ by cluster, with valuesPerCluster"
-	insteadOfStages    = noCounterpart + "a Release goes to the clusters of a placement a few at a time, as strategy.rolling says"
-	insteadOfAsking    = noCounterpart + "a RolloutBlock stops Releases until a person lifts it"
-	insteadOfLeaving   = noCounterpart + "leave the cluster out by affinity.required of the placement"
-	insteadOfBudgets   = noCounterpart + "strategy.rolling bounds how many clusters change at the same time"
-	recordOfFleet      = "KubeFleet made it, and Shipper makes records of its own"
+	noCounterpart      = "Shipper has no counterpart yet, "
+	insteadOfOverrides = noCounterpart + "and resources are the same in all clusters: give the clusters that differ an Application of their " +
+		"own, or use a chart, with valuesPerCluster"
+	insteadOfStages = noCounterpart + "and a person does it: label the clusters of one stage after the other, as the review of the " +
+		"placement with the strategy External says"
+	insteadOfAsking  = noCounterpart + "and a person who approves labels the clusters of the next stage"
+	insteadOfLeaving = noCounterpart + "and a placement removes from clusters that it does not choose: require in its affinity.required " +
+		"{key: shipper.booking.com/cluster, operator: NotIn, values: [CLUSTER]}"
+	insteadOfBudgets = "there are no evictions to refuse; strategy.rolling bounds how many clusters are without a ready version (25%) " +
+		"while a Release is placed"
+	recordOfFleet = "it is made by KubeFleet itself, and Shipper makes records of its own"
 )
 
 // defaultHome is the namespace of what is made of objects without a namespace.
@@ -92,6 +96,8 @@ type fleetObject struct {
 	kind    string
 	name    string
 	reviews []string
+	// clusterWide is true for an Application made of a placement of objects without a namespace.
+	clusterWide bool
 }
 
 // fleetOrder is that in which kinds are printed: an Application selects Envelopes and chooses Clusters.

@@ -142,14 +142,15 @@ func TestEveryServedVersionIsReadAlike(t *testing.T) {
 
 func TestDefaultsOfFleetAreWritten(t *testing.T) {
 	app, reviews := convertedPlacement(t, placementWith(""))
-	want := shipper.ApplicationSpec{DriftPolicy: shipper.DriftCorrect, Template: shipper.ReleaseEnvironment{
+	want := shipper.ApplicationSpec{DriftPolicy: shipper.DriftCorrect, RevisionHistoryLimit: new(int32(10))}
+	want.Template = shipper.ReleaseEnvironment{
 		Resources: &shipper.Resources{
 			Select: []shipper.ResourceSelector{{Kind: "Namespace", Name: "work"}}, Removal: shipper.RemovalAll,
 		},
 		ClusterRequirements: shipper.ClusterRequirements{Placement: &shipper.Placement{Type: shipper.PickAll}},
 		Strategy:            &shipper.RolloutStrategy{},
 		Apply:               &shipper.Apply{Type: shipper.ApplyClientSide, TakeOver: shipper.TakeOverAlways},
-	}}
+	}
 	if diff := cmp.Diff(want, app.Spec); diff != "" || len(reviews) > 0 {
 		t.Errorf("%v, and the Application is not as KubeFleet's defaults (-want +got):\n%s", reviews, diff)
 	}

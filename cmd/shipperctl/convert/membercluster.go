@@ -23,8 +23,8 @@ type memberSpec struct {
 
 // unconvertedMember has what to do instead of a field of a MemberCluster that is not converted.
 var unconvertedMember = map[string]string{
-	"deleteOptions":          "is left out: onLeave says what becomes of what is placed in a cluster that leaves",
-	"heartbeatPeriodSeconds": "is left out: Shipper connects to each cluster itself, and asks all of them at the same interval",
+	"deleteOptions":          "is left out: deleting a Cluster is not validated, and waits until all is removed there (onLeave: Remove)",
+	"heartbeatPeriodSeconds": "is left out: Shipper connects to each cluster itself, and asks each every 10 s",
 }
 
 // clusterOf makes a Cluster of a MemberCluster.
@@ -58,7 +58,7 @@ func clusterOf(d document, with settings) (fleetObject, error) {
 	if errs := placement.ValidateTaints(cluster.Spec.Taints, field.NewPath("taints")); len(errs) > 0 {
 		return fleetObject{}, d.failed("spec", "makes a Cluster that Shipper refuses: %w", errs.ToAggregate())
 	}
-	return fleetObject{cluster, kindOfClusters, cluster.Name, report.reviews}, nil
+	return fleetObject{object: cluster, kind: kindOfClusters, name: cluster.Name, reviews: report.reviews}, nil
 }
 
 // regionOf is the region of a cluster: that of its label, or else the one that was given.

@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/objects"
 )
 
 // placementSpec has the fields of a ClusterResourcePlacement or a ResourcePlacement that are converted.
@@ -32,10 +34,8 @@ type resourceSelector struct {
 	SelectionScope string                `json:"selectionScope"`
 }
 
-// unconvertedPlacement has what to do instead of a field of a placement that is not converted.
-var unconvertedPlacement = map[string]string{
-	"resourceSnapshotIndex": "is left out: go back to a Release of the Application with `shipperctl rollout rollback`",
-}
+// fleetHistory is the default of revisionHistoryLimit in KubeFleet.
+const fleetHistory int32 = 10
 
 // applicationOfPlacement makes an Application of a placement.
 func applicationOfPlacement(d document, with settings) (fleetObject, error) {
@@ -49,9 +49,9 @@ func applicationOfPlacement(d document, with settings) (fleetObject, error) {
 		return fleetObject{}, err
 	}
 	spec, report := &from.Spec, &report{object: d.title()}
-	report.unread(d.Object["spec"], reflect.TypeFor[placementSpec](), "spec", unconvertedPlacement)
+	report.unread(d.Object["spec"], reflect.TypeFor[placementSpec](), "spec", nil)
 	app := &shipper.Application{TypeMeta: typeMeta(kindOfApplications), ObjectMeta: fleetMetadata(d, spec.namespace(d, with))}
-	app.Spec.RevisionHistoryLimit = historyLimit(spec.RevisionHistoryLimit, report)
+	app.Spec.RevisionHistoryLimit = historyLimit(cmp.Or(spec.RevisionHistoryLimit, new(fleetHistory)), report)
 	template := &app.Spec.Template
 	var err error
 	if template.Resources, err = spec.selected(d, app.Namespace, with, report); err != nil {
@@ -63,7 +63,12 @@ func applicationOfPlacement(d document, with settings) (fleetObject, error) {
 	if err := spec.Strategy.convert(d, &app.Spec, report); err != nil {
 		return fleetObject{}, err
 	}
-	return fleetObject{app, kindOfApplications, app.Name, report.reviews}, nil
+	if strings.EqualFold(spec.Strategy.Type, external) {
+		if err := waitForRun(d, app, report); err != nil {
+			return fleetObject{}, err
+		}
+	}
+	return fleetObject{app, kindOfApplications, app.Name, report.reviews, d.GetKind() == clusterPlacement}, nil
 }
 
 // namespace is that of the Application: its own, that of the one Namespace which is selected by name, or else the one that was given.
@@ -100,12 +105,31 @@ func (p *placementSpec) selected(d document, namespace string, with settings, re
 			report.add(field, "is left out: %s is a kind of KubeFleet, and is not placed", s.Kind)
 			continue
 		}
+		if refusal := s.refused(namespace, d.GetKind()); refusal != "" {
+			report.add(field, "is left out, since %s", refusal)
+			continue
+		}
 		out.Select = append(out.Select, s.convert(field, namespace, with, report))
 	}
 	if len(out.Select) == 0 {
 		return nil, d.failed("spec.resourceSelectors", "select nothing that is placed")
 	}
 	return out, nil
+}
+
+// refused is why what is selected may not be placed; empty if it may. A ResourcePlacement selects in its own namespace.
+func (s *resourceSelector) refused(namespace, placement string) string {
+	if s.Group == fleetPlacements {
+		return ""
+	}
+	if placement == clusterPlacement {
+		namespace = ""
+	}
+	refusal := (objects.Policy{}).Refused(schema.GroupVersionKind{Group: s.Group, Version: s.Version, Kind: s.Kind}, namespace, s.Name)
+	if refusal == nil {
+		return ""
+	}
+	return refusal.Reason
 }
 
 func (s *resourceSelector) convert(field, namespace string, with settings, report *report) shipper.ResourceSelector {
@@ -142,11 +166,13 @@ func (s *resourceSelector) isPreferred() bool {
 
 // placementStrategy has the fields of a placement's strategy that are converted.
 type placementStrategy struct {
-	Type          string         `json:"type"`
-	RollingUpdate rollingUpdate  `json:"rollingUpdate"`
-	ApplyStrategy applyStrategy  `json:"applyStrategy"`
-	Delete        deleteStrategy `json:"deleteStrategy"`
-	ReportBack    struct {
+	Type string `json:"type"`
+	// ResourceSnapshotIndex is the content to place, in place of the newest.
+	ResourceSnapshotIndex *string        `json:"resourceSnapshotIndex"`
+	RollingUpdate         rollingUpdate  `json:"rollingUpdate"`
+	ApplyStrategy         applyStrategy  `json:"applyStrategy"`
+	Delete                deleteStrategy `json:"deleteStrategy"`
+	ReportBack            struct {
 		Type        string `json:"type"`
 		Destination string `json:"destination"`
 	} `json:"reportBackStrategy"`
@@ -164,13 +190,13 @@ type applyStrategy struct {
 	ServerSideApplyConfig struct {
 		Force bool `json:"force"`
 	} `json:"serverSideApplyConfig"`
-	// AllowCoOwnership has no effect here: takeOver decides, whatever owners an object has.
+	// AllowCoOwnership lets an object have owners besides.
 	AllowCoOwnership bool `json:"allowCoOwnership"`
 }
 
 // Counterparts of the values of enumerations.
 var (
-	follows    = map[string]shipper.ResourcesFollow{"RollingUpdate": "", "External": shipper.FollowOnRefresh}
+	follows    = map[string]shipper.ResourcesFollow{"RollingUpdate": "", external: shipper.FollowOnRefresh}
 	removals   = map[string]shipper.ResourcesRemoval{"Delete": shipper.RemovalAll, "Abandon": shipper.RemovalNone}
 	applyTypes = map[string]shipper.ApplyType{
 		"ClientSideApply": shipper.ApplyClientSide, "ServerSideApply": shipper.ApplyServerSide, "ReportDiff": shipper.ApplyReportDiff,
@@ -189,10 +215,11 @@ func (s *placementStrategy) convert(d document, app *shipper.ApplicationSpec, re
 	if template.Resources.Follow, err = oneOfFleet(d, at+"type", cmp.Or(s.Type, "RollingUpdate"), follows); err != nil {
 		return err
 	}
-	if template.Resources.Follow != "" {
-		report.add(at+"type", "External becomes follow: OnRefresh: a change of the selected objects is taken when the template is edited or the "+
-			"annotation %s gets another value, and then goes to all clusters, a few at a time; stages have no counterpart yet",
-			shipper.AppResourcesRefreshAnnotation)
+	if index := s.ResourceSnapshotIndex; index != nil {
+		template.Resources.Follow = shipper.FollowOnRefresh
+		report.add(at+"resourceSnapshotIndex", "%q holds the content of an earlier time, which only KubeFleet has. What is selected now is "+
+			"taken instead, and no later change of it (follow: OnRefresh) until the annotation %s gets another value: make the selected objects as they "+
+			"were before you apply this", *index, shipper.AppResourcesRefreshAnnotation)
 	}
 	policy := cmp.Or(s.Delete.PropagationPolicy, "Delete")
 	if template.Resources.Removal, err = oneOfFleet(d, at+"deleteStrategy.propagationPolicy", policy, removals); err != nil {
@@ -220,6 +247,10 @@ func (s *placementStrategy) convert(d document, app *shipper.ApplicationSpec, re
 	}
 	if out.TakeOver, err = oneOfFleet(d, apply+"whenToTakeOver", cmp.Or(a.WhenToTakeOver, "Always"), takeOvers); err != nil {
 		return err
+	}
+	if a.AllowCoOwnership {
+		report.add(apply+"allowCoOwnership", "is left out: an object that has another owner is left alone, and reported as %s, whatever "+
+			"takeOver is", shipper.NotTakenOver)
 	}
 	if app.DriftPolicy, err = oneOfFleet(d, apply+"whenToApply", cmp.Or(a.WhenToApply, "Always"), driftRules); err != nil {
 		return err

@@ -130,6 +130,13 @@ func (p *placementPolicy) convertAffinity(d document, out *shipper.Placement, re
 	from, affinity := &p.Affinity.ClusterAffinity, shipper.ClusterAffinity{}
 	for i := range from.Required.Terms {
 		at := fmt.Sprintf("%s.clusterSelectorTerms[%d]", requiredField, i)
+		if from.Required.Terms[i].isEmpty() {
+			if len(from.Required.Terms) > 1 {
+				report.add(at, "is left out, since it requires nothing: releases of KubeFleet differ in whether every cluster matches it; leave "+
+					"affinity.required out if so")
+			}
+			continue
+		}
 		term, err := from.Required.Terms[i].convert(d, at, report)
 		if err != nil {
 			return err
@@ -144,6 +151,10 @@ func (p *placementPolicy) convertAffinity(d document, out *shipper.Placement, re
 			break
 		}
 		at := fmt.Sprintf("%s[%d].preference", preferredField, i)
+		if preference := &from.Preferred[i].Preference; len(preference.PropertySelector.MatchExpressions) > 0 {
+			report.add(at+".propertySelector", "is left out: it has no effect in a preferred term")
+			preference.PropertySelector.MatchExpressions = nil
+		}
 		term, err := from.Preferred[i].Preference.convert(d, at, report)
 		if err != nil {
 			return err
@@ -160,6 +171,12 @@ func (p *placementPolicy) convertAffinity(d document, out *shipper.Placement, re
 		out.Affinity = &affinity
 	}
 	return nil
+}
+
+// isEmpty reports whether a term requires nothing.
+func (t *clusterTerm) isEmpty() bool {
+	selector := t.LabelSelector
+	return (selector == nil || len(selector.MatchLabels)+len(selector.MatchExpressions) == 0) && len(t.PropertySelector.MatchExpressions) == 0
 }
 
 func (t *clusterTerm) sorter() *propertySorter { return cmp.Or(t.PropertySorter, t.MetricSorter) }

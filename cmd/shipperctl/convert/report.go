@@ -210,7 +210,7 @@ func unused(d document, fleet bool) string {
 		other = "apply it to the management cluster, where Applications select it"
 	}
 	if d.ofFleet() {
-		other = cmp.Or(leftOutOfFleet[d.GetKind()], "this kind, or this version of it, is not known")
+		other = insteadOf(d)
 	}
 	r := report{object: d.title()}
 	r.add(d.at(), "is left out: %s", other)
