@@ -13,7 +13,10 @@ import (
 	"slices"
 
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
@@ -25,11 +28,13 @@ const (
 	Deploy  = "deploy"  // namespaces, Service, Secret, PriorityClass, Deployment, PodDisruptionBudget and FlowSchemas
 	Policy  = "policy"  // the policies that enforce blocks without the webhook, and limit Shipper's writes to Secrets
 	Guard   = "guard"   // the policies of application clusters
+	// Placement has the rights of Shipper's account in application clusters that `clusters join --placements` adds.
+	Placement = "placements"
 	// CertManager has the Issuers and Certificates of cert-manager.
 	CertManager = "certs/cert-manager"
 )
 
-//go:embed crd rbac webhook policy deploy guard certs
+//go:embed crd rbac webhook policy deploy guard placements certs
 var files embed.FS
 
 // kustomization is the name of kustomize's own files, which contain no objects.
@@ -61,6 +66,29 @@ func FlowControl() ([]*unstructured.Unstructured, error) {
 	return slices.DeleteFunc(objects, func(o *unstructured.Unstructured) bool {
 		return o.GroupVersionKind().Group != flowcontrolv1.GroupName
 	}), err
+}
+
+// Placements are the resources that `clusters join --placements` lets Shipper write in application clusters.
+func Placements() ([]schema.GroupResource, error) {
+	objects, err := Objects(Placement)
+	if err != nil {
+		return nil, err
+	}
+	var out []schema.GroupResource
+	for _, o := range objects {
+		role := &rbacv1.ClusterRole{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, role); err != nil {
+			return nil, fmt.Errorf("reading manifests/%s: %w", Placement, err)
+		}
+		for _, rule := range role.Rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					out = append(out, schema.GroupResource{Group: group, Resource: resource})
+				}
+			}
+		}
+	}
+	return out, nil
 }
 
 // Object returns the one object of kind and name in the files of folder.

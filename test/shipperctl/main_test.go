@@ -141,6 +141,8 @@ func TestSetUpAndJoin(t *testing.T) {
 		{"what shipper may in an application cluster", whatShipperMayInAnApplicationCluster},
 		{"a chart grants only what shipper holds", aChartGrantsOnlyWhatShipperHolds},
 		{"administrators grant more by a label", administratorsGrantMoreByALabel},
+		{"setup management lets Shipper read what is placed", setupManagementLetsShipperReadWhatIsPlaced},
+		{"join lets Shipper place Namespaces", joinLetsShipperPlaceNamespaces},
 	})
 }
 

@@ -23,6 +23,7 @@ import (
 
 func newSetupManagement(o *options) *cobra.Command {
 	var globalBlocks, serviceAccount, webhookURL, certificates string
+	var placements []string
 	cmd := &cobra.Command{
 		Use:   "management",
 		Short: "Set up the management cluster: kinds, namespaces, account, rights, webhooks",
@@ -33,7 +34,7 @@ func newSetupManagement(o *options) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			url, err := install.ParseWebhookURL(webhookURL)
 			mode, wrong := install.ParseCertificates(certificates)
-			if err = errors.Join(err, wrong); err != nil {
+			if err = errors.Join(err, wrong, checkPlacements(placements)); err != nil {
 				return cli.WithCode(cli.Misused, err)
 			}
 			config, err := o.Management()
@@ -48,6 +49,7 @@ func newSetupManagement(o *options) *cobra.Command {
 				Client: client, Report: install.NewReport(cmd.OutOrStdout()),
 				Namespace: o.Namespace, GlobalBlocksNamespace: globalBlocks, ServiceAccount: serviceAccount,
 				WebhookURL: url, Certificates: mode, WebhookIgnore: o.webhookIgnore, Patience: o.timeout, Clock: o.clock,
+				Placements: placements,
 			}
 			named := cmd.Flags().Changed
 			err = m.KeepInstalled(cmd.Context(), install.Named{
@@ -71,6 +73,10 @@ func newSetupManagement(o *options) *cobra.Command {
 	flags.StringVar(&certificates, "certificates", "",
 		"where the webhook's certificate comes from: self, made by the webhook, or cert-manager, whose Issuers and Certificates are "+
 			"created and awaited. Empty: nothing of it is changed")
+	flags.StringSliceVar(&placements, "placements", nil,
+		"namespaces whose objects, Secrets included, Shipper may read in order to place them, and where it may keep Secrets of what it "+
+			"places; '*': read all objects of all namespaces and of none. The namespaces must exist. No binding is ever removed "+
+			"(default: nothing of it is changed)")
 	return cmd
 }
 
@@ -78,12 +84,13 @@ func newJoin(o *options) *cobra.Command {
 	var path, serviceAccount string
 	var lifetime time.Duration
 	var g guarding
+	var p placing
 	cmd := &cobra.Command{
 		Use:   "join",
 		Short: "Join the application clusters of a clusters.yaml to the management cluster",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			g.asked = cmd.Flags().Changed("guard")
+			g.asked, p.asked = cmd.Flags().Changed("guard"), cmd.Flags().Changed("placements")
 			if err := g.check(cmd.Flags().Changed("guard-break-glass-group")); err != nil {
 				return err
 			}
@@ -96,7 +103,7 @@ func newJoin(o *options) *cobra.Command {
 				return err
 			}
 			j := joiner{
-				options: o, serviceAccount: serviceAccount, lifetime: lifetime, guarding: g,
+				options: o, serviceAccount: serviceAccount, lifetime: lifetime, guarding: g, placing: p,
 				report: install.NewReport(cmd.OutOrStdout()),
 			}
 			return j.join(cmd.Context(), file)
@@ -112,6 +119,9 @@ func newJoin(o *options) *cobra.Command {
 	flags.BoolVar(&g.on, "guard", false,
 		"install policies in application clusters that refuse edits by others to what Shipper owns; --guard=false removes them "+
 			"(default: an existing guard stays)")
+	flags.BoolVar(&p.on, "placements", false,
+		"let Shipper write Namespaces, ResourceQuotas and LimitRanges in application clusters, as placements of Namespaces need; every "+
+			"tenant that may write Applications can do that then. --placements=false takes it back (default: nothing of it is changed)")
 	flags.StringVar(&g.group, "guard-break-glass-group", install.BreakGlassGroup,
 		"group of users that the guard exempts, with --guard")
 	return cmd
@@ -123,6 +133,7 @@ type joiner struct {
 	serviceAccount string
 	lifetime       time.Duration
 	guarding       guarding
+	placing        placing
 	report         *install.Report
 
 	management   []manager
@@ -187,6 +198,9 @@ func (j *joiner) joinOne(ctx context.Context, a member) error {
 	}
 	credentials, err := a.Account(ctx, holders)
 	if err != nil {
+		return err
+	}
+	if err := j.placing.do(ctx, a); err != nil {
 		return err
 	}
 	for i, m := range j.management {

@@ -297,6 +297,9 @@ func (r result) print() (string, error) {
 		}
 	}
 	comment(&out, r.leftOut)
+	if err := commentGrants(&out, r.fleet); err != nil {
+		return "", err
+	}
 	printed := 0
 	object := func(o any, kind, name string) error {
 		text, err := manifest(o)

@@ -47,6 +47,7 @@ func envelopeOf(d document, with settings) (fleetObject, error) {
 	}
 	envelope := &shipper.Envelope{TypeMeta: typeMeta(kindOfEnvelopes), ObjectMeta: fleetMetadata(d, namespace)}
 	for i := range all {
+		reportPowerful(all[i].GroupVersionKind(), "data", report)
 		envelope.Spec.Manifests = append(envelope.Spec.Manifests, shipper.Manifest(all[i].Object))
 	}
 	return fleetObject{object: envelope, kind: kindOfEnvelopes, name: envelope.Name, reviews: report.reviews}, nil

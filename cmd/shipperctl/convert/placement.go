@@ -109,6 +109,7 @@ func (p *placementSpec) selected(d document, namespace string, with settings, re
 			report.add(field, "is left out, since %s", refusal)
 			continue
 		}
+		reportPowerful(schema.GroupVersionKind{Group: s.Group, Kind: s.Kind}, field, report)
 		out.Select = append(out.Select, s.convert(field, namespace, with, report))
 	}
 	if len(out.Select) == 0 {
@@ -218,8 +219,8 @@ func (s *placementStrategy) convert(d document, app *shipper.ApplicationSpec, re
 	if index := s.ResourceSnapshotIndex; index != nil {
 		template.Resources.Follow = shipper.FollowOnRefresh
 		report.add(at+"resourceSnapshotIndex", "%q holds the content of an earlier time, which only KubeFleet has. What is selected now is "+
-			"taken instead, and no later change of it (follow: OnRefresh) until the annotation %s gets another value: make the selected objects as they "+
-			"were before you apply this", *index, shipper.AppResourcesRefreshAnnotation)
+			"taken instead, and no later change of it (follow: OnRefresh) until the annotation %s gets another value: make the selected "+
+			"objects as they were before you apply this", *index, shipper.AppResourcesRefreshAnnotation)
 	}
 	policy := cmp.Or(s.Delete.PropagationPolicy, "Delete")
 	if template.Resources.Removal, err = oneOfFleet(d, at+"deleteStrategy.propagationPolicy", policy, removals); err != nil {

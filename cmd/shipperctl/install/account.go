@@ -80,10 +80,24 @@ func (a account) keepOthers(ctx context.Context, o *unstructured.Unstructured) e
 		}
 		return eachRenewal(o, func(names []string) []string { return union(others, names) })
 	}
+	return addSubjects(o, live)
+}
+
+// keepSubjects adds to a binding the subjects that it has in the cluster.
+func keepSubjects(ctx context.Context, c client.Client, binding *unstructured.Unstructured) error {
+	live, err := current(ctx, c, binding)
+	if err != nil || live == nil {
+		return err
+	}
+	return addSubjects(binding, live)
+}
+
+// addSubjects adds the subjects of a live binding to another.
+func addSubjects(binding, live *unstructured.Unstructured) error {
 	subjects, _, err := unstructured.NestedSlice(live.Object, "subjects")
-	mine, is := o.Object["subjects"].([]any)
+	mine, is := binding.Object["subjects"].([]any)
 	if err == nil && is {
-		o.Object["subjects"] = union(subjects, mine)
+		binding.Object["subjects"] = union(subjects, mine)
 	}
 	return err
 }

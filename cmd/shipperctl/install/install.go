@@ -49,6 +49,9 @@ type Management struct {
 	Certificates certs.Mode
 	// WebhookIgnore lets writes pass while the webhook does not answer, even where that was forbidden before.
 	WebhookIgnore bool
+	// Placements are namespaces whose objects Shipper may read, in order to place them, and where it may keep Secrets of what is placed.
+	// AllPlaced lets it read all objects.
+	Placements []string
 	// Patience is how long to wait for the kinds to be served, and for cert-manager to issue the certificate.
 	Patience time.Duration
 	// Clock reports whether the renewal of the certificate is overdue.
@@ -65,6 +68,7 @@ func (m *Management) Setup(ctx context.Context) error {
 			return m.namespace(ctx, shipper.GlobalBlocksNamespace, m.GlobalBlocksNamespace)
 		},
 		m.account().write,
+		m.bindPlacements,
 		m.certificate,
 		m.certificates,
 		m.policies,
