@@ -49,12 +49,18 @@ func (p *pass) evict(ctx context.Context) error {
 	}
 	p.is = liveOf(found)
 	set, ok := found.(*appsv1.StatefulSet)
-	if !ok || p.differs(p.choice, p.is) || !p.stale() {
+	if !ok {
 		return nil // an event comes
 	}
-	pods, err := p.podsOf(ctx, p.member.Live(), set)
+	pods, err := p.podsOf(ctx, set)
 	if err != nil {
 		return err
+	}
+	if p.shared() {
+		p.is.leaving = leavingOf(set, pods)
+	}
+	if p.differs(p.choice, p.is) || !p.stale() {
+		return nil // an event comes
 	}
 	pod, waits := next(p.choice.goal, set, pods, p.clock.Now())
 	switch {
@@ -93,29 +99,46 @@ func (p *pass) evictPod(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// leaving counts the Pods of a StatefulSet with Pods of several Releases that are being deleted.
-func (p *pass) leaving(ctx context.Context, o client.Object) (count int32, err error) {
+// leaving counts the Pods that are being deleted of a StatefulSet with Pods of several Releases. Caches lack these Pods: the API server
+// lists them, if the cached status counts Pods of neither template.
+func (p *pass) leaving(ctx context.Context, o client.Object) (int32, error) {
 	set, ok := o.(*appsv1.StatefulSet)
-	if !ok || !p.shared() {
+	if !ok || !p.shared() || uncounted(set) == 0 {
 		return 0, nil
 	}
-	pods, err := p.podsOf(ctx, p.member.Client(), set)
-	for i := range pods {
-		if pods[i].DeletionTimestamp != nil {
-			count++
-		}
-	}
-	return count, err
+	pods, err := p.podsOf(ctx, set)
+	return leavingOf(set, pods), err
 }
 
-// podsOf are the Pods of a StatefulSet, from caches or from the API server itself.
-func (p *pass) podsOf(ctx context.Context, from client.Reader, set *appsv1.StatefulSet) ([]corev1.Pod, error) {
+// uncounted is how many Pods in a status are of neither of its two templates: those that are being deleted, and those of other templates.
+func uncounted(set *appsv1.StatefulSet) int32 {
+	s := set.Status
+	if s.CurrentRevision == s.UpdateRevision {
+		return max(0, s.Replicas-s.UpdatedReplicas)
+	}
+	return max(0, s.Replicas-s.UpdatedReplicas-s.CurrentReplicas)
+}
+
+// leavingOf counts the Pods in a status that are being deleted. Pods that are newer than the status may lack some of these already.
+func leavingOf(set *appsv1.StatefulSet, pods []corev1.Pod) int32 {
+	count := uncounted(set)
+	for i := range pods {
+		revision := pods[i].Labels[appsv1.ControllerRevisionHashLabelKey]
+		if pods[i].DeletionTimestamp == nil && revision != set.Status.UpdateRevision && revision != set.Status.CurrentRevision {
+			count--
+		}
+	}
+	return max(0, count)
+}
+
+// podsOf are the Pods of a StatefulSet, by what the API server itself says.
+func (p *pass) podsOf(ctx context.Context, set *appsv1.StatefulSet) ([]corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
 		return nil, fmt.Errorf("reading the selector of StatefulSet %s: %w", set.Name, err)
 	}
 	var list corev1.PodList
-	err = from.List(ctx, &list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector})
+	err = p.member.Live().List(ctx, &list, client.InNamespace(set.Namespace), client.MatchingLabelsSelector{Selector: selector})
 	if err != nil {
 		return nil, fmt.Errorf("listing the Pods of StatefulSet %s: %w", set.Name, err)
 	}

@@ -69,6 +69,39 @@ func TestTheNextPodToEvict(t *testing.T) {
 	}
 }
 
+func TestPodsThatLeaveAreCountedUntilTheStatusLacksThem(t *testing.T) {
+	deleted := podsOf("aabb")
+	deleted[2].DeletionTimestamp = &metav1.Time{Time: time.Unix(1e9, 0)}
+	tests := map[string]struct {
+		update                   string
+		total, updated, previous int32
+		pods                     []corev1.Pod
+		want                     int32
+	}{
+		"all stay":                                  {"b", 4, 2, 2, podsOf("aabb"), 0},
+		"one is being deleted":                      {"b", 4, 1, 2, deleted, 1},
+		"it is gone, and the status is late":        {"b", 4, 1, 2, podsOf("aab"), 1},
+		"another is made, and the status is late":   {"b", 4, 1, 2, podsOf("aaAb"), 1},
+		"the status has followed":                   {"b", 4, 1, 3, podsOf("aaab"), 0},
+		"a Pod of a third template stays":           {"c", 4, 1, 2, podsOf("aabc"), 0},
+		"both templates are the same":               {"a", 4, 4, 4, podsOf("aaaa"), 0},
+		"both are the same, and a Pod is deleted":   {"a", 4, 3, 3, podsOf("aaa"), 1},
+		"a Pod is missing that was never different": {"b", 3, 1, 2, podsOf("aab"), 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}
+			set.Status = appsv1.StatefulSetStatus{
+				UpdateRevision: tc.update, CurrentRevision: "a",
+				Replicas: tc.total, UpdatedReplicas: tc.updated, CurrentReplicas: tc.previous,
+			}
+			if got := leavingOf(set, tc.pods); got != tc.want {
+				t.Errorf("%d are leaving, want %d", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestOrdinalsStartAnywhere(t *testing.T) {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "db"}}
 	set.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: 5}
