@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -122,6 +123,9 @@ func (s source) load(ctx context.Context, named string) (*render.Chart, error) {
 // open loads a chart from a folder or an archive. A folder is packed first, as `helm package` does.
 func open(path string) (*render.Chart, error) {
 	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("reading the chart: there is no folder or archive %q; --repo URL is for charts of a repository", path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the chart: %w", err)
 	}

@@ -312,7 +312,7 @@ func TestMisuse(t *testing.T) {
 		code int
 		want string
 	}{
-		"no chart":            {[]string{"nowhere"}, cli.Failed, "reading the chart: "},
+		"no chart":            {[]string{"nowhere"}, cli.Failed, `reading the chart: there is no folder or archive "nowhere"; --repo URL `},
 		"no name":             {[]string{chart, "--app-name=A_b"}, cli.Misused, `--app-name: "A_b" cannot be the name of an Application: `},
 		"a version of a file": {[]string{chart, "--version=1"}, cli.Misused, "--version is for charts of a --repo"},
 		"no policy":           {[]string{"a", "--repo=https://a.example", "--chart-repositories=:"}, cli.Misused, "--chart-repositories: "},

@@ -49,8 +49,11 @@ func newStatus(o *options) *cobra.Command {
 		Long: "Show one rollout across its clusters: steps, pods, traffic, what it waits for and what blocks it. With --wait it ends when\n" +
 			"a step is achieved, for pipelines. With --all-namespaces it has one line for each application.",
 		Args: func(cmd *cobra.Command, args []string) error {
+			if all && len(args) > 0 {
+				return fmt.Errorf("--all-namespaces shows every application: leave %q out", args[0])
+			}
 			if all {
-				return cobra.NoArgs(cmd, args)
+				return nil
 			}
 			return cobra.ExactArgs(1)(cmd, args)
 		},

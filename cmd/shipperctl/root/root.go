@@ -50,7 +50,7 @@ func NewCommand(out io.Writer) *cobra.Command {
 	)
 	cmd.SetGlobalNormalizationFunc(cli.NormalizeFlag)
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return cli.WithCode(cli.Misused, explain(cmd, err))
+		return cli.WithCode(cli.Misused, explain(cmd, explainFlag(err)))
 	})
 	each(cmd, printMisuse)
 	each(cmd, advise)
@@ -62,44 +62,11 @@ func NewCommand(out io.Writer) *cobra.Command {
 	return cmd
 }
 
-// explain adds the command's --help to an error about its use.
-func explain(cmd *cobra.Command, err error) error {
-	if strings.Contains(err.Error(), " --help") {
-		return err
-	}
-	return errors.New(err.Error() + "; see " + cmd.CommandPath() + " --help")
-}
-
-// suggest adds the nearest commands to an error about an unknown one. Cobra does so for the first level only.
-func suggest(cmd *cobra.Command, args []string, err error) error {
-	if !cmd.HasSubCommands() || len(args) == 0 {
-		return err
-	}
-	cmd.SuggestionsMinimumDistance = max(cmd.SuggestionsMinimumDistance, 2)
-	near := cmd.SuggestionsFor(args[0])
-	if len(near) == 0 {
-		return err
-	}
-	return fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
-}
-
 // each calls do for a command and for those below it.
 func each(cmd *cobra.Command, do func(*cobra.Command)) {
 	do(cmd)
 	for _, below := range cmd.Commands() {
 		each(below, do)
-	}
-}
-
-// printMisuse gives wrong arguments of a command their exit code.
-func printMisuse(cmd *cobra.Command) {
-	if check := cmd.Args; check != nil {
-		cmd.Args = func(cmd *cobra.Command, args []string) error {
-			if err := check(cmd, args); err != nil {
-				return cli.WithCode(cli.Misused, explain(cmd, suggest(cmd, args, err)))
-			}
-			return nil
-		}
 	}
 }
 

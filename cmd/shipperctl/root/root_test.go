@@ -99,3 +99,32 @@ func TestUnknownCommandsSuggestTheNearest(t *testing.T) {
 		}
 	}
 }
+
+func TestMisuseSaysWhatToType(t *testing.T) {
+	for _, c := range []struct{ line, want, command string }{
+		{"plan app.yaml", `unexpected argument "app.yaml": name a file with -f`, "plan"},
+		{"plan", `required flag(s) "file" not set`, "plan"},
+		{"clusters join clusters.yaml", `unexpected argument "clusters.yaml": name a file with -f`, "clusters join"},
+		{"rollout status", "an argument is missing: use `shipperctl rollout status APPLICATION`", "rollout status"},
+		{"rollout advance web 2", "unexpected argument \"2\": use `shipperctl rollout advance APPLICATION`", "rollout advance"},
+		{"rollout diff a b c d", "unexpected argument \"d\": use `shipperctl rollout diff APPLICATION [FROM [TO]]`", "rollout diff"},
+		{"doctor now", "unexpected argument \"now\": use `shipperctl doctor`", "doctor"},
+		{"rollout advance web --step two", `invalid argument "two" for "--step" flag: it has to be a number`, "rollout advance"},
+		{
+			"rollout status web --timeout 5",
+			`invalid argument "5" for "--timeout" flag: time: missing unit in duration "5", such as "30s" or "5m"`, "rollout status",
+		},
+		{"rollout status -A web", `--all-namespaces shows every application: leave "web" out`, "rollout status"},
+		{"rollout stat web", `unknown command "stat" for "shipperctl rollout"; did you mean status?`, "rollout"},
+		{"check try errors", `required flag(s) "app" not set`, "check try"},
+	} {
+		cmd := NewCommand(io.Discard)
+		cmd.SetErr(io.Discard)
+		cmd.SetArgs(strings.Fields(c.line))
+		err := cmd.ExecuteContext(t.Context())
+		want := c.want + "; see shipperctl " + c.command + " --help"
+		if err == nil || err.Error() != want || cli.ExitCode(err) != cli.Misused {
+			t.Errorf("shipperctl %s: exit code %d, %v; want %s", c.line, cli.ExitCode(err), err, want)
+		}
+	}
+}
