@@ -63,8 +63,8 @@ func configurationOf(d document, template map[string]any, all []document, report
 			})
 			switch {
 			case at >= 0 && kind == "ConfigMap":
-				report.addOf(all[at], "data", "each Release has its own copy, which does not change when the ConfigMap is edited in the cluster, "+
-					"unlike with Argo Rollouts: change it in the chart")
+				report.addOf(all[at], "data", "each Release has its own copy, which does not change when the ConfigMap is edited in the cluster: "+
+					"change it in the chart")
 				found = append(found, at)
 			case at >= 0 && kind == "PersistentVolumeClaim":
 				found = append(found, at)

@@ -5,7 +5,6 @@ package convert
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math"
 	"strings"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-	"shipper.dev/shipper/chart/render"
 )
 
 // flaggerCanary has the fields of a Canary that are converted.
@@ -234,7 +232,7 @@ func convertCanaries(
 			continue
 		}
 		c := &canaryConversion{flaggerCanary: canary, document: d, all: all, target: at, checks: checks, report: report, used: []int{at}}
-		app, chart, err := c.convert(ctx, with)
+		one, err := c.convert(ctx, with)
 		if err != nil {
 			failed.add(canary.index, err)
 			continue
@@ -247,56 +245,36 @@ func convertCanaries(
 			used[i], owner[i] = true, d.title()
 		}
 		taken[name] = true
-		out = append(out, converted{app, chart, report.reviews})
+		out = append(out, one)
 	}
 	return out, leftOut
 }
 
-// convert makes the Application and its chart.
-func (c *canaryConversion) convert(ctx context.Context, with settings) (*shipper.Application, files, error) {
+// convert makes the Application and its chart. The Deployment gives it labels and annotations, and the Canary its name.
+func (c *canaryConversion) convert(ctx context.Context, with settings) (converted, error) {
 	d := c.all[c.target]
-	template, selector, err := podsOf(d)
+	template, selector, err := deploymentPods(d)
 	if err != nil {
-		return nil, nil, err
+		return converted{}, err
 	}
-	r := &rollout{}
 	c.pods = c.replicas()
-	r.Spec.Replicas = &c.pods
-	if n, _, _ := unstructured.NestedInt64(d.Object, "spec", "minReadySeconds"); n > 0 {
-		r.Spec.MinReadySeconds = int32(min(n, math.MaxInt32))
-	}
 	c.fields()
 	app := c.application(with)
 	if app.Spec.Template.Strategy, err = c.strategy(); err != nil {
-		return nil, nil, err
+		return converted{}, err
 	}
-	chart, archive, err := c.chart(r, template, selector)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", c.at(), err)
+	made := workload{
+		of:     document{file: c.file, number: c.number, first: c.first, Unstructured: *d.DeepCopy()},
+		origin: "the Flagger Canary " + c.GetName(), replicas: c.pods, template: template, selector: selector,
 	}
-	app.Spec.Template.Chart = reference(c.document, archive, with, c.report)
-	if err := check(ctx, app, archive); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", c.at(), err)
+	made.of.SetName(c.GetName())
+	made.services = c.services(podsOf{made.of, template, selector})
+	if n, _, _ := unstructured.NestedInt64(d.Object, "spec", "minReadySeconds"); n > 0 {
+		made.minReadySeconds = int32(min(n, math.MaxInt32))
 	}
-	if !with.apart && len(archive) > render.MaxInlineBytes {
-		return nil, nil, fmt.Errorf("%s: the chart has %d KiB, and an Application takes %d KiB: write it to a folder with --chart-dir",
-			c.at(), len(archive)>>10, render.MaxInlineBytes>>10)
-	}
-	return app, chart, nil
-}
-
-// chart is the chart, and its archive. The Deployment lends it labels and annotations, and the Canary its name.
-func (c *canaryConversion) chart(r *rollout, template, selector map[string]any) (files, []byte, error) {
-	source := document{file: c.file, number: c.number, first: c.first, Unstructured: *c.all[c.target].DeepCopy()}
-	source.SetName(c.GetName())
-	chart, err := chartOf(source, r, template, selector, c.services(template))
-	if err != nil {
-		return nil, nil, err
-	}
-	const ofRollouts = "Made from the Argo Rollout "
-	chart["Chart.yaml"] = strings.Replace(chart["Chart.yaml"], ofRollouts, "Made from the Flagger Canary ", 1)
-	archive, err := pack(c.GetName(), chart)
-	return chart, archive, err
+	one, used, err := packaged(ctx, app, made, c.all, with, c.report)
+	c.used = append(c.used, used...)
+	return one, err
 }
 
 // application is the Application without its strategy and its chart.
@@ -310,7 +288,6 @@ func (c *canaryConversion) application(with settings) *shipper.Application {
 		app.Spec.RevisionHistoryLimit = historyLimit(new(int32(min(max(limit, 0), math.MaxInt32))), of)
 		c.report.reviews = append(c.report.reviews, of.reviews...)
 	}
-	app.Spec.Template.Values = &shipper.ChartValues{"replicaCount": int64(c.pods)}
 	regions := with.regions
 	if len(regions) == 0 {
 		regions = []string{placeholderRegion}

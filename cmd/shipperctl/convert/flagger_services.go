@@ -12,15 +12,15 @@ import (
 )
 
 // services are those that Flagger makes, except that of the primary: NAME for clients, and NAME-canary for the new Pods.
-func (c *canaryConversion) services(template map[string]any) services {
+func (c *canaryConversion) services(pods podsOf) services {
 	apex := c.serviceName()
 	c.made(apex + "-primary")
 	if primary := c.Spec.TargetRef.Name + "-primary"; primary != apex+"-primary" {
 		c.made(primary)
 	}
 	return services{
-		production: c.service(apex, shipper.LBForProduction, c.Spec.Service.Apex, template),
-		preview:    c.service(apex+"-canary", shipper.LBForPreview, c.Spec.Service.Canary, template),
+		production: []map[string]any{c.service(apex, "", c.Spec.Service.Apex, pods)},
+		preview:    c.service(apex+"-canary", shipper.LBForPreview, c.Spec.Service.Canary, pods),
 	}
 }
 
@@ -39,22 +39,19 @@ func (c *canaryConversion) made(name string) {
 }
 
 // service is a Service of Flagger. One of the input keeps its type and metadata, and gets Flagger's ports, as in Flagger.
-func (c *canaryConversion) service(name, use string, meta flaggerMetadata, template map[string]any) map[string]any {
-	out := made(name, use, template)
-	ports := c.ports(template)
+func (c *canaryConversion) service(name, use string, meta flaggerMetadata, pods podsOf) map[string]any {
+	out := made(name, use, pods)
+	ports := c.ports(pods.template)
 	for i, d := range c.all {
 		if d.is("v1", "Service") && d.GetName() == name && d.besides(c.document) {
 			c.used = append(c.used, i)
-			if address := fixedAddress(d); address != "" {
-				c.report.addOf(d, "spec.clusterIP", "%s is left out, since each application cluster has addresses of its own", address)
-			}
-			out = cleaned(d, use)
-			unstructured.RemoveNestedField(out, "spec", "selector") // Flagger's selects its own Pods
+			out = cleaned(d, use, c.report)
+			_ = unstructured.SetNestedStringMap(out, pods.labels(), "spec", "selector") // Flagger's selects its own Pods
 			keepNodePorts(ports, d)
 		}
 	}
 	if c.Spec.Service.Port <= 0 {
-		if use == shipper.LBForProduction {
+		if use != shipper.LBForPreview {
 			c.report.add("spec.service.port", "is missing: compare the ports of the Services in the chart with those that run")
 		}
 	} else {

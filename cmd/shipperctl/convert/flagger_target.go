@@ -38,8 +38,8 @@ func (c *flaggerCanary) target(all []document) (at int, why string) {
 	return at, ""
 }
 
-// podsOf is the Pod template and the selector of a Deployment.
-func podsOf(d document) (template, selector map[string]any, err error) {
+// deploymentPods is the Pod template and the selector of a Deployment.
+func deploymentPods(d document) (template, selector map[string]any, err error) {
 	for _, part := range []struct {
 		field string
 		into  *map[string]any

@@ -98,11 +98,11 @@ func writeGrants(all []schema.GroupResource) ([]string, error) {
 	}
 	var out []string
 	if len(joined) > 0 {
-		out = append(out, "let Shipper write "+listed(joined)+" in each application cluster: shipperctl clusters join -f clusters.yaml "+
+		out = append(out, "let Shipper write "+joinedResources(joined)+" in each application cluster: shipperctl clusters join -f clusters.yaml "+
 			"--placements")
 	}
 	if len(others) > 0 {
-		out = append(out, "let Shipper write "+listed(others)+", in each application cluster: "+rights.Grant(others...))
+		out = append(out, "let Shipper write "+joinedResources(others)+", in each application cluster: "+rights.Grant(others...))
 	}
 	return out, nil
 }
@@ -126,7 +126,8 @@ func commentGrants(out *strings.Builder, all []fleetObject) error {
 	return err
 }
 
-func listed(all []schema.GroupResource) string {
+// joinedResources names resources in a message.
+func joinedResources(all []schema.GroupResource) string {
 	out := make([]string, len(all))
 	for i, one := range all {
 		out[i] = one.String()
