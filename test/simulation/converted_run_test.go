@@ -41,6 +41,7 @@ func (s *shape) runs(t *testing.T) {
 	}))
 	w.begin(3)
 	s.Fixture = newFixture(w, Story{})
+	s.approver = s.clientOf(approverName)
 	s.prepare()
 	var admitted []*unstructured.Unstructured
 	for _, o := range s.made {
@@ -158,7 +159,10 @@ func (s *shape) completes(ns, name string, n int) (end, passed string) {
 	end = until(func() string {
 		var app shipper.Application
 		s.hosts[management].read(kindOf("applications"), ns, name, &app)
-		if len(app.Status.History) <= n {
+		switch {
+		case len(app.Status.History) <= n && rel.Name != "":
+			return "aborted, while the step " + reasonOf(&rel)
+		case len(app.Status.History) <= n:
 			return ""
 		}
 		rel = shipper.Release{}
@@ -176,7 +180,7 @@ func (s *shape) completes(ns, name string, n int) (end, passed string) {
 		switch state, target := rel.Status.Strategy.State, rel.Spec.TargetStep; {
 		case state.WaitingForApproval == shipper.StrategyStateTrue:
 			approvals++
-			err := s.User.Create(s.Ctx, &shipper.Approval{
+			err := s.approver.Create(s.Ctx, &shipper.Approval{
 				ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: fmt.Sprintf("%s-%d", rel.Name, approvals)},
 				Spec:       shipper.ApprovalSpec{Release: rel.Name, Step: &target},
 			})
@@ -205,6 +209,14 @@ func (s *shape) completes(ns, name string, n int) (end, passed string) {
 		passed += fmt.Sprintf(", a person approves %d", approvals)
 	}
 	return end, passed
+}
+
+// reasonOf is the reason with which a Release says what it waits for.
+func reasonOf(rel *shipper.Release) string {
+	if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing); c != nil {
+		return "was " + c.Reason
+	}
+	return "had no reason to wait"
 }
 
 // waitsFor is what a Release says of its progress.
@@ -296,7 +308,7 @@ func (s *shape) finishes() {
 			for i := range run.Status.Tasks {
 				task := &run.Status.Tasks[i]
 				if task.State == shipper.TaskWaiting || strings.HasPrefix(task.Name, "approval") && task.State == shipper.TaskTriggered {
-					_ = s.User.Create(s.Ctx, &shipper.Approval{
+					_ = s.approver.Create(s.Ctx, &shipper.Approval{ // one that is there already counts
 						ObjectMeta: metav1.ObjectMeta{Namespace: run.Namespace, Name: fmt.Sprintf("%s-%d", run.Name, i)},
 						Spec:       shipper.ApprovalSpec{Run: run.Name},
 					})

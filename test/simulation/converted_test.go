@@ -13,10 +13,10 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"sigs.k8s.io/yaml"
-
 	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 	conversion "shipper.dev/shipper/cmd/shipperctl/convert"
@@ -92,6 +92,8 @@ func sections(text string) map[string]string {
 // shape is one manifest, and what becomes of it.
 type shape struct {
 	*Fixture
+	// approver is the client of another user.
+	approver client.Client
 	// given are its objects of Kubernetes, which are there before, and made what convert makes of the others.
 	given, made []*unstructured.Unstructured
 	measured    string

@@ -42,14 +42,20 @@ type Fixture struct {
 }
 
 func newFixture(w *World, story Story) *Fixture {
-	scheme, err := reconciler.NewScheme()
-	w.must("building a scheme", err)
 	f := &Fixture{World: w, Ctx: context.Background(), story: story}
-	f.User, err = client.New(&rest.Config{
-		Host: "http://" + management, BearerToken: userName, QPS: -1, UserAgent: "kubectl", Transport: w.Network.newClient(f.Ctx, userName),
-	}, client.Options{Scheme: scheme})
-	w.must("building a client", err)
+	f.User = f.clientOf(userName)
 	return f
+}
+
+// clientOf is the client of a user, by the name of its process.
+func (f *Fixture) clientOf(name string) client.Client {
+	scheme, err := reconciler.NewScheme()
+	f.must("building a scheme", err)
+	c, err := client.New(&rest.Config{
+		Host: "http://" + management, BearerToken: name, QPS: -1, UserAgent: "kubectl", Transport: f.Network.newClient(f.Ctx, name),
+	}, client.Options{Scheme: scheme})
+	f.must("building a client", err)
+	return c
 }
 
 // steps make a strategy.

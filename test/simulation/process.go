@@ -27,6 +27,8 @@ import (
 const (
 	// userName is the process name of users' clients.
 	userName = "user"
+	// approverName is that of the client of another user: who requests something does not approve it.
+	approverName = "approver"
 	// reconcilers and webhooks begin the names of processes.
 	reconcilers, webhooks = "reconciler-", "webhook-"
 	// backOff is how long a container that ended by itself waits until it is started again. One that was killed starts at once.

@@ -113,8 +113,11 @@ func (w *World) commit(c change) {
 // identify is memory.Options.User.
 func identify(r *http.Request) user.Info {
 	name := "system:serviceaccount:" + shipper.SystemNamespace + ":" + shipper.ManagementServiceAccount
-	if s := sentBy(r.Context()); s == nil || s.process() == userName {
+	switch s := sentBy(r.Context()); {
+	case s == nil || s.process() == userName:
 		name = "ann@example.com"
+	case s.process() == approverName:
+		name = "bob@example.com"
 	}
 	return &user.DefaultInfo{Name: name, Groups: []string{user.AllAuthenticated}}
 }

@@ -55,7 +55,8 @@ func NewCommand() *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&o.files, "file", "f", nil, "YAML or JSON with Rollouts, their Services, and templates, with objects of KubeFleet, "+
-		"or a shipyard of Keptn, also as --filename: a file, a folder with .json, .yaml and .yml, or - for standard input; give it again for more")
+		"or a shipyard of Keptn, also as --filename: a file, a folder with .json, .yaml and .yml, or - for standard input; give it again "+
+		"for more")
 	flags.BoolVarP(&o.recursive, "recursive", "R", false, "read the folders in the folders of --file, too")
 	flags.StringArrayVar(&o.regions, "region", nil, "a region to run in, or that of MemberClusters whose labels have none; give it again for "+
 		"more (default a placeholder to replace)")

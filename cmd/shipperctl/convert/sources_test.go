@@ -150,7 +150,8 @@ func TestATemplateThatIsNotConvertedIsNoMissingTemplate(t *testing.T) {
 		t.Fatalf("%d Applications, %v", len(out.all), err)
 	}
 	got := strings.Join(out.reviews(), "\n")
-	if want := "AnalysisTemplate errors could not be converted: correct it"; !strings.Contains(got, want) || strings.Contains(got, "not in the input") {
+	const want = "AnalysisTemplate errors could not be converted: correct it"
+	if !strings.Contains(got, want) || strings.Contains(got, "not in the input") {
 		t.Errorf("reviews are\n%s", got)
 	}
 }
