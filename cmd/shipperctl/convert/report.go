@@ -100,7 +100,7 @@ var unconvertedSpec = map[string]string{
 var leftOut = map[string]string{
 	"AlertProvider":           "create a Notification (format Slack, or CloudEvents) whose Secret has the URL",
 	"AnalysisRun":             "delete it: CheckTargets have what checks measured",
-	"ConfigMap":               "the Pods do not use it: apply it to the application clusters yourself if others do",
+	"ConfigMap":               "no Pods of the input use it: apply it to the application clusters yourself if others do",
 	"Experiment":              "run the experiment as a second Application with this chart",
 	"HorizontalPodAutoscaler": "set replicaCount in the Application: Shipper sets the replicas of the Deployment itself",
 	"Secret":                  "apply it to the application clusters yourself: who may read an Application could read it there",

@@ -95,8 +95,8 @@ func TestABrokenDocumentIsNamedByFileAndLineAndTheOthersAreConverted(t *testing.
 		"error: b.yaml:7: apiVersion is missing\n" +
 		"error: b.yaml:8: items[2] is not an object\n" +
 		"error: c.yaml:13: it is no YAML: key \"kind\" already set in map\n" +
-		"review: ConfigMap settings: b.yaml:4: is left out: put it into the chart's templates if it belongs to a Release, or apply it to the " +
-		"application clusters yourself\n"
+		"review: ConfigMap settings: b.yaml:4: is left out: no Pods of the input use it: apply it to the application clusters yourself if " +
+		"others do\n"
 	if diff := cmp.Diff(want, stderr); diff != "" {
 		t.Errorf("standard error (-want +got):\n%s", diff)
 	}
