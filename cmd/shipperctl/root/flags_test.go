@@ -58,6 +58,7 @@ var reaching = map[string]string{
 	"rollout retreat":               "web",
 	"rollout retry-checks":          "web",
 	"rollout rollback":              "web",
+	"rollout set image":             "web web=nginx",
 	"rollout status":                "web",
 	"rollout test":                  "web-0",
 	"shipyard abort":                "web-1 --reason why",
