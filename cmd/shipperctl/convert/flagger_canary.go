@@ -244,7 +244,7 @@ func convertCanaries(
 			}
 			used[i], owner[i] = true, d.title()
 		}
-		taken[name] = true
+		taken[name], one.reviews = true, report.reviews
 		out = append(out, one)
 	}
 	return out, leftOut

@@ -102,11 +102,15 @@ func (c *canaryConversion) autoscaler() int {
 	})
 }
 
-// configs reports the ConfigMaps and Secrets of the Pods: Flagger watches them.
+// configs reports the ConfigMaps and Secrets of the Pods that are not in the chart: Flagger watches them.
 func (c *canaryConversion) configs() {
 	var found []string
-	add := func(kind string, name any) {
-		if name, ok := name.(string); ok && name != "" && !slices.Contains(found, kind+" "+name) {
+	add := func(kind string, value any) {
+		name, _ := value.(string)
+		inChart := kind == "ConfigMap" && slices.ContainsFunc(c.all, func(d document) bool {
+			return d.is("v1", kind) && d.GetName() == name && d.besides(c.document)
+		})
+		if name != "" && !inChart && !slices.Contains(found, kind+" "+name) {
 			found = append(found, kind+" "+name)
 		}
 	}

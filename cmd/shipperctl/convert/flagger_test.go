@@ -4,6 +4,7 @@ package convert
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -215,5 +216,67 @@ func TestEveryDifferenceOfACanaryIsListed(t *testing.T) {
 		if !strings.Contains(strings.Join(reviews, "\n"), "Canary web: "+field+": ") {
 			t.Errorf("%s is not listed: %v", field, reviews)
 		}
+	}
+}
+
+func TestCanariesThatCannotBeReadAreErrorsBesideOthers(t *testing.T) {
+	other := "\n---\n" + deploymentOfCanary + "\n---\n" + canaryOf("skipAnalysis: true")
+	for sentence, c := range map[string]struct{ in, want string }{
+		"a weight that is no number": {
+			"{apiVersion: flagger.app/v1beta1, kind: Canary, metadata: {name: a}, spec: {analysis: {stepWeight: ten}}}",
+			"document 1: spec.analysis.stepWeight is a string, and must be a number",
+		},
+		"a Canary without a name": {"{apiVersion: flagger.app/v1beta1, kind: Canary, spec: {}}", "document 1: metadata.name is missing"},
+		"two Canaries of one name": {
+			canaryOf("skipAnalysis: true"),
+			"document 3: metadata.name is that of another object that becomes an Application: rename one of the two",
+		},
+		"a Deployment without a Pod template": {
+			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {}}\n---\n" +
+				"{apiVersion: flagger.app/v1beta1, kind: Canary, metadata: {name: a}, spec: {targetRef: {name: a}}}",
+			"document 1: spec.template is missing",
+		},
+		"more weights than steps": {
+			"{apiVersion: apps/v1, kind: Deployment, metadata: {name: a}, spec: {selector: {matchLabels: {app: a}}, template: {metadata: " +
+				"{labels: {app: a}}, spec: {}}}}\n---\n{apiVersion: flagger.app/v1beta1, kind: Canary, metadata: {name: a}, spec: " +
+				"{targetRef: {name: a}, analysis: {stepWeight: 1}}}",
+			"document 2: spec.analysis becomes 101 steps, and an Application has 100 at most: raise stepWeight",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			out, err := convert(t.Context(), []byte(c.in+other), settings{})
+			if err == nil || err.Error() != c.want {
+				t.Errorf("got\n%v\nwant\n%s", err, c.want)
+			}
+			if len(out.all) != 1 || out.all[0].app.Name != "web" {
+				t.Errorf("got %d Applications", len(out.all))
+			}
+		})
+	}
+}
+
+func TestAnExportedCanaryKeepsAsManyPodsAsServe(t *testing.T) {
+	in := strings.Replace(deploymentOfCanary, "replicas: 10", "replicas: 0", 1) + "\n---\n" +
+		strings.Replace(deploymentOfCanary, "metadata: {name: web}", "metadata: {name: web-primary}", 1) + "\n---\n" +
+		canaryOf("skipAnalysis: true")
+	out, err := convert(t.Context(), []byte(in), settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := (*out.all[0].app.Spec.Template.Values)["replicaCount"]; got != int64(10) {
+		t.Errorf("replicaCount is %v, want 10", got)
+	}
+}
+
+func TestADeploymentOfTwoCanariesIsListed(t *testing.T) {
+	second := strings.Replace(canaryOf("skipAnalysis: true"), "metadata: {name: web}", "metadata: {name: again}", 1)
+	out, err := convert(t.Context(), []byte(deploymentOfCanary+"\n---\n"+canaryOf("skipAnalysis: true")+"\n---\n"+second), settings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "Deployment web: metadata.name: is in the chart of Canary web and in that of Canary again: give each its own, since an object " +
+		"belongs to one Application"
+	if !slices.Contains(out.reviews(), want) {
+		t.Errorf("got %q, want %q", out.reviews(), want)
 	}
 }
