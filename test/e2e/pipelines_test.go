@@ -15,6 +15,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/shipyard"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/charts"
 	"shipper.dev/shipper/test/env"
 )
 
@@ -250,6 +251,38 @@ func TestADeliveryGoesThroughItsStages(t *testing.T) {
 	if done.Spec.RequestedBy.Username != "dev" {
 		p.Errorf("it was requested by %q", done.Spec.RequestedBy.Username)
 	}
+}
+
+// testedFiles is a chart whose test is a bare Pod, as helm create writes it.
+var testedFiles = charts.Hooked(`apiVersion: v1
+kind: Pod
+metadata:
+  name: "{{ .Release.Name }}-test-connection"
+  annotations: {helm.sh/hook: test}
+spec:
+  restartPolicy: Never
+  containers: [{name: wget, image: "busybox:1", args: ["hooked:80"]}]
+`)
+
+// TestATestOfABarePodEnds is the task test with a chart whose test is no Job.
+func TestATestOfABarePodEnds(t *testing.T) {
+	t.Parallel()
+	archive, err := charts.PackFiles("tested", "0.0.1", testedFiles)
+	if err != nil {
+		t.Fatal(err)
+	}
+	world.Charts.Publish(archive)
+	p := &pipeline{fixture: begin(t, []string{west, east}, []string{westRegion, eastRegion})}
+	p.App = "web-staging"
+	app := p.application("0.0.1", 1, allIn)
+	app.Spec.Template.Chart.Name = "tested"
+	p.applies(app)
+	p.lendsRunner(p.Namespace)
+	p.dev = p.user("dev", "shipper:promoter")
+	p.Completes(p.Release(0))
+	p.shipyard("stages: [{name: staging, sequences: [{name: delivery, tasks: [{name: deployment}, {name: test}]}]}]")
+	p.starts("one", "0.0.1")
+	p.becomes("one", "Passed deployment:Finished/pass test:Finished/pass")
 }
 
 // TestAFailedDeliveryIsTakenBack is scenarios 4 and 5: a broken image times out, and the run of rollback aborts the Release.

@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -78,6 +79,43 @@ func TestAJobCompletes(t *testing.T) {
 		}
 		if job.Status.Succeeded != 1 {
 			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
+// TestAPodThatIsATestEnds creates the Pods of Helm's tests: without an end, a task test would wait for its time-out.
+func TestAPodThatIsATestEnds(t *testing.T) {
+	t.Parallel()
+	c := app(t)
+	ns := namespace(t, c)
+	pod := func(name string, policy corev1.RestartPolicy, annotations map[string]string) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name, Annotations: annotations}, Spec: corev1.PodSpec{
+			RestartPolicy: policy, Containers: []corev1.Container{{Name: "main", Image: "busybox:1"}},
+		}}
+	}
+	hook := map[string]string{"helm.sh/hook": "test"}
+	want := map[string]corev1.PodPhase{
+		"test": corev1.PodSucceeded, "test-again": corev1.PodSucceeded, "server": corev1.PodRunning, "no-test": corev1.PodRunning,
+	}
+	all := []*corev1.Pod{
+		pod("test", corev1.RestartPolicyNever, hook), pod("test-again", corev1.RestartPolicyOnFailure, hook),
+		pod("server", corev1.RestartPolicyAlways, hook), pod("no-test", corev1.RestartPolicyNever, nil),
+	}
+	await.Eventually(t, "Pods with the phases "+fmt.Sprint(want), func(ctx context.Context) error {
+		got := map[string]corev1.PodPhase{}
+		for _, one := range all { // the namespace may have no ServiceAccount yet
+			if err := c.Create(ctx, one.DeepCopy()); err != nil && !apierrors.IsAlreadyExists(err) {
+				return err
+			}
+			var now corev1.Pod
+			if err := c.Get(ctx, client.ObjectKeyFromObject(one), &now); err != nil {
+				return err
+			}
+			got[now.Name] = now.Status.Phase
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			return errors.New(diff)
 		}
 		return nil
 	})

@@ -249,6 +249,36 @@ func TestJobsEnd(t *testing.T) {
 	}
 }
 
+func TestPodsThatAreTestsEnd(t *testing.T) {
+	hook := map[string]string{"helm.sh/hook": "test"}
+	for sentence, c := range map[string]struct {
+		annotations map[string]string
+		policy      corev1.RestartPolicy
+		want        corev1.PodPhase
+	}{
+		"a test":                        {hook, corev1.RestartPolicyNever, corev1.PodSucceeded},
+		"a test that restarts to pass":  {hook, corev1.RestartPolicyOnFailure, corev1.PodSucceeded},
+		"a test that restarts for ever": {hook, corev1.RestartPolicyAlways, corev1.PodRunning},
+		"a Pod that is no test":         {nil, corev1.RestartPolicyNever, corev1.PodRunning},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			in(t, Options{PodLatency: time.Second, JobLatency: time.Second}, func(t *testing.T, _ *Server, k *kubernetes.Clientset) {
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "it", Annotations: c.annotations}}
+				pod.Spec.RestartPolicy = c.policy
+				pod.Spec.Containers = []corev1.Container{{Name: "c", Image: "check:1"}}
+				if _, err := k.CoreV1().Pods("shop").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(10 * time.Second)
+				pod, err := k.CoreV1().Pods("shop").Get(t.Context(), "it", metav1.GetOptions{})
+				if err != nil || pod.Status.Phase != c.want {
+					t.Errorf("%v, phase %s, want %s", err, pod.Status.Phase, c.want)
+				}
+			})
+		})
+	}
+}
+
 func TestEndpointsThatEndAreTerminating(t *testing.T) {
 	in(t, Options{PodEnd: 10 * time.Second}, func(t *testing.T, _ *Server, c *kubernetes.Clientset) {
 		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}}

@@ -67,7 +67,7 @@ func (s *Server) advance(o *object) {
 		again(reaction)
 	case has(pod, "slow") && !ready(pod) && pod.Status.Phase == corev1.PodRunning:
 		again(slowness)
-	case ready(pod) && ownedByJob(pod) && pod.Status.Phase == corev1.PodRunning:
+	case ready(pod) && ends(pod) && pod.Status.Phase == corev1.PodRunning:
 		again(s.options.JobLatency)
 	}
 }
@@ -134,6 +134,12 @@ func ownedByJob(pod *corev1.Pod) bool {
 	return c != nil && c.Kind == "Job"
 }
 
+// ends reports whether a Pod does its work and ends: that of a Job, and a test or another hook of a chart.
+func ends(pod *corev1.Pod) bool {
+	_, hook := pod.Annotations["helm.sh/hook"]
+	return ownedByJob(pod) || hook && pod.Spec.RestartPolicy != corev1.RestartPolicyAlways && pod.Spec.RestartPolicy != ""
+}
+
 // play advances a Pod: the tags of its images say how, as in test/fleet/stages. The server's mutex is held.
 func (s *Server) play(o *object) {
 	pod := o.live.DeepCopyObject().(*corev1.Pod)
@@ -152,7 +158,7 @@ func (s *Server) play(o *object) {
 	switch {
 	case ownedByJob(pod) && (broken || has(pod, "crash")):
 		s.end(pod, corev1.PodFailed)
-	case ready(pod) && ownedByJob(pod):
+	case ready(pod) && ends(pod):
 		s.end(pod, corev1.PodSucceeded)
 	case broken:
 		s.contain(pod, "broken", &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "Back-off pulling image"})

@@ -47,7 +47,7 @@ type Options struct {
 	// EndpointLatency is how long EndpointSlices take to follow their Pods. 0: as long as other controllers take. Negative: they follow
 	// at the same moment, for tests in real time, where a busy machine delays them at will.
 	EndpointLatency time.Duration
-	// JobLatency is how long a ready Pod of a Job takes to complete.
+	// JobLatency is how long a ready Pod of a Job, or one that is a hook of a chart, takes to complete.
 	JobLatency time.Duration
 	// Enter is called before a write is stored, with the server's mutex held. Its error refuses the write; leave is called when the
 	// write is stored (done) or refused. Nil: all writes are stored.
