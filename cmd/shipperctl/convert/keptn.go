@@ -31,7 +31,7 @@ func (d document) besideShipyard() []string {
 		object, what = "SLO file", sloOf(d, objectives)
 	case bare && len(indicators) > 0:
 		object, what = "SLI file", fmt.Sprintf("its %s (%s) are queries: write each into the prometheus.query of a Check",
-			count(len(indicators), "indicator"), listed(indicators))
+			count(len(indicators), "indicator"), firstNames(indicators))
 	case d.GetKind() == "" && len(list(d.Object, "actions")) > 0:
 		object, what = "file of the job executor", fmt.Sprintf("Shipper has no executors yet: write a Job of its %s as properties.job of a task "+
 			"test", count(len(list(d.Object, "actions")), "action"))
@@ -74,7 +74,7 @@ func sloOf(d document, objectives []any) string {
 		}
 	}
 	text := fmt.Sprintf("convert its %s (%s) by hand: each is a Check, which a task evaluation names in properties.checks, with weight and "+
-		"key (key_sli)", count(len(objectives), "objective"), listed(names))
+		"key (key_sli)", count(len(objectives), "objective"), firstNames(names))
 	if compared > 0 {
 		text += fmt.Sprintf("; %d of them compare with earlier evaluations, and a Check compares with the incumbent", compared)
 	}

@@ -141,7 +141,7 @@ func reviewShipyard(r *report, namespace string, spec *shipper.ShipyardSpec) {
 	if len(tests) > 0 {
 		same := ""
 		if len(tests) > 1 {
-			same = fmt.Sprintf(" (the same for %d more: %s)", len(tests)-1, listed(tests[1:]))
+			same = fmt.Sprintf(" (the same for %d more: %s)", len(tests)-1, firstNames(tests[1:]))
 		}
 		r.add(tests[0], "task test runs the tests of the chart here, and teststrategy has no effect: add tests to the chart, or a Job as "+
 			"properties.job%s", same)
@@ -151,8 +151,8 @@ func reviewShipyard(r *report, namespace string, spec *shipper.ShipyardSpec) {
 // maxListed bounds the names in a message.
 const maxListed = 5
 
-// listed has the first names of a list.
-func listed(names []string) string {
+// firstNames has the first names of a list.
+func firstNames(names []string) string {
 	if len(names) > maxListed {
 		return strings.Join(names[:maxListed], ", ") + ", …"
 	}
