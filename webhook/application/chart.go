@@ -70,6 +70,7 @@ func (w *Webhook) judgeChart(
 	for _, text := range doubts.texts() {
 		a.Warn("%s", text)
 	}
+	w.warnOfShare(ctx, a, rel, groups)
 	return nil
 }
 

@@ -144,12 +144,20 @@ func (w *Webhook) describeSteps(ctx context.Context, rel *shipper.Release, steps
 	w.describeChecks(ctx, rel, steps)
 	for _, step := range steps {
 		if counted {
-			out = append(out, step.String()+", in each cluster"+step.Awaited())
+			out = append(out, step.String()+", in each cluster"+requests(rel, step)+step.Awaited())
 		} else {
 			out = append(out, step.Shares()+step.Awaited())
 		}
 	}
 	return out
+}
+
+// requests is the share of the requests that Pods give the contender. Where objects are named by Application, each Service has its own.
+func requests(rel *shipper.Release, step preview.Step) string {
+	if rel.Spec.Environment.Chart.Naming == shipper.NamingByApplication {
+		return ""
+	}
+	return step.Requests()
 }
 
 // previewBlocks warns of the next block that will stop the rollout.

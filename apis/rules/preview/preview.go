@@ -98,6 +98,16 @@ func (s Step) String() string {
 	return out
 }
 
+// Requests says, for a user, which share of the requests the contender serves, beside the one that its weight asks for; empty where a
+// Release has no traffic.
+func (s Step) Requests() string {
+	share, both := s.Share()
+	if !both {
+		return ""
+	}
+	return fmt.Sprintf(": the contender serves %s of the requests, for a weight of %s", share.Got(), share.Wanted())
+}
+
 // Awaited says, for a user, what else the step waits for and how it ends; empty when it waits for targetStep alone.
 func (s Step) Awaited() string {
 	out := ""
