@@ -88,6 +88,7 @@ func (c *canaryConversion) strategy() (*shipper.RolloutStrategy, error) {
 		}
 	}
 	unique(out)
+	c.shares(out.Steps)
 	c.limits(out)
 	return out, nil
 }

@@ -101,6 +101,7 @@ func canarySteps(d document, r *rollout, out *shipper.RolloutStrategy, templates
 	if walk.begun != "" && walk.weight < walk.total {
 		walk.end("", "0s")
 	}
+	walk.shares(from.Steps, report)
 	out.Steps = append(slices.Clip(walk.steps), walk.promotion(r, report)...)
 	if err := walk.background(d, from.Analysis, out, report); err != nil || walk.routed {
 		return err

@@ -77,6 +77,8 @@ func strategy(steps ...shipper.RolloutStrategyStep) shipper.RolloutStrategy {
 }
 
 func TestCanarySteps(t *testing.T) {
+	const whole = "requests are shared by whole Pods, so that the contender gets "
+	const or = " replicas, or leave the contender without traffic there"
 	routing := `trafficRouting: {maxTrafficWeight: 1000}, scaleDownDelaySeconds: 0`
 	promoted := at("promoted", pair(100, 100), pair(100, 0), "30s")
 	for sentence, c := range map[string]stepsCase{
@@ -113,12 +115,39 @@ func TestCanarySteps(t *testing.T) {
 				`{setWeight: 100}, {pause: {}}, {setCanaryScale: {matchTrafficWeight: true}}, {pause: {}}]}}`,
 			want: strategy(at("weight 1", pair(30, 100), pair(1, 999), ""), at("weight 100", pair(30, 100), pair(100, 900), ""),
 				at("weight 100", pair(10, 100), pair(100, 900), "")),
-			reviews: []string{kept("canary")},
+			reviews: []string{
+				"Rollout web: spec.strategy.canary.steps[1].setWeight: 1: " + whole + "9.1 % of the requests with 10 replicas, and not 0.1 %: " +
+					"have at least 4660" + or,
+				"Rollout web: spec.strategy.canary.steps[3].setWeight: 100: " + whole + "17 % of the requests with 10 replicas, and not 10 %: " +
+					"have at least 17" + or,
+				kept("canary"),
+			},
 		},
 		"a scale after a weight is a step of its own": {
 			strategy: `{canary: {` + routing + `, steps: [{setWeight: 100}, {setCanaryScale: {weight: 500}}, {pause: {duration: 1m}}]}}`,
 			want:     strategy(at("weight 100", pair(10, 100), pair(100, 900), "0s"), at("scale 50%", pair(50, 100), pair(100, 900), "1m")),
+			reviews: []string{
+				"Rollout web: spec.strategy.canary.steps[0].setWeight: 100: " + whole + "17 % of the requests with 10 replicas, and not 10 %: " +
+					"have at least 29" + or,
+				kept("canary"),
+			},
+		},
+		"a routed weight that whole Pods give needs no review": {
+			strategy: `{canary: {trafficRouting: {}, abortScaleDownDelaySeconds: 30, steps: [{setWeight: 50}, {pause: {}}]}}`,
+			want:     strategy(at("weight 50", pair(50, 100), pair(50, 50), ""), promoted),
 			reviews:  []string{kept("canary")},
+		},
+		"a weight without a provider is a number of Pods in Argo as well": {
+			strategy: `{canary: {steps: [{setWeight: 1}, {pause: {}}]}}`,
+			want:     strategy(at("weight 1", pair(1, 99), pair(1, 99), "")),
+		},
+		"a routed weight above what its Pods can take": {
+			strategy: `{canary: {trafficRouting: {}, steps: [{setCanaryScale: {replicas: 1}}, {setWeight: 90}, {pause: {}}]}}`,
+			want:     strategy(at("weight 90", pair(10, 100), pair(90, 10), ""), promoted),
+			reviews: []string{
+				"Rollout web: spec.strategy.canary.steps[1].setWeight: 90: " + whole + "33 % of the requests with 10 replicas, and not 90 %: " +
+					"raise capacity.contender of the step", kept("canary"),
+			},
 		},
 		"a step of several fields sets all of them, and ends by one": {
 			strategy: `{canary: {trafficRouting: {}, steps: [{setWeight: 5}, {setCanaryScale: {weight: 20}, ` +
