@@ -121,6 +121,23 @@ func TestAPodThatIsATestEnds(t *testing.T) {
 	})
 }
 
+func TestALoadBalancerGivesAServiceItsAddress(t *testing.T) {
+	t.Parallel()
+	c := app(t)
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: namespace(t, c), Name: "it"}}
+	service.Spec.Type, service.Spec.Ports = corev1.ServiceTypeLoadBalancer, []corev1.ServicePort{{Port: 80}}
+	create(t, c, service)
+	await.Eventually(t, "the address", func(ctx context.Context) error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(service), service); err != nil {
+			return err
+		}
+		if at := service.Status.LoadBalancer.Ingress; len(at) != 1 || at[0].IP == "" {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+}
+
 // widget returns an object of the kind in testdata, which the management cluster had before its controllers started.
 func widget(namespace, name string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{}
