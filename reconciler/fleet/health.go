@@ -26,7 +26,7 @@ type Health struct {
 	Status string
 	// Reason is one word for what is awaited or wrong.
 	Reason string
-	// Message says what has failed; empty unless Status is Failed.
+	// Message says what has failed, or what to do about an address that is awaited; empty otherwise.
 	Message string
 	// Unreadable is set where nothing in the object says how it is, and Status is Current for that reason alone.
 	Unreadable bool
@@ -85,8 +85,11 @@ func judged(u *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: out}
 }
 
-// judge asks kstatus.
+// judge asks kstatus, except for a Service without the address that it awaits.
 func judge(u *unstructured.Unstructured) Health {
+	if h, awaits := addressed(u); awaits {
+		return h
+	}
 	result, err := status.Compute(u)
 	if err != nil {
 		return unknown("NotUnderstood")

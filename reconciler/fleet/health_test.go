@@ -43,6 +43,18 @@ func TestHealth(t *testing.T) {
 	}
 	paused := deployment(0)
 	paused.Spec.Paused = true
+	balanced := func(class *string, annotations map[string]string, at ...corev1.LoadBalancerIngress) *corev1.Service {
+		return &corev1.Service{
+			ObjectMeta: metav1.ObjectMeta{Name: "web", Annotations: annotations},
+			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeLoadBalancer, ClusterIP: "10.0.0.1", LoadBalancerClass: class},
+			Status:     corev1.ServiceStatus{LoadBalancer: corev1.LoadBalancerStatus{Ingress: at}},
+		}
+	}
+	awaited := func(by string) Health {
+		return Health{Status: "InProgress", Reason: "AddressAwaited", Message: "is of type LoadBalancer and has no address yet; where no " + by +
+			` gives one, use type ClusterIP or NodePort, or annotate it with shipper.booking.com/await-address: "false"`}
+	}
+	class := "example.com/nobody"
 	now := metav1.Now()
 	for sentence, tc := range map[string]struct {
 		object client.Object
@@ -55,6 +67,22 @@ func TestHealth(t *testing.T) {
 		"a kind that has nothing but to be there": {&metav1.PartialObjectMetadata{}, Health{Status: "Current"}},
 		"one of these that goes": {
 			&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: &now}}, Health{Status: "Terminating"},
+		},
+		"a Service of type LoadBalancer without an address": {balanced(nil, nil), awaited("controller")},
+		"one with an entry that has no address":             {balanced(nil, nil, corev1.LoadBalancerIngress{}), awaited("controller")},
+		"one of a class":                                    {balanced(&class, nil), awaited(`controller of class "example.com/nobody"`)},
+		"one with an address": {
+			balanced(nil, nil, corev1.LoadBalancerIngress{IP: "192.0.2.1"}), Health{Status: "Current"},
+		},
+		"one with a host name": {
+			balanced(nil, nil, corev1.LoadBalancerIngress{Hostname: "web.example.com"}), Health{Status: "Current"},
+		},
+		"one whose annotation says that it needs no address": {
+			balanced(nil, map[string]string{"shipper.booking.com/await-address": "false"}), Health{Status: "Current"},
+		},
+		"a Service of type ClusterIP": {&corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: "10.0.0.1"}}, Health{Status: "Current"}},
+		"a Service of type ExternalName": {
+			&corev1.Service{Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName}}, Health{Status: "Current"},
 		},
 		"a thing without a status": {thing(t, "metadata: {generation: 2}"), Health{Status: "Current", Unreadable: true}},
 		"a thing that is not ready": {

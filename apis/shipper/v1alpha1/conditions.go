@@ -119,6 +119,9 @@ const (
 	// TargetEndpointsOwned of a TrafficTarget is False while a production Service has ready endpoints that are not Pods of the
 	// Application's Releases. Absent otherwise. No step waits for it.
 	TargetEndpointsOwned = "EndpointsOwned"
+	// TargetAddressed of a cluster of a TrafficTarget is True while each production Service of type LoadBalancer has an address. False:
+	// AddressAwaited, AddressMissing. Absent where there is no such Service.
+	TargetAddressed = "Addressed"
 	// ClusterReady is True while Shipper can reach the cluster with the credentials it has.
 	ClusterReady = "Ready"
 	// ClusterJoined is True once the cluster has been ready: its account, rights and identity were good then. It stays True when the
@@ -289,6 +292,12 @@ const (
 	ForeignEndpoints = "ForeignEndpoints"
 	// ServiceWithoutEndpoints means that a production Service has no ready endpoints, although the Release should serve in the cluster.
 	ServiceWithoutEndpoints = "ServiceWithoutEndpoints"
+	// AddressAwaited means that a Service of type LoadBalancer has no address in status.loadBalancer.ingress yet, so that it counts as not
+	// ready; the message names what to do where no controller gives addresses.
+	AddressAwaited = "AddressAwaited"
+	// AddressMissing means that a production Service of type LoadBalancer has no address, and that no step waits for it: the Application
+	// served in the cluster before.
+	AddressMissing = "AddressMissing"
 	// DeploymentStuck means that the Deployment's own controller reports a failure.
 	DeploymentStuck = "DeploymentStuck"
 	// MissingDeployment means that the Release's Deployment or, by Application, one of its Deployments is not in the cluster.

@@ -233,6 +233,9 @@ const (
 	ReplicasAnnotation = "shipper.booking.com/replicas"
 	// HookTimeoutAnnotation on a hook of a chart is its timeout, a duration up to 24h. Absent: 5m.
 	HookTimeoutAnnotation = "shipper.booking.com/hook-timeout"
+	// AwaitAddressAnnotation with value "false" on a Service of type LoadBalancer: it counts as ready without an address, for clusters where
+	// no controller gives one.
+	AwaitAddressAnnotation = "shipper.booking.com/await-address"
 	// HookRunAnnotation on the object of a hook identifies the run that it was created for.
 	HookRunAnnotation = "shipper.booking.com/hook-run"
 	// SecretSkipTLSVerifyAnnotation set to "true" on a cluster's Secret skips verification of that API server's certificate.

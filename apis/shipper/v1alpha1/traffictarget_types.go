@@ -106,7 +106,7 @@ type ClusterTrafficStatus struct {
 	// preview is the name of the preview Service in the cluster. Absent where there is none.
 	// +optional
 	Preview string `json:"preview,omitempty"`
-	// conditions, sorted by type: EndpointsOwned while it is False, Operational, Ready.
+	// conditions, sorted by type: Addressed of Services of type LoadBalancer, EndpointsOwned while it is False, Operational, Ready.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

@@ -36,6 +36,9 @@ func (i *installer) survey(ctx context.Context) *shipper.InstalledObjects {
 		case live.Labels[shipper.OwnedByLabel] != i.it.Name:
 			continue
 		}
+		if health.Reason == shipper.AddressAwaited { // the TrafficTarget reports it, if the Service is for production
+			health = fleet.Health{Status: string(kstatus.CurrentStatus)}
+		}
 		all = append(all, survey.Seen{APIVersion: entry.APIVersion, Kind: entry.Kind, Name: entry.Name, Health: health})
 	}
 	out := survey.Sum(all)

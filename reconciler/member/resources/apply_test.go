@@ -106,6 +106,26 @@ func TestReadyRulesJudgeObjects(t *testing.T) {
 	same(t, "healthy", int32(1), out.Objects.Healthy)
 }
 
+func TestAPlacedServiceIsHealthyWithoutTheAddressThatItAwaitsNoMore(t *testing.T) {
+	f := begin(t)
+	service := schema.GroupVersionKind{Version: "v1", Kind: "Service"}
+	f.member.mapper.Add(service, meta.RESTScopeNamespace)
+	f.snapshot("one", `{apiVersion: v1, kind: Service, metadata: {namespace: work, name: web},
+  spec: {type: LoadBalancer, clusterIP: 10.0.0.1}}`)
+	it := f.release(0, "one")
+	out, _ := f.place(it)
+	same(t, "unhealthy", []shipper.UnhealthyObject{{
+		APIVersion: "v1", Kind: "Service", Namespace: "work", Name: "web", Status: "InProgress", Reason: shipper.AddressAwaited,
+		Message: "is of type LoadBalancer and has no address yet; where no controller gives one, use type ClusterIP or NodePort, " +
+			`or annotate it with shipper.booking.com/await-address: "false"`,
+	}}, out.Objects.Unhealthy)
+	f.edit(service, "work/web", func(u *unstructured.Unstructured) {
+		u.SetAnnotations(map[string]string{shipper.AwaitAddressAnnotation: "false"})
+	})
+	out, _ = f.place(it)
+	same(t, "healthy", int32(1), out.Objects.Healthy)
+}
+
 func TestPodTemplatesHaveNoMarks(t *testing.T) {
 	f := begin(t)
 	it := f.release(0, "one")

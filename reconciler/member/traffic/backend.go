@@ -168,6 +168,7 @@ func (b backend) plan(out Outcome, release string, family application) Outcome {
 	}
 	out.empty = b.app.LacksEndpoints(release)
 	out.plan = b.app.For(release)
+	out.address = addressOf(b.service, out.established(family))
 	leader, turn := b.app.Leader(), b.app.Next()
 	switch out.leads = leader == release; {
 	case out.leads:

@@ -50,6 +50,8 @@ type Outcome struct {
 	foreign string
 	// last and first are Pods in traffic and out of it whose labels stay, and whose costs of deletion say otherwise.
 	last, first []string
+	// address is what the Service has of one, if it is of type LoadBalancer.
+	address address
 	// moved is true when labels of Pods were written in this pass.
 	moved bool
 	// empty is true when the Service has no ready endpoints, though the Release is to serve; outage when that is to be reported.

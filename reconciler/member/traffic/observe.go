@@ -42,6 +42,8 @@ type application struct {
 	going sets.Set[string]
 	// served are the clusters where a Release had endpoints, by what statuses say.
 	served sets.Set[string]
+	// established are the clusters where a step does not wait for the address of a Service, by what statuses say.
+	established sets.Set[string]
 	// byApplication is true where objects are named by Application, so that there may be several production Services.
 	byApplication bool
 	// podless are the clusters where all of a Release is no Pods, by Release.
@@ -54,7 +56,7 @@ type application struct {
 func (w *Worker) application(ctx context.Context, namespace, app string) (application, error) {
 	out := application{
 		namespace: namespace, app: app, weights: map[string][]rules.Release{}, going: sets.New[string](), served: sets.New[string](),
-		podless: map[string]sets.Set[string]{},
+		established: sets.New[string](), podless: map[string]sets.Set[string]{},
 	}
 	var err error
 	if out.byApplication, err = w.byApplication(ctx, namespace, app); err != nil {
@@ -70,6 +72,7 @@ func (w *Worker) application(ctx context.Context, namespace, app string) (applic
 	for i := range all.Items {
 		tt := &all.Items[i]
 		servedIn(out.served, tt)
+		establishedIn(out.established, tt)
 		if ended, err := targets.Ended(ctx, w.client, tt); err != nil {
 			return out, err
 		} else if ended {

@@ -105,7 +105,7 @@ func clusterStatus(old shipper.ClusterTrafficStatus, s Outcome, now metav1.Time)
 	}
 	operational := shipper.Condition{Type: shipper.TargetOperational, Status: corev1.ConditionTrue}
 	out.Conditions = shipper.SetCondition(shipper.SetCondition(old.Conditions, operational, now), ready, now)
-	out.Conditions = withOwned(out.Conditions, s.foreign, now)
+	out.Conditions = withAddressed(withOwned(out.Conditions, s.foreign, now), s.address, now)
 	return out
 }
 
@@ -138,6 +138,8 @@ func ready(s Outcome) shipper.Condition {
 			shipper.LBLabel, shipper.LBForPreview, len(s.previews))
 	case s.previewLags:
 		return no(shipper.PreviewNotReady, "Service %s does not have all ready pods of the release yet", s.previews[0])
+	case len(s.services) == 1 && p.Ready() && s.awaitsAddress():
+		return no(shipper.AddressAwaited, "%s", s.address.message)
 	case len(s.services) != 1 || p.Ready():
 		return shipper.Condition{Type: shipper.TargetReady, Status: corev1.ConditionTrue}
 	case p.Late:

@@ -13,7 +13,9 @@ import (
 )
 
 // severity orders the reasons why a Service does not have the traffic asked for, the worst first.
-var severity = []string{shipper.MissingService, shipper.PodsNotReady, shipper.PodsNotInEndpoints, shipper.InProgress}
+var severity = []string{
+	shipper.MissingService, shipper.PodsNotReady, shipper.PodsNotInEndpoints, shipper.InProgress, shipper.AddressAwaited,
+}
 
 // worst is what came of a target over all Services: that of the worst one, with the least traffic that any has achieved. Services that no
 // Pods of the Release are made for do not count. There is at least one plan.
@@ -35,7 +37,7 @@ func worst(plans []Outcome) Outcome {
 			foreign = append(foreign, of.foreign)
 		}
 	}
-	out.foreign = strings.Join(foreign, "; ")
+	out.foreign, out.address = strings.Join(foreign, "; "), worstAddress(plans)
 	return out
 }
 
