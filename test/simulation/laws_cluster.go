@@ -130,14 +130,14 @@ func (l *laws) serves(h *host, name, after string) {
 	var service corev1.Service
 	key := h.name + " " + name
 	if !h.read(services, namespace, name, &service) {
-		if (l.served[key] || l.floor > 0) && !l.leaves(h) {
+		if (l.served[key] || l.floor > 0) && !l.leaves(h) && !l.replaces(h, name) {
 			l.offend(1, "%s: after %s: Service %s is gone", h.name, after, name)
 		}
 		l.served[key] = false
 		return
 	}
 	view := l.look(h, &service)
-	if view.endpoints == nil && l.served[key] && !l.leaves(h) {
+	if view.endpoints == nil && l.served[key] && !l.leaves(h) && !l.replaces(h, name) {
 		l.offend(1, "%s: after %s: Service %s has no endpoints: %s", h.name, after, name, view)
 	}
 	l.served[key] = len(view.endpoints) > 0
@@ -163,6 +163,32 @@ func (l *laws) leaves(h *host) bool {
 	app := m.get(kindOf("applications"), namespace, appName)
 	cluster := m.get(kindOf("clusters"), "", h.name)
 	return app == nil || app.GetDeletionTimestamp() != nil || cluster == nil || cluster.GetDeletionTimestamp() != nil
+}
+
+// replaces reports whether the Application asks for regions without the cluster, and clients reach its Service in another cluster: it has
+// endpoints and, if it is of type LoadBalancer, an address.
+func (l *laws) replaces(h *host, name string) bool {
+	m := l.world.hosts[management]
+	var app shipper.Application
+	var cluster shipper.Cluster
+	if !m.read(kindOf("applications"), namespace, appName, &app) || !m.read(kindOf("clusters"), "", h.name, &cluster) {
+		return false
+	}
+	regions := app.Spec.Template.ClusterRequirements.Regions
+	if len(regions) == 0 || slices.ContainsFunc(regions, func(r shipper.RegionRequirement) bool { return r.Name == cluster.Spec.Region }) {
+		return false
+	}
+	for other := range l.world.Clusters {
+		var service corev1.Service
+		at := l.world.hosts[other]
+		if other == h.name || !at.read(services, namespace, name, &service) || len(at.endpointsOf(name)) == 0 {
+			continue
+		}
+		if service.Spec.Type != corev1.ServiceTypeLoadBalancer || len(service.Status.LoadBalancer.Ingress) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // sight is what serves an Application in one cluster.

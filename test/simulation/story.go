@@ -61,6 +61,7 @@ func Stories() []Story {
 		scopedStory(),
 		anchorStory(),
 		lostStory(),
+		addressStory(),
 		joinStory(),
 		foreignStory(),
 		abortStory(),
