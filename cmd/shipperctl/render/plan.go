@@ -47,7 +47,8 @@ func NewPlanCommand() *cobra.Command {
 			var failed []error
 			for _, app := range apps {
 				_, err := dryRunApply(cmd.Context(), c, app)
-				this := outcomeOf(app.GetNamespace(), app.GetName(), append(heard.take(), rightsNeeded(app, c.RESTMapper())...), err)
+				lacking := rightsNeeded(app, c.RESTMapper(), envelopesOf(cmd.Context(), c, app.GetNamespace()))
+				this := outcomeOf(app.GetNamespace(), app.GetName(), append(heard.take(), lacking...), err)
 				failed = append(failed, err, this.mightNotRollOut())
 				out = append(out, this)
 			}
