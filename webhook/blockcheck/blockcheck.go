@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/authz"
 	"shipper.dev/shipper/webhook/response"
@@ -162,6 +163,25 @@ func (g *Checker) Check(
 	return names, nil
 }
 
+// suggest adds the block of a similar name to a refusal. It names only blocks that refusals in the namespace name, too.
+func (g *Checker) suggest(namespace string, name types.NamespacedName) string {
+	blocks, err := g.Blocks.BlocksFor(namespace)
+	if err != nil {
+		return ""
+	}
+	nearest := placement.Nearest(name.String(), func(yield func(string) bool) {
+		for _, b := range blocks {
+			if !yield(b.Namespace + "/" + b.Name) {
+				return
+			}
+		}
+	})
+	if nearest == "" {
+		return ""
+	}
+	return fmt.Sprintf("; did you mean %q?", nearest)
+}
+
 func (g *Checker) checkName(
 	ctx context.Context, namespace string, name types.NamespacedName, reason string,
 ) field.ErrorList {
@@ -171,7 +191,7 @@ func (g *Checker) checkName(
 		return field.ErrorList{field.InternalError(OverridePath, err)}
 	case b == nil:
 		return field.ErrorList{field.Invalid(OverridePath, name.String(),
-			fmt.Sprintf("there is no RolloutBlock %s: take it out of the annotation", name))}
+			fmt.Sprintf("there is no RolloutBlock %s: take it out of the annotation", name)+g.suggest(namespace, name))}
 	case !block.Bears(b, namespace, g.Blocks.GlobalNamespace()):
 		return field.ErrorList{field.Invalid(OverridePath, name.String(), fmt.Sprintf(
 			"RolloutBlock %s does not stop rollouts in namespace %s: only blocks in that namespace and in %s do; "+
