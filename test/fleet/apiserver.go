@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -164,7 +165,21 @@ func healthy(ctx context.Context, transport *http.Client, url string) (bool, err
 		return false, err
 	}
 	if answer.StatusCode != http.StatusOK {
-		return false, fmt.Errorf("%s: %s", answer.Status, body)
+		return false, fmt.Errorf("%s: %s", answer.Status, failing(string(body)))
 	}
 	return true, nil
+}
+
+// failing names the checks that fail in the response of an API server; any other response stays as it is.
+func failing(response string) string {
+	var checks []string
+	for line := range strings.Lines(response) {
+		if check, fails := strings.CutPrefix(line, "[-]"); fails {
+			checks = append(checks, strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(check), " failed: reason withheld")))
+		}
+	}
+	if len(checks) == 0 {
+		return response
+	}
+	return "not ready yet: " + strings.Join(checks, ", ")
 }
