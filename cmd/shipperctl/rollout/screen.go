@@ -60,7 +60,10 @@ func flow(line func(string), width int, prefix, next, between string, parts []st
 
 // head shows Application, chart, author, Release and incumbent.
 func (p *View) head(line func(string), width int, now time.Time) {
-	title := []string{p.Namespace + "/" + p.Application, "chart " + p.Chart}
+	title := []string{p.Namespace + "/" + p.Application}
+	if p.Chart != "" {
+		title = append(title, "chart "+p.Chart)
+	}
 	if p.Release == "" {
 		line(strings.Join(title, "   "))
 		return
@@ -232,7 +235,9 @@ func (p *View) Lines(now time.Time) string {
 		}
 	}
 	line("application: %s/%s", p.Namespace, p.Application)
-	line("chart: %s", p.Chart)
+	if p.Chart != "" {
+		line("chart: %s", p.Chart)
+	}
 	if p.Release != "" {
 		line("release: %s, by %s, %s ago", p.Release, cmp.Or(p.RequestedBy, "unknown"), age(p.RequestedAt, now))
 	}

@@ -163,6 +163,9 @@ func viewOf(o *observed, now time.Time) *View {
 
 func chartOf(o *observed) string {
 	c := o.app.Spec.Template.Chart
+	if o.app.Spec.Template.Resources != nil {
+		return ""
+	}
 	out := c.Name + " " + c.Version
 	// After an abort the constraint is still that of the aborted template.
 	raw := o.app.Annotations[shipper.AppChartVersionRawAnnotation]

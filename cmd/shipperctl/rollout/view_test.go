@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -196,5 +197,19 @@ func TestDrawBeforeTheFirstRelease(t *testing.T) {
 	want := &View{Namespace: "shop", Application: "web", Chart: "nginx 0.0.2 (~0.0)", Waiting: []string{"the first release to be made"}}
 	if diff := cmp.Diff(want, viewOf(o, now)); diff != "" {
 		t.Errorf("view (-want +got):\n%s", diff)
+	}
+}
+
+func TestARolloutOfResourcesHasNoChart(t *testing.T) {
+	o := exampleObserved()
+	o.app.Spec.Template.Chart, o.app.Spec.Template.Resources = shipper.Chart{}, &shipper.Resources{}
+	p := viewOf(o, now)
+	var head []string
+	p.head(func(line string) { head = append(head, line) }, 120, now)
+	if want := "shop/web   by ann, 4m ago"; head[0] != want {
+		t.Errorf("the screen begins with %q, want %q", head[0], want)
+	}
+	if lines := p.Lines(now); strings.Contains(lines, "chart: ") {
+		t.Errorf("the lines have a chart:\n%s", lines)
 	}
 }
