@@ -83,8 +83,11 @@ func notes(o *observed, release, cluster string) []string {
 	var out []string
 	add := func(text string) { out = addNote(out, text) }
 	ct, tt := cmp.Or(o.capacity[release], &shipper.CapacityTarget{}), cmp.Or(o.traffic[release], &shipper.TrafficTarget{})
+	found := slices.ContainsFunc(ct.Status.Clusters, func(c shipper.ClusterCapacityStatus) bool {
+		return c.Name == cluster && c.AvailableReplicas > 0
+	})
 	for _, c := range ct.Spec.Clusters {
-		if c.Name == cluster && c.AsFound {
+		if c.Name == cluster && c.AsFound && found { // a Release that was just made has none
 			add("pods of " + release + " are as they were found: Shipper looks at them before it asks for any number")
 		}
 	}

@@ -213,3 +213,18 @@ func TestARolloutOfResourcesHasNoChart(t *testing.T) {
 		t.Errorf("the lines have a chart:\n%s", lines)
 	}
 }
+
+func TestPodsAreShownAsFoundOnlyWhereSomeWereFound(t *testing.T) {
+	for ready, want := range map[int32][]string{
+		0: nil,
+		2: {"pods of web-1 are as they were found: Shipper looks at them before it asks for any number"},
+	} {
+		o := &observed{capacity: map[string]*shipper.CapacityTarget{"web-1": {
+			Spec:   shipper.CapacityTargetSpec{Clusters: []shipper.ClusterCapacityTarget{{Name: "eu", AsFound: true}}},
+			Status: shipper.CapacityTargetStatus{Clusters: []shipper.ClusterCapacityStatus{{Name: "eu", AvailableReplicas: ready}}},
+		}}}
+		if diff := cmp.Diff(want, notes(o, "web-1", "eu")); diff != "" {
+			t.Errorf("%d Pods (-want +got):\n%s", ready, diff)
+		}
+	}
+}
