@@ -157,7 +157,7 @@ func scaled(bound *intstr.IntOrString, clusters int) int {
 func (p *placing) usedSlots() int {
 	n := 0
 	for _, cluster := range p.listed {
-		if !installedIn(p.contender(), cluster) && p.hasEarlier(cluster) && p.reachable(cluster) {
+		if !healthyIn(p.contender(), cluster) && p.hasEarlier(cluster) && p.reachable(cluster) {
 			n++
 		}
 	}
@@ -201,7 +201,7 @@ func (p *placing) letGo() {
 // replaced reports whether nothing is lost in a cluster when an earlier Release drops it.
 func (p *placing) replaced(cluster string) bool {
 	if slices.Contains(p.clusters, cluster) {
-		return slices.Contains(p.listed, cluster) && installedIn(p.contender(), cluster)
+		return slices.Contains(p.listed, cluster) && healthyIn(p.contender(), cluster)
 	}
 	return p.converged()
 }
@@ -212,7 +212,7 @@ func (p *placing) converged() bool { return len(p.clusters) > 0 && len(p.incompl
 // incomplete are the clusters in which the contender is not ready, sorted.
 func (p *placing) incomplete() []string {
 	return slices.DeleteFunc(slices.Clone(p.clusters), func(cluster string) bool {
-		return slices.Contains(p.listed, cluster) && installedIn(p.contender(), cluster)
+		return slices.Contains(p.listed, cluster) && healthyIn(p.contender(), cluster)
 	})
 }
 
@@ -283,7 +283,7 @@ func (p *placing) awaited() string {
 		switch {
 		case !slices.Contains(p.next, cluster):
 			waiting = append(waiting, cluster)
-		case !slices.Contains(p.listed, cluster) || !installedIn(p.contender(), cluster):
+		case !slices.Contains(p.listed, cluster) || !healthyIn(p.contender(), cluster):
 			moving = append(moving, cluster)
 		}
 	}
@@ -307,7 +307,7 @@ func (p *placing) awaited() string {
 
 // problemIn words what is wrong in the first of some clusters in which anything is, beyond that it is in progress; empty if nothing is.
 func (p *placing) problemIn(clusters []string) string {
-	for _, lack := range p.contender().lackingInstallation() {
+	for _, lack := range p.lacking() {
 		if slices.Contains(clusters, lack.Cluster) && lack.Reason != "" && lack.Reason != shipper.InProgress {
 			return strings.TrimSuffix(fmt.Sprintf("; %s: %s: %s", lack.Cluster, lack.Reason, lack.Message), ": ")
 		}
@@ -350,12 +350,13 @@ func (p *placing) stepState() StepState {
 	if s.Begun {
 		s.Incomplete = p.incomplete()
 	}
-	for _, lack := range p.contender().lackingInstallation() {
+	lacking := p.lacking()
+	for _, lack := range lacking {
 		if slices.Contains(p.next, lack.Cluster) {
 			s.Lacking = append(s.Lacking, lack)
 		}
 	}
-	s.Available = int32(len(p.clusters) - len(p.contender().lackingInstallation()))
+	s.Available = int32(len(p.clusters) - len(lacking))
 	return s
 }
 

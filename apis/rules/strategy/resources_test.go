@@ -21,8 +21,11 @@ import (
 // placed is a fleet with Releases of resources: oldest first.
 type placed struct {
 	releases, leaving []strategy.Release
-	// broken are the Releases, by name, that never become ready, and down the clusters that do not answer.
-	broken, down map[string]bool
+	// broken are the Releases, by name, that never become ready, sick those with an object that never becomes healthy, and down the
+	// clusters that do not answer.
+	broken, sick, down map[string]bool
+	// health is the health of an object of a sick Release.
+	health string
 }
 
 // release adds a Release for clusters.
@@ -67,7 +70,12 @@ func (p *placed) install() {
 			if p.down[cluster] {
 				ready, operational = corev1.ConditionUnknown, corev1.ConditionFalse
 			}
-			statuses = append(statuses, shipper.ClusterInstallationStatus{Name: cluster, Conditions: []shipper.Condition{
+			objects := &shipper.InstalledObjects{Total: 1, Healthy: 1}
+			if p.sick[r.Release.Name] {
+				objects = &shipper.InstalledObjects{Total: 1, Unhealthy: []shipper.UnhealthyObject{
+					{Kind: "Deployment", Name: "web", Status: p.health, Reason: "LessReplicas"}}}
+			}
+			statuses = append(statuses, shipper.ClusterInstallationStatus{Name: cluster, Objects: objects, Conditions: []shipper.Condition{
 				{Type: shipper.TargetOperational, Status: operational}, {Type: shipper.TargetReady, Status: ready},
 			}})
 		}
@@ -207,6 +215,62 @@ func TestABrokenReleaseOfResourcesStopsAtItsSlots(t *testing.T) {
 	states := p.run(t)
 	if got := states[len(states)-1]; got != "a:r2 b:r2 c:r2 d:r2 e:r2" {
 		t.Errorf("at last: %s", got)
+	}
+}
+
+func TestAReleaseOfResourcesAwaitsTheHealthOfItsObjects(t *testing.T) {
+	for health, awaited := range map[string]string{
+		"InProgress": "clusters pending: [a b]; [c d e] begin when one of them is ready; a: ObjectsInProgress: Deployment web is " +
+			"InProgress (LessReplicas). for more details try `kubectl describe it r1`",
+		"Failed": "clusters pending: [a b]; [c d e] begin when one of them is ready; a: ObjectsNotHealthy: Deployment web is Failed " +
+			"(LessReplicas). for more details try `kubectl describe it r1`",
+	} {
+		p := &placed{sick: map[string]bool{"r1": true}, health: health}
+		p.release("r0", "2", "a", "b", "c", "d", "e")
+		p.run(t)
+		p.run(t)
+		p.release("r1", "2", "a", "b", "c", "d", "e")
+		checkStates(t, p.run(t), "a:r1 b:r1 c:r0 d:r0 e:r0")
+		step := strategy.Make(strategy.Observed{Releases: p.releases}, metav1.Unix(0, 0)).Step
+		if diff := cmp.Diff(awaited, step.Awaited); diff != "" || p.complete("r1") || step.Available != 0 {
+			t.Errorf("complete: %v, available: %d, awaited (-want +got):\n%s", p.complete("r1"), step.Available, diff)
+		}
+		if got := p.releases[0].Installation.Spec.Clusters; !slices.Equal(got, []string{"a", "b", "c", "d", "e"}) {
+			t.Errorf("the Release before has dropped clusters: it keeps %q", got)
+		}
+		p.release("r2", "2", "a", "b", "c", "d", "e") // mends it
+		states := p.run(t)
+		if got := states[len(states)-1]; got != "a:r2 b:r2 c:r2 d:r2 e:r2" {
+			t.Errorf("at last: %s", got)
+		}
+	}
+}
+
+func TestObjectsOfUnknownHealthHoldNothing(t *testing.T) {
+	p := &placed{sick: map[string]bool{"r1": true}, health: "Unknown"}
+	p.release("r0", "1", "a", "b")
+	p.run(t)
+	p.release("r1", "1", "a", "b")
+	p.run(t)
+	if p.run(t); !p.complete("r1") {
+		t.Error("it is not complete")
+	}
+}
+
+func TestTheHealthOfObjectsOfWhichNothingIsKnownIsAwaited(t *testing.T) {
+	p := &placed{}
+	p.release("r0", "1", "a")
+	p.install()
+	p.step(t)
+	p.install()
+	p.releases[0].Installation.Status.Clusters[0].Objects = nil
+	p.step(t)
+	if p.complete("r0") {
+		t.Error("it is complete")
+	}
+	p.releases[0].Release.Spec.Environment.Apply = &shipper.Apply{Type: shipper.ApplyReportDiff}
+	if p.step(t); !p.complete("r0") {
+		t.Error("with ReportDiff, which writes no object, it is not complete")
 	}
 }
 

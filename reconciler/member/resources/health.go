@@ -18,6 +18,9 @@ import (
 // defaultUnavailablePeriod is that of an absent unavailablePeriod.
 const defaultUnavailablePeriod = time.Minute
 
+// maxDelivery is how long a watch may take to deliver what was written. A cluster whose watches are later is lost.
+const maxDelivery = 10 * time.Second
+
 // Reasons of objects that are not healthy, beside those of kstatus.
 const (
 	justWritten = "UnavailablePeriod"
@@ -56,6 +59,8 @@ func (p *pass) healthOf(ctx context.Context, e entry, ready *evaluator) (h fleet
 		return fleet.Health{Status: string(kstatus.NotFoundStatus)}, 0, nil
 	case err != nil:
 		return h, 0, err
+	case !marked(p.rules.owner, p.rules.app, e.Digest, live) && p.undelivered(e) > 0: // the health is that of the version before
+		return fleet.Health{Status: string(kstatus.InProgressStatus)}, p.undelivered(e), nil
 	case ready.judges(e.key().GroupKind()) && live.DeletionTimestamp == nil:
 		if h.Unreadable || h.Healthy() {
 			return p.judge(ctx, e, ready)
@@ -68,6 +73,11 @@ func (p *pass) healthOf(ctx context.Context, e entry, ready *evaluator) (h fleet
 		}
 	}
 	return h, 0, nil
+}
+
+// undelivered is for how long yet a watch may not have delivered the last write of an object.
+func (p *pass) undelivered(e entry) time.Duration {
+	return time.Unix(e.At, 0).Add(maxDelivery).Sub(p.now)
 }
 
 // judge asks the ready rules, once for each version of an object and text of rules.

@@ -50,7 +50,9 @@ type member struct {
 	denied map[string]bool
 	// unmade is a namespace that does not exist in the cluster; empty if all do.
 	unmade string
-	uids   int
+	// late is true while the cache that health is read from has the objects as they were before the last write.
+	late bool
+	uids int
 }
 
 var errKilled = errors.New("killed")
@@ -238,6 +240,9 @@ func (m *member) Health(
 	u.SetGroupVersionKind(gvk)
 	if err := m.admin.Get(ctx, key, u); err != nil {
 		return nil, fleet.Health{}, err
+	}
+	if m.late {
+		metav1.SetMetaDataAnnotation(&out.ObjectMeta, shipper.InstalledDigestAnnotation, "before")
 	}
 	if gvk == configMap {
 		return out, fleet.HealthOf(out), nil

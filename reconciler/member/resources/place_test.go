@@ -283,6 +283,25 @@ func TestCorrectWritesEditedObjectsAgain(t *testing.T) {
 	same(t, "data", map[string]any{"k": "1"}, f.get(configMap, "work/a").Object["data"].(map[string]any))
 }
 
+func TestTheHealthOfTheVersionBeforeAWriteCountsForNothing(t *testing.T) {
+	f := begin(t)
+	f.snapshot("one", first)
+	it := f.release(0, "one")
+	f.placed(it)
+	f.snapshot("two", strings.Replace(first, `"1"`, `"2"`, 1))
+	newer := f.release(1, "two")
+	f.member.late = true
+	out, _ := f.place(newer)
+	same(t, "objects awaited, and when to look again", []any{int32(0), maxDelivery}, []any{out.Objects.Healthy, out.Later})
+	f.member.late = false
+	out, _ = f.place(newer)
+	same(t, "healthy objects after the watch has delivered the write", out.Objects.Total, out.Objects.Healthy)
+	f.member.late = true // a user has taken the annotation away
+	f.clock.SetTime(f.clock.Now().Add(maxDelivery))
+	out, _ = f.place(newer)
+	same(t, "healthy objects whose annotation is another, later", out.Objects.Total, out.Objects.Healthy)
+}
+
 func TestRemovalSparesWhatOthersHave(t *testing.T) {
 	for _, tc := range []struct {
 		sentence string
