@@ -54,6 +54,7 @@ func Stories() []Story {
 		failureStory(),
 		hooksStory(),
 		placementStory(),
+		healthStory(),
 		runStory(),
 		blockStory(),
 		deletionStory(),

@@ -68,6 +68,13 @@ var mutations = []mutation{
 		hunt: "rollout/undisturbed,rollout/killed", law: 9,
 	},
 	{
+		name: "a placement reaches further clusters before its objects are healthy",
+		file: "apis/rules/strategy/placedhealth.go",
+		old:  "	return !awaited\n",
+		new:  "	return awaited || !awaited\n",
+		hunt: "health/undisturbed", law: 7,
+	},
+	{
 		name: "a deleted Release goes while it still serves",
 		file: "apis/rules/strategy/leaving.go",
 		old:  "	return len(serves) == 0 && !s.traffic.changed()\n",
