@@ -118,7 +118,7 @@ func TestADryRunShowsTheChecks(t *testing.T) {
 		"plan: step 0 (staging): contender 1 Pod, 0 in traffic, in each cluster; it is checked by errors (10 measurements until 9m after the " +
 			"step has what it wants), smoke (once in each cluster, within 10m); it is a gate; it goes on by itself after 10m",
 		"plan: step 1 (full on): contender 3 Pods, 3 in traffic, in each cluster",
-		"plan: a step with a check that fails has failed: it waits for a person",
+		"plan: the rollout fails if a check fails: it waits for a person, because a first Release has nothing to go back to",
 		noServer,
 	}
 	if diff := cmp.Diff(want, a.Warnings()[3:]); diff != "" {
@@ -141,7 +141,7 @@ func TestADryRunOfAFirstReleaseAtItsLastStepShowsNoChecks(t *testing.T) {
 	want := []string{
 		"plan: the first Release begins at step 1 (firstRelease: Immediate)",
 		"plan: step 1 (full on): contender 3 Pods, 3 in traffic, in each cluster",
-		"plan: a step with a check that fails has failed: it waits for a person",
+		"plan: the rollout fails if a check fails: it waits for a person",
 		noServer,
 	}
 	if diff := cmp.Diff(want, a.Warnings()[len(a.Warnings())-4:]); diff != "" {

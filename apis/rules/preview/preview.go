@@ -175,10 +175,10 @@ func Failure(s *shipper.RolloutStrategy, first bool) string {
 	}
 	var causes []string
 	if s.ProgressDeadline != "" {
-		causes = append(causes, fmt.Sprintf("without what it wants for %s", s.ProgressDeadline))
+		causes = append(causes, fmt.Sprintf("a step lacks installation, capacity or traffic for %s", s.ProgressDeadline))
 	}
 	if check.Counts(s) {
-		causes = append(causes, "with a check that fails")
+		causes = append(causes, "a check fails")
 	}
 	if len(causes) == 0 {
 		return ""
@@ -187,10 +187,13 @@ func Failure(s *shipper.RolloutStrategy, first bool) string {
 		shipper.OnFailureRetreat: "it goes back to the last step before in which the contender has no traffic, or waits where there is none",
 		shipper.OnFailureAbort:   "it is aborted",
 	}[s.OnFailure]
-	if then == "" || first {
+	switch {
+	case then == "":
 		then = "it waits for a person"
+	case first:
+		then = "it waits for a person, because a first Release has nothing to go back to"
 	}
-	return fmt.Sprintf("a step %s has failed: %s", strings.Join(causes, " or "), then)
+	return fmt.Sprintf("the rollout fails if %s: %s", strings.Join(causes, " or if "), then)
 }
 
 // String describes a side to a user.

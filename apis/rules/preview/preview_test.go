@@ -94,13 +94,13 @@ func TestStepsSayHowTheyEnd(t *testing.T) {
 		got = append(got, Failure(s, false))
 	}
 	got = append(got, Failure(s, true))
-	const failed = "a step without what it wants for 10m has failed: "
+	const failed = "the rollout fails if a step lacks installation, capacity or traffic for 10m: "
 	want := []string{
 		"; it is a gate that asks for 2 approvals",
 		"; it waits for example.com/A, example.com/B; it goes on by itself after 5m", "; it goes on by itself after 0s", "",
 		failed + "it waits for a person", failed + "it waits for a person",
 		failed + "it goes back to the last step before in which the contender has no traffic, or waits where there is none",
-		failed + "it is aborted", failed + "it waits for a person",
+		failed + "it is aborted", failed + "it waits for a person, because a first Release has nothing to go back to",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -152,8 +152,8 @@ func TestStepsWithChecksAreGates(t *testing.T) {
 	s.ProgressDeadline = "5m"
 	got = append(got, Failure(s, false))
 	want := []string{
-		"; it is checked by a, b; it is a gate", "; it is checked by c", "", "a step with a check that fails has failed: it is aborted",
-		"a step without what it wants for 5m or with a check that fails has failed: it is aborted",
+		"; it is checked by a, b; it is a gate", "; it is checked by c", "", "the rollout fails if a check fails: it is aborted",
+		"the rollout fails if a step lacks installation, capacity or traffic for 5m or if a check fails: it is aborted",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
