@@ -11,6 +11,7 @@ import (
 
 	rules "shipper.dev/shipper/apis/rules/check"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/check/definition"
 	"shipper.dev/shipper/webhook/response"
 )
 
@@ -25,7 +26,7 @@ func (w *Webhook) warnOfUse(ctx context.Context, a *response.Response, now *ship
 	}
 	a.Warn("%s: their next runs use the new definition", nameUsers(newest))
 	e := &edited{key: keyOf(now), spec: &now.Spec, shared: w.Shared, found: map[string]string{},
-		parser: &parser{namespace: now.Namespace}}
+		parser: definition.NewParser(now.Namespace)}
 	for _, rel := range newest[:min(len(newest), maxTried)] {
 		if why := e.refuses(ctx, rel); why != "" {
 			a.Warn("Application %s would hold: %s", applicationOf(rel), why)
@@ -41,7 +42,7 @@ type edited struct {
 	shared string
 	// found is the error for each use that was validated; empty if there is none.
 	found  map[string]string
-	parser *parser
+	parser *definition.Parser
 }
 
 // refuses is why a check of a Release cannot run with the new definition; empty if all of them can.
@@ -69,7 +70,7 @@ func (e *edited) validate(ctx context.Context, c shipper.StepCheck) string {
 	// A measurement that fails holds nothing if it is a dry run. A run that cannot begin holds the step.
 	if len(errs) == 0 && !c.DryRun {
 		var busy error
-		if errs, busy = substituted(ctx, e.spec, specPath, values, e.parser); busy != nil || e.parser.exhausted() {
+		if errs, busy = definition.Substituted(ctx, e.spec, specPath, values, e.parser); busy != nil || e.parser.Exhausted() {
 			return ""
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	rules "shipper.dev/shipper/apis/rules/check"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/outward/expression"
+	"shipper.dev/shipper/webhook/check/definition"
 )
 
 const (
@@ -68,7 +69,7 @@ func (u *Uses) Validate(
 		return nil, nil
 	}
 	var errs field.ErrorList
-	seen, p := map[string]bool{}, &parser{namespace: namespace}
+	seen, p := map[string]bool{}, definition.NewParser(namespace)
 	validate := func(checks []shipper.StepCheck, path *field.Path) error {
 		for i, c := range checks {
 			key := fmt.Sprintf("%q %q", c.Check, c.Args)
@@ -83,14 +84,14 @@ func (u *Uses) Validate(
 			if err != nil {
 				return err
 			}
-			if errs = append(errs, more...); p.exhausted() {
+			if errs = append(errs, more...); p.Exhausted() {
 				return nil
 			}
 		}
 		return nil
 	}
 	for i := range s.Steps {
-		if err := validate(s.Steps[i].Checks, path.Child("steps").Index(i).Child("checks")); err != nil || len(seen) > maxUses || p.exhausted() {
+		if err := validate(s.Steps[i].Checks, path.Child("steps").Index(i).Child("checks")); err != nil || len(seen) > maxUses || p.Exhausted() {
 			return errs, err
 		}
 	}
@@ -99,7 +100,7 @@ func (u *Uses) Validate(
 
 // validate returns the errors of one use of a Check.
 func (u *Uses) validate(
-	ctx context.Context, c shipper.StepCheck, namespace string, path *field.Path, p *parser,
+	ctx context.Context, c shipper.StepCheck, namespace string, path *field.Path, p *definition.Parser,
 ) (field.ErrorList, error) {
 	key, err := rules.KeyOf(c.Check, namespace, u.shared)
 	if err != nil {
@@ -116,15 +117,15 @@ func (u *Uses) validate(
 	if len(errs) > 0 {
 		return errs, nil
 	}
-	wrong, err := substituted(ctx, &found.Spec, specPath, values, p)
+	wrong, err := definition.Substituted(ctx, &found.Spec, specPath, values, p)
 	if err != nil {
 		return nil, err
 	}
 	compile := func(text string) error {
-		_, err := u.compiled.Compile(ctx, text, inputsOf(&found.Spec))
+		_, err := u.compiled.Compile(ctx, text, definition.Inputs(&found.Spec))
 		return err
 	}
-	more, err := expressions(ctx, &found.Spec, namespace, compile)
+	more, err := definition.Expressions(ctx, &found.Spec, namespace, compile)
 	if err != nil {
 		return nil, err
 	}

@@ -6,10 +6,8 @@ package check
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -23,7 +21,7 @@ import (
 	"shipper.dev/shipper/outward"
 	"shipper.dev/shipper/outward/expression"
 	"shipper.dev/shipper/webhook/authz"
-	"shipper.dev/shipper/webhook/bounds"
+	"shipper.dev/shipper/webhook/check/definition"
 	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/response"
 )
@@ -72,7 +70,7 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	if old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec) {
 		return nil
 	}
-	errs, err := w.validate(ctx, &now.Spec, now.Namespace)
+	errs, err := definition.Validate(ctx, &now.Spec, now.Namespace, definition.Servers{Outgoing: w.Outgoing})
 	if err != nil {
 		return err
 	}
@@ -84,9 +82,9 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 		return err
 	}
 	compile := func(text string) error {
-		return expression.Check(ctx, text, inputsOf(&now.Spec), environment.NewExpressions)
+		return expression.Check(ctx, text, definition.Inputs(&now.Spec), environment.NewExpressions)
 	}
-	if errs, err = expressions(ctx, &now.Spec, now.Namespace, compile); err != nil {
+	if errs, err = definition.Expressions(ctx, &now.Spec, now.Namespace, compile); err != nil {
 		return err
 	}
 	if err := response.Invalidate(kind, now.Name, errs); err != nil {
@@ -164,24 +162,4 @@ func (w *Webhook) permitSecret(ctx context.Context, req *admission.Request, now 
 		return response.Invalidate(kind, now.Name, field.ErrorList{field.Forbidden(path, refused)})
 	}
 	return nil
-}
-
-// expressions returns the errors of pass and fail, which compile compiles. The other error is temporary.
-func expressions(
-	ctx context.Context, spec *shipper.CheckSpec, namespace string, compile func(text string) error,
-) (field.ErrorList, error) {
-	var errs field.ErrorList
-	for _, one := range []struct{ name, text string }{{"pass", spec.Pass}, {"fail", spec.Fail}} {
-		if one.text == "" {
-			continue
-		}
-		err := bounds.Compile(ctx, namespace, func() error { return compile(one.text) })
-		switch {
-		case errors.Is(err, expression.ErrBusy):
-			return nil, response.Later(err.Error(), time.Second)
-		case err != nil:
-			errs = append(errs, field.Invalid(specPath.Child(one.name), one.text, err.Error()))
-		}
-	}
-	return errs, nil
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package check
+package definition
 
 import (
 	"context"
@@ -13,14 +13,17 @@ import (
 // maxQueries bounds the bytes of all queries that one write has parsed, with their arguments.
 const maxQueries = 128 << 10
 
-// parser parses the queries of one write.
-type parser struct {
+// Parser parses the queries of one write.
+type Parser struct {
 	namespace string
 	bytes     int
 }
 
+// NewParser parses the queries of a write in a namespace.
+func NewParser(namespace string) *Parser { return &Parser{namespace: namespace} }
+
 // parse returns an error if a query is not valid, or if the write has too many. expression.ErrBusy is temporary.
-func (p *parser) parse(ctx context.Context, query string) error {
+func (p *Parser) parse(ctx context.Context, query string) error {
 	if p.bytes += len(query); p.bytes > maxQueries {
 		return fmt.Errorf("the queries of all checks, with their arguments, are longer than %d KiB together: use fewer or shorter ones",
 			maxQueries>>10)
@@ -28,5 +31,5 @@ func (p *parser) parse(ctx context.Context, query string) error {
 	return bounds.Compile(ctx, p.namespace, func() error { return promql.Parse(query) })
 }
 
-// exhausted reports whether nothing more is parsed.
-func (p *parser) exhausted() bool { return p.bytes > maxQueries }
+// Exhausted reports whether nothing more is parsed.
+func (p *Parser) Exhausted() bool { return p.bytes > maxQueries }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package check
+package definition
 
 import (
 	"context"
@@ -45,7 +45,15 @@ const (
 	setByShipper      = "is set by Shipper from url and body: leave it out"
 )
 
-func (w *Webhook) validatePrometheus(p *shipper.PrometheusCheck, path *field.Path) field.ErrorList {
+// Servers are those that Checks may name.
+type Servers struct {
+	// Outgoing is the policy. Nil: they may name none.
+	Outgoing *outward.Policy
+	// All says that the policy is not known, and that any is allowed.
+	All bool
+}
+
+func (s Servers) validatePrometheus(p *shipper.PrometheusCheck, path *field.Path) field.ErrorList {
 	if p.Address == "" {
 		if p.SecretName == "" {
 			return nil
@@ -63,7 +71,7 @@ func (w *Webhook) validatePrometheus(p *shipper.PrometheusCheck, path *field.Pat
 	case why != "":
 		errs = append(errs, field.Invalid(at, redacted(p.Address), why))
 	default:
-		errs = append(errs, w.validateAllowed(u, at)...)
+		errs = append(errs, s.validateAllowed(u, at)...)
 	}
 	if p.SecretName != "" {
 		errs = append(errs, validateName(p.SecretName, path.Child("secretName"))...)
@@ -71,11 +79,11 @@ func (w *Webhook) validatePrometheus(p *shipper.PrometheusCheck, path *field.Pat
 	return errs
 }
 
-func (w *Webhook) validateHTTP(h *shipper.HTTPCheck, path *field.Path, values map[string]string) field.ErrorList {
+func (s Servers) validateHTTP(h *shipper.HTTPCheck, path *field.Path, values map[string]string) field.ErrorList {
 	var errs field.ErrorList
-	if text, err := rules.SubstituteURL(h.URL, values); err == nil { // substituted returns the other errors of the URL
+	if text, err := rules.SubstituteURL(h.URL, values); err == nil { // Substituted returns the other errors of the URL
 		if u, why := serverOf(text); why == "" {
-			errs = append(errs, w.validateAllowed(u, path.Child("url"))...)
+			errs = append(errs, s.validateAllowed(u, path.Child("url"))...)
 		}
 	}
 	if h.Body != "" && h.Method != http.MethodPost {
@@ -123,12 +131,15 @@ var wording = outward.Wording{
 }
 
 // validateAllowed refuses a server that --outgoing-urls does not list. The reconciler checks the address when it connects.
-func (w *Webhook) validateAllowed(u *url.URL, path *field.Path) field.ErrorList {
-	if w.Outgoing == nil {
+func (s Servers) validateAllowed(u *url.URL, path *field.Path) field.ErrorList {
+	if s.All {
+		return nil
+	}
+	if s.Outgoing == nil {
 		return field.ErrorList{field.Invalid(path, outward.Redact(u), "--outgoing-urls lists no URL: Checks by http and addresses of your "+
 			"own are off here; leave prometheus.address out to ask the cluster's own metrics")}
 	}
-	if err := w.Outgoing.Worded(wording).Check(u); err != nil {
+	if err := s.Outgoing.Worded(wording).Check(u); err != nil {
 		return field.ErrorList{field.Invalid(path, outward.Redact(u), err.Error())}
 	}
 	return nil
@@ -154,9 +165,9 @@ func validateHeaders(headers map[string]string, path *field.Path) field.ErrorLis
 	return errs
 }
 
-// substituted returns the errors of the texts of a Check that arguments are put into, with such values. The other error is temporary.
-func substituted(
-	ctx context.Context, spec *shipper.CheckSpec, path *field.Path, values map[string]string, p *parser,
+// Substituted returns the errors of the texts of a Check that arguments are put into, with such values. The other error is temporary.
+func Substituted(
+	ctx context.Context, spec *shipper.CheckSpec, path *field.Path, values map[string]string, p *Parser,
 ) (field.ErrorList, error) {
 	switch {
 	case spec.Prometheus != nil:
@@ -170,7 +181,7 @@ func substituted(
 }
 
 func substitutedQueries(
-	ctx context.Context, queries map[string]shipper.CheckQuery, path *field.Path, values map[string]string, p *parser,
+	ctx context.Context, queries map[string]shipper.CheckQuery, path *field.Path, values map[string]string, p *Parser,
 ) (field.ErrorList, error) {
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(queries)) {

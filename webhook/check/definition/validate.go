@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package check
+// Package definition validates what a Check measures and how it judges that, by the Check alone: arguments, queries, requests, Jobs and
+// expressions. The webhook and `shipperctl convert` share it.
+package definition
 
 import (
 	"context"
@@ -26,8 +28,10 @@ const (
 	maxRunTimeout = 24 * time.Hour // of job
 )
 
-// validate returns the errors of a Check in a namespace, without those of its expressions. The other error is temporary.
-func (w *Webhook) validate(ctx context.Context, spec *shipper.CheckSpec, namespace string) (field.ErrorList, error) {
+var specPath = field.NewPath("spec")
+
+// Validate returns the errors of a Check in a namespace, without those of its expressions. The other error is temporary.
+func Validate(ctx context.Context, spec *shipper.CheckSpec, namespace string, servers Servers) (field.ErrorList, error) {
 	if n := ways(spec); n != 1 {
 		why := "give one way to measure: prometheus, http, tests or job"
 		if n > 1 {
@@ -40,13 +44,13 @@ func (w *Webhook) validate(ctx context.Context, spec *shipper.CheckSpec, namespa
 	errs = append(errs, validateJudgement(spec)...)
 	switch {
 	case spec.Prometheus != nil:
-		errs = append(errs, w.validatePrometheus(spec.Prometheus, specPath.Child("prometheus"))...)
+		errs = append(errs, servers.validatePrometheus(spec.Prometheus, specPath.Child("prometheus"))...)
 	case spec.HTTP != nil:
-		errs = append(errs, w.validateHTTP(spec.HTTP, specPath.Child("http"), values)...)
+		errs = append(errs, servers.validateHTTP(spec.HTTP, specPath.Child("http"), values)...)
 	case spec.Tests != nil:
 		errs = append(errs, validateTests(spec.Tests, specPath.Child("tests"))...)
 	}
-	more, err := substituted(ctx, spec, specPath, values, &parser{namespace: namespace})
+	more, err := Substituted(ctx, spec, specPath, values, NewParser(namespace))
 	return append(errs, more...), err
 }
 
@@ -150,8 +154,8 @@ func validateName(name string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// inputsOf are the variables of pass and fail, as the reconciler declares them.
-func inputsOf(spec *shipper.CheckSpec) expression.Inputs {
+// Inputs are the variables of pass and fail, as the reconciler declares them.
+func Inputs(spec *shipper.CheckSpec) expression.Inputs {
 	return expression.Inputs(rules.VariablesOf(spec))
 }
 
