@@ -113,6 +113,9 @@ func convertAll(ctx context.Context, inputs []input, with settings) result {
 			out.leftOut = append(out.leftOut, unused(d, fleet && len(out.all) == 0))
 		}
 	}
+	if err := out.judge(ctx); err != nil {
+		failed.also(err)
+	}
 	out.failed = failed.ordered()
 	if len(out.failed) == 0 && out.empty() && !slices.ContainsFunc(all, document.ofOthers) {
 		out.failed = []error{nothing(all)}
