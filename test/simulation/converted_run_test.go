@@ -25,7 +25,7 @@ import (
 
 const (
 	// shapeLimit is how long, in virtual time, a Release or a run may take.
-	shapeLimit = 4 * time.Hour
+	shapeLimit = 2 * time.Hour
 	// shapeLook is how often a person looks.
 	shapeLook = 10 * time.Second
 )
@@ -39,7 +39,7 @@ func (s *shape) runs(t *testing.T) {
 		fmt.Fprintf(w, `{"status":"success","ok":true,"value":%s,"data":{"resultType":"vector","result":[{"metric":{},"value":[1,"%s"]}]}}`,
 			s.measured, s.measured)
 	}))
-	w.begin(3)
+	w.begin(s.clusters)
 	s.Fixture = newFixture(w, Story{})
 	s.approver = s.clientOf(approverName)
 	s.prepare()
@@ -89,7 +89,7 @@ func (s *shape) prepare() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: shipper.DefaultRunner},
 		}))
 	}
-	for n, environment := range []string{"staging", "production", "production"} {
+	for n, environment := range []string{"staging", "production", "production"}[:s.clusters] {
 		patch := fmt.Sprintf(`{"metadata":{"labels":{"environment":%q,"region":%q}}}`, environment, region(n))
 		s.must("labelling a cluster", s.User.Patch(s.Ctx, &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName(n)}},
 			client.RawPatch(types.MergePatchType, []byte(patch))))

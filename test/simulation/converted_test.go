@@ -36,8 +36,9 @@ const resultsHead = `What becomes of manifests of other projects. TestConvertedS
   exit    exit code of shipperctl convert -n shop --region region-0
   named   what convert says: an error, or a review of what behaves differently
   admits  what the webhook and the schemas answer when the objects are created, by a user with all rights
-  end     the first Release, and then one more through all steps, in virtual time on three clusters; a person passes each
-          gate and gives each approval. Of a shipyard: each sequence that no other triggers, with the service web
+  end     the first Release, and then one more through all steps, in virtual time, on one cluster, and for KubeFleet on
+          three; a person passes each gate, and another one gives each approval. Of a shipyard: each sequence that no
+          other triggers, with the service web
 
 `
 
@@ -97,7 +98,9 @@ type shape struct {
 	// given are its objects of Kubernetes, which are there before, and made what convert makes of the others.
 	given, made []*unstructured.Unstructured
 	measured    string
-	lines       []string
+	// clusters is how many application clusters there are.
+	clusters int
+	lines    []string
 }
 
 func (s *shape) say(what, format string, args ...any) {
@@ -111,7 +114,10 @@ func resultOf(t *testing.T, title, file string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &shape{measured: "1"}
+	s := &shape{measured: "1", clusters: 1}
+	if strings.HasPrefix(title, "kubefleet/") {
+		s.clusters = 3
+	}
 	what := ""
 	for line := range strings.Lines(string(raw)) {
 		comment, is := strings.CutPrefix(strings.TrimSpace(line), "# ")
