@@ -149,7 +149,8 @@ func (s *shape) rollsOut(ns, name string) string {
 		return "the first Release is complete; an edit is refused: " + denied.ReplaceAllString(err.Error(), "")
 	}
 	end, passed := s.completes(ns, name, 1)
-	return fmt.Sprintf("the first Release is complete; the second, of %d steps: %s%s", max(1, len(app.Spec.Template.Strategy.Steps)), end, passed)
+	steps := max(1, len(app.Spec.Template.Strategy.Steps))
+	return fmt.Sprintf("the first Release is complete; the second, of %d steps: %s%s", steps, end, passed)
 }
 
 // completes waits for the end of the n-th Release, and moves it where it waits for a person.

@@ -138,7 +138,8 @@ var schemas = sync.OnceValues(func() (map[string]validation.SchemaValidator, err
 		if !slices.Contains(judged, kind) {
 			continue
 		}
-		if err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(schema, internal, nil); err != nil {
+		err := apiextensionsv1.Convert_v1_CustomResourceValidation_To_apiextensions_CustomResourceValidation(schema, internal, nil)
+		if err != nil {
 			return nil, fmt.Errorf("converting the schema of %s: %w", kind, err)
 		}
 		if out[kind], _, err = validation.NewSchemaValidator(internal.OpenAPIV3Schema); err != nil {
