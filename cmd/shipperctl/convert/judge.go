@@ -51,6 +51,9 @@ func (r *result) judge(ctx context.Context) error {
 	}
 	for i := range r.yards {
 		one := &r.yards[i]
+		if one.shipyard == nil { // a file beside a shipyard
+			continue
+		}
 		var err error // the rules of the webhook have been reviewed
 		if one.reviews, err = refused(one.shipyard, kindOfShipyards, one.shipyard.Name, nil, one.reviews); err != nil {
 			return err
