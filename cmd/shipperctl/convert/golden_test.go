@@ -53,6 +53,9 @@ var fleetInputs = []string{
 func converting(t *testing.T, name string) (raw []byte, out result) {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join("testdata", name+".yaml"))
+	if shape, ofKeptn := strings.CutPrefix(name, "keptn-"); ofKeptn && os.IsNotExist(err) {
+		raw, err = os.ReadFile(filepath.Join("testdata", "shapes", "keptn", shape+".yaml"))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
