@@ -253,8 +253,8 @@ func TestADeliveryGoesThroughItsStages(t *testing.T) {
 	}
 }
 
-// testedFiles is a chart whose test is a bare Pod, as helm create writes it.
-var testedFiles = charts.Hooked(`apiVersion: v1
+// barePod is a test of a chart, as helm create writes it.
+const barePod = `apiVersion: v1
 kind: Pod
 metadata:
   name: "{{ .Release.Name }}-test-connection"
@@ -262,12 +262,14 @@ metadata:
 spec:
   restartPolicy: Never
   containers: [{name: wget, image: "busybox:1", args: ["hooked:80"]}]
-`)
+`
 
 // TestATestOfABarePodEnds is the task test with a chart whose test is no Job.
 func TestATestOfABarePodEnds(t *testing.T) {
 	t.Parallel()
-	archive, err := charts.PackFiles("tested", "0.0.1", testedFiles)
+	files := charts.Hooked(barePod)
+	files["Chart.yaml"] = "apiVersion: v2\nname: tested\nversion: 0.0.1\n"
+	archive, err := charts.PackFiles("tested", "0.0.1", files)
 	if err != nil {
 		t.Fatal(err)
 	}
