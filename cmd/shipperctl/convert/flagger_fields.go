@@ -68,9 +68,12 @@ func (c *canaryConversion) fields() {
 		advice[key] = fmt.Sprintf("is left out: let the object that it names route to the Service %s, which distributes requests over the Pods "+
 			"of both Releases", service)
 	}
-	known := convertedOfCanary
+	known := slices.Clone(convertedOfCanary)
 	if c.autoscaler() >= 0 {
-		known = append(slices.Clone(known), "autoscalerRef") // reported with its numbers
+		known = append(known, "autoscalerRef") // reported with its numbers
+	}
+	if !slices.ContainsFunc(c.analysis().Metrics, canaryMetric.builtIn) {
+		known = append(known, "metricsServer") // Checks of queries have it
 	}
 	r.below(d, known, advice, "spec")
 	c.configs()

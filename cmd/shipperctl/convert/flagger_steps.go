@@ -253,6 +253,9 @@ func (c *canaryConversion) limits(s *shipper.RolloutStrategy) {
 		"after 5 one after another a person decides")
 }
 
+// builtIn reports whether Flagger has the query of a metric, for each mesh.
+func (m canaryMetric) builtIn() bool { return m.TemplateRef == nil && m.Query == "" }
+
 // bounds are the least and the greatest good value of a metric that Flagger has itself; nil means none.
 func (m canaryMetric) bounds() thresholdRange {
 	switch {

@@ -201,6 +201,7 @@ func TestEveryDifferenceOfACanaryIsListed(t *testing.T) {
 		"spec.ingressRef":                      "ingressRef: {name: web}",
 		"spec.routeRef":                        "routeRef: {name: web}",
 		"spec.unknown":                         "unknown: 1",
+		"spec.metricsServer":                   "metricsServer: http://p, analysis: {iterations: 1, metrics: [{name: request-duration}]}",
 		"spec.analysis.mirror":                 "analysis: {iterations: 1, mirror: true}",
 		"spec.analysis.alerts":                 "analysis: {iterations: 1, alerts: [{name: a}]}",
 		"spec.analysis.canaryReadyThreshold":   "analysis: {iterations: 1, canaryReadyThreshold: 50}",

@@ -41,7 +41,11 @@ func (w *canaryWalk) shares(from []canaryStep, report *report) {
 
 // shares reports the weights of a Canary of Flagger.
 func (c *canaryConversion) shares(steps []shipper.RolloutStrategyStep) {
-	shares(steps, c.pods, func(_ preview.Share, text string) { c.report.add(c.analysisField()+".stepWeight", "%s", text) })
+	field := c.analysisField() + ".stepWeight"
+	if c.analysis().StepWeight <= 0 {
+		field += "s"
+	}
+	shares(steps, c.pods, func(_ preview.Share, text string) { c.report.add(field, "%s", text) })
 }
 
 // weightAt is the index of the step of Argo's that sets the weight of a step that ended at end.
