@@ -171,7 +171,8 @@ func (p *placing) hasEarlier(cluster string) bool {
 	})
 }
 
-// reachable reports whether the newest status about a cluster is recent, or says nothing of that.
+// reachable reports whether the newest status about a cluster is recent, or says nothing of that. One that is being connected to, as after
+// a restart of the reconciler, has yet to answer: it keeps its slot.
 func (p *placing) reachable(cluster string) bool {
 	for _, r := range slices.Backward(p.Releases) {
 		if r.Installation == nil {
@@ -179,7 +180,7 @@ func (p *placing) reachable(cluster string) bool {
 		}
 		for _, c := range r.Installation.Status.Clusters {
 			if operational := shipper.FindCondition(c.Conditions, shipper.TargetOperational); c.Name == cluster && operational != nil {
-				return operational.Status == corev1.ConditionTrue
+				return operational.Status != corev1.ConditionFalse
 			}
 		}
 	}

@@ -24,6 +24,8 @@ type placed struct {
 	// broken are the Releases, by name, that never become ready, sick those with an object that never becomes healthy, and down the
 	// clusters that do not answer.
 	broken, sick, down map[string]bool
+	// connecting are clusters that the reconciler connects to.
+	connecting map[string]bool
 	// health is the health of an object of a sick Release.
 	health string
 }
@@ -69,6 +71,9 @@ func (p *placed) install() {
 			}
 			if p.down[cluster] {
 				ready, operational = corev1.ConditionUnknown, corev1.ConditionFalse
+			}
+			if p.connecting[cluster] {
+				ready, operational = corev1.ConditionUnknown, corev1.ConditionUnknown
 			}
 			objects := &shipper.InstalledObjects{Total: 1, Healthy: 1}
 			if p.sick[r.Release.Name] {
@@ -310,6 +315,20 @@ func TestAClusterThatDoesNotAnswerTakesNoSlot(t *testing.T) {
 	p.run(t)
 	if p.run(t); !p.complete("r1") {
 		t.Error("it is not complete when the cluster is back")
+	}
+}
+
+func TestAClusterThatIsBeingConnectedToKeepsItsSlot(t *testing.T) {
+	p := &placed{}
+	p.release("r0", "1", "a", "b", "c")
+	p.run(t)
+	p.release("r1", "1", "a", "b", "c")
+	p.connecting = map[string]bool{"a": true}
+	checkStates(t, p.run(t), "a:r1 b:r0 c:r0")
+	p.connecting = nil
+	states := p.run(t)
+	if got := states[len(states)-1]; got != "a:r1 b:r1 c:r1" {
+		t.Errorf("at last: %s", got)
 	}
 }
 
