@@ -133,7 +133,7 @@ func TestCanarySteps(t *testing.T) {
 			},
 		},
 		"a routed weight that whole Pods give needs no review": {
-			strategy: `{canary: {trafficRouting: {}, abortScaleDownDelaySeconds: 30, steps: [{setWeight: 50}, {pause: {}}]}}`,
+			strategy: `{canary: {trafficRouting: {}, steps: [{setWeight: 50}, {pause: {}}]}}`,
 			want:     strategy(at("weight 50", pair(50, 100), pair(50, 50), ""), promoted),
 			reviews:  []string{kept("canary")},
 		},
@@ -156,7 +156,10 @@ func TestCanarySteps(t *testing.T) {
 			want: strategy(at("weight 5", pair(5, 100), pair(5, 95), "0s"), at("scale 20%", pair(20, 100), pair(5, 95), "0s"),
 				at("weight 10", pair(10, 100), pair(10, 90), "0s"), at("weight 10", pair(10, 100), pair(10, 90), "5m"), promoted),
 			reviews: []string{
-				"Rollout web: spec.strategy.canary.steps[1].setHeaderRoute: " + unconverted["setHeaderRoute"], kept("canary"),
+				"Rollout web: spec.strategy.canary.steps[1].setHeaderRoute: " + unconverted["setHeaderRoute"],
+				"Rollout web: spec.strategy.canary.steps[0].setWeight: 5: " + whole + "9.1 % of the requests with 10 replicas, and not 5 %: " +
+					"have at least 25" + or,
+				kept("canary"),
 			},
 		},
 		"what Argo does not wait for is named": {
@@ -189,8 +192,12 @@ func TestCanarySteps(t *testing.T) {
 		"a stable scale that is dynamic leaves the incumbent what its weight needs": {
 			strategy: `{canary: {trafficRouting: {}, dynamicStableScale: true, steps: [{setWeight: 5}, {pause: {}}, ` +
 				`{setCanaryScale: {weight: 60}}, {setWeight: 30}, {pause: {}}]}}`,
-			want:    strategy(at("weight 5", pair(5, 95), pair(5, 95), ""), at("weight 30", pair(60, 70), pair(30, 70), "")),
-			reviews: []string{kept("canary")},
+			want: strategy(at("weight 5", pair(5, 95), pair(5, 95), ""), at("weight 30", pair(60, 70), pair(30, 70), "")),
+			reviews: []string{
+				"Rollout web: spec.strategy.canary.steps[0].setWeight: 5: " + whole + "9.1 % of the requests with 10 replicas, and not 5 %: " +
+					"have at least 26" + or,
+				kept("canary"),
+			},
 		},
 		"more Pods than with Argo are counted": {
 			strategy: `{canary: {maxSurge: 30%, steps: [{setWeight: 25}, {pause: {}}, {setWeight: 50}]}}`,
