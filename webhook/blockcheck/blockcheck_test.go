@@ -116,8 +116,9 @@ func TestCheck(t *testing.T) {
 		"demo": at + `"demo": "demo" is not namespace/name of a RolloutBlock; ` +
 			"list the blocks to override as namespace/name, separated by commas",
 		"global/dns,global/typo": at + `"global/typo": there is no RolloutBlock global/typo: take it out of the annotation`,
-		"global/dn":              at + `"global/dn": there is no RolloutBlock global/dn: take it out of the annotation; did you mean "global/dns"?`,
-		"other/y":                at + `"other/y": there is no RolloutBlock other/y: take it out of the annotation`,
+		"global/dn": at + `"global/dn": there is no RolloutBlock global/dn: take it out of the annotation; ` +
+			`did you mean "global/dns"?`,
+		"other/y": at + `"other/y": there is no RolloutBlock other/y: take it out of the annotation`,
 		"other/x": at + `"other/x": RolloutBlock other/x does not stop rollouts in namespace default: ` +
 			"only blocks in that namespace and in global do; take it out of the annotation",
 	} {
