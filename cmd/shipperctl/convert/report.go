@@ -56,9 +56,11 @@ var (
 	convertedRouting = []string{"maxTrafficWeight"}
 )
 
-// convertedSteps are the fields of steps that are converted. skippableSteps are those without which the following steps can begin.
+// convertedSteps are the fields of steps that are converted, and convertedBelow those of their fields. skippableSteps are those without
+// which the following steps can begin.
 var (
 	convertedSteps = map[string]bool{"analysis": true, "pause": true, "setCanaryScale": true, "setWeight": true}
+	convertedBelow = map[string][]string{"pause": {"duration"}, "setCanaryScale": {"matchTrafficWeight", "replicas", "weight"}}
 	skippableSteps = map[string]bool{"setHeaderRoute": true, "setMirrorRoute": true}
 )
 

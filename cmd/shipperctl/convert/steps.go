@@ -94,6 +94,10 @@ func canarySteps(d document, r *rollout, out *shipper.RolloutStrategy, templates
 			analysis, _ := present(raw[i])["analysis"].(map[string]any)
 			report.keys(analysis, convertedAnalysis, unconvertedAnalysis, field+".analysis")
 		}
+		for _, key := range slices.Sorted(maps.Keys(convertedBelow)) {
+			below, _ := present(raw[i])[key].(map[string]any)
+			report.keys(below, convertedBelow[key], nil, field+"."+key)
+		}
 		if err := walk.take(d, step, present(raw[i]), field, report); err != nil {
 			return err
 		}

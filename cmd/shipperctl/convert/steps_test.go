@@ -309,3 +309,18 @@ func TestPercentagesMakeAsManyPods(t *testing.T) {
 		}
 	}
 }
+
+func TestAMisspelledFieldOfAStepIsNamed(t *testing.T) {
+	in := withStrategy(`{canary: {steps: [{setWeight: 50}, {pause: {duraton: 5m}}, {setCanaryScale: {weight: 50, replica: 2}}]}}`, "")
+	out, err := convert(t.Context(), in, settings{regions: []string{"eu"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"Rollout web: spec.strategy.canary.steps[1].pause.duraton: " + unknownField,
+		"Rollout web: spec.strategy.canary.steps[2].setCanaryScale.replica: " + unknownField,
+	}
+	if diff := cmp.Diff(want, out.reviews()[:len(want)]); diff != "" {
+		t.Errorf("reviews (-want +got):\n%s", diff)
+	}
+}
