@@ -266,6 +266,7 @@ func convertOne(
 	if made.services, err = servicesOf(r, podsOf{d, template, selector}, all, report); err != nil {
 		return converted{}, nil, err
 	}
+	reportHash(template, report)
 	sources := made.services.used
 	if source >= 0 {
 		sources = append(sources, source)

@@ -3,6 +3,7 @@
 package convert
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -17,6 +18,14 @@ import (
 
 // hashLabel is the label by which Argo's controller makes a Service select one ReplicaSet.
 const hashLabel = "rollouts-pod-template-hash"
+
+// reportHash reports that a Pod template names the label of Argo's controller, which Pods do not have here.
+func reportHash(template map[string]any, report *report) {
+	if text, err := json.Marshal(template); err == nil && bytes.Contains(text, []byte(hashLabel)) {
+		report.add("spec.template", "names the label %s, which Argo's controller sets, and which Pods do not have here: write %s, whose value "+
+			"is the name of the Release", hashLabel, shipper.ReleaseLabel)
+	}
+}
 
 // services are the Services of a chart.
 type services struct {

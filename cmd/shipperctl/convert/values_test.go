@@ -138,6 +138,12 @@ func TestServicesThatARolloutDoesNotNameAreNotNamed(t *testing.T) {
 				"Rollout web: spec.template: claim data is not in the chart, and may be mountable by one node: " + once,
 			},
 		},
+		"the label of Argo's controller is named": {
+			pods: "containers: [{name: web, image: nginx, env: [{name: HASH, valueFrom: {fieldRef: {fieldPath: " +
+				"\"metadata.labels['rollouts-pod-template-hash']\"}}}]}]",
+			want: []string{"Rollout web: spec.template: names the label rollouts-pod-template-hash, which Argo's controller sets, and which " +
+				"Pods do not have here: write shipper-release, whose value is the name of the Release"},
+		},
 		"Pods that cannot run twice are named": {
 			pods: "containers: [{name: web, image: nginx, ports: [{hostPort: 80}]}]",
 			want: []string{"Rollout web: spec.template: host port 80: " + once},
