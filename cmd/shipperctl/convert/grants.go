@@ -44,7 +44,11 @@ func grantsOf(all []fleetObject) ([]string, error) {
 	}
 	var out []string
 	if slices.Sort(reads); len(reads) > 0 {
-		out = append(out, "let Shipper read what is selected, and keep Secrets of it: shipperctl clusters setup management --placements '"+
+		what := "what is selected, and keep Secrets of it"
+		if slices.Contains(reads, everywhere) {
+			what = "every object of the management cluster, Secrets included, and keep Secrets of what is selected"
+		}
+		out = append(out, "let Shipper read "+what+": shipperctl clusters setup management --placements '"+
 			strings.Join(slices.Compact(reads), ",")+"'")
 	}
 	more, err := writeGrants(writes)

@@ -17,6 +17,8 @@ func TestGrantsAreThoseThatTheSelectionNeeds(t *testing.T) {
 	const (
 		namespaces = "let Shipper write namespaces in each application cluster: shipperctl clusters join -f clusters.yaml --placements"
 		reads      = "let Shipper read what is selected, and keep Secrets of it: shipperctl clusters setup management --placements "
+		readsAll   = "let Shipper read every object of the management cluster, Secrets included, and keep Secrets of what is selected: " +
+			"shipperctl clusters setup management --placements "
 	)
 	for sentence, c := range map[string]struct {
 		in   string
@@ -26,14 +28,14 @@ func TestGrantsAreThoseThatTheSelectionNeeds(t *testing.T) {
 		"a Namespace alone":            {cluster("{kind: Namespace, name: shop, selectionScope: NamespaceOnly}"), []string{namespaces}},
 		"two Namespaces": {cluster("{kind: Namespace, name: shop}, {kind: Namespace, name: web}"),
 			[]string{reads + "'fleet,shop,web'", namespaces}},
-		"Namespaces by their kind": {cluster("{kind: Namespace}"), []string{reads + "'*,fleet'", namespaces}},
+		"Namespaces by their kind": {cluster("{kind: Namespace}"), []string{readsAll + "'*,fleet'", namespaces}},
 		"objects of one namespace that charts have, too": {`{apiVersion: placement.kubernetes-fleet.io/v1, kind: ResourcePlacement, ` +
 			`metadata: {name: a, namespace: shop}, spec: {resourceSelectors: [{kind: ConfigMap}]}}`, []string{reads + "'shop'"}},
 		"an Envelope": {cluster("{group: placement.kubernetes-fleet.io, kind: ClusterResourceEnvelope, name: a}"), nil},
 		"nothing for kinds with which a tenant reaches the cluster": {cluster("{group: rbac.authorization.k8s.io, kind: ClusterRoleBinding}"),
-			[]string{reads + "'*,fleet'"}},
+			[]string{readsAll + "'*,fleet'"}},
 		"other kinds": {cluster("{group: scheduling.k8s.io, kind: PriorityClass}, {kind: Namespace, name: shop}"), []string{
-			reads + "'*,shop'", namespaces,
+			readsAll + "'*,shop'", namespaces,
 			"let Shipper write priorityclasses.scheduling.k8s.io, in each application cluster: kubectl create clusterrole " +
 				"shipper-priorityclasses --verb=get,list,watch,create,patch,delete --resource=priorityclasses.scheduling.k8s.io && " +
 				"kubectl label clusterrole shipper-priorityclasses shipper.booking.com/aggregate-to-application=true",
