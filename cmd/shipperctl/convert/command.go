@@ -34,7 +34,7 @@ func NewCommand() *cobra.Command {
 	o := &options{}
 	cmd := &cobra.Command{
 		Use:   "convert -f FILE [-f FILE]...",
-		Short: "Convert Argo Rollouts and KubeFleet placements to Applications, templates of analyses to Checks, and Keptn's shipyards",
+		Short: "Convert manifests of Argo Rollouts, Flagger, KubeFleet and Keptn to Applications, Checks and Shipyards",
 		Long: "Convert Argo Rollouts to Applications. The files have Rollouts and, if possible, their Services and AnalysisTemplates. Each\n" +
 			"Rollout becomes an Application with a chart that has the Pod template and the Services. Each metric of an AnalysisTemplate or\n" +
 			"ClusterAnalysisTemplate becomes a Check. All are printed; no cluster is asked.\n" +
@@ -50,13 +50,14 @@ func NewCommand() *cobra.Command {
 			"Fields without a counterpart are listed in comments (`# review:`) above the object, and on standard error. An object that\n" +
 			"cannot be converted is an error with its file and line (`a.yaml:12`), and the others are converted all the same. The exit\n" +
 			"code is 0 if nothing behaves differently, 3 if a person has to review, and 1 if the input is wrong. `--accept` turns 3 into 0.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+		Example: "  shipperctl convert -f rollout.yaml -f services.yaml --region eu-west > app.yaml",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVarP(&o.files, "file", "f", nil, "YAML or JSON with Rollouts, their Services, and templates, with objects of KubeFleet, "+
-		"or a shipyard of Keptn, also as --filename: a file, a folder with .json, .yaml and .yml, or - for standard input; give it again "+
-		"for more")
+	flags.StringSliceVarP(&o.files, "file", "f", nil, "YAML or JSON with Rollouts or Canaries, their Services, and templates, with objects "+
+		"of KubeFleet, or a shipyard of Keptn, also as --filename: a file, a folder with .json, .yaml and .yml, or - for standard input; "+
+		"give it again for more")
 	flags.BoolVarP(&o.recursive, "recursive", "R", false, "read the folders in the folders of --file, too")
 	flags.StringArrayVar(&o.regions, "region", nil, "a region to run in, or that of MemberClusters whose labels have none; give it again for "+
 		"more (default a placeholder to replace)")
