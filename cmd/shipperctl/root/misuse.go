@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,9 @@ func suggest(cmd *cobra.Command, args []string, err error) error {
 	}
 	cmd.SuggestionsMinimumDistance = max(cmd.SuggestionsMinimumDistance, 2)
 	near := cmd.SuggestionsFor(args[0])
+	if longer := slices.DeleteFunc(slices.Clone(near), func(name string) bool { return !strings.HasPrefix(name, args[0]) }); len(longer) > 0 {
+		near = longer // "stat" is the beginning of status, and not a misspelled set
+	}
 	if len(near) == 0 {
 		return err
 	}
@@ -58,12 +62,13 @@ func explainArguments(cmd *cobra.Command, args []string, err error) error {
 		return err
 	}
 	usage := strings.TrimSuffix(cmd.UseLine(), " [flags]")
+	tooFew := strings.HasPrefix(err.Error(), "requires at least ")
 	switch unknown := strings.HasPrefix(err.Error(), "unknown command "); {
-	case !unknown && !strings.HasPrefix(err.Error(), "accepts "):
+	case !unknown && !tooFew && !strings.HasPrefix(err.Error(), "accepts "):
 		return err
 	case unknown && cmd.Flags().Lookup("file") != nil:
 		return fmt.Errorf("unexpected argument %q: name a file with -f", args[0])
-	case len(args) > 0:
+	case len(args) > 0 && !tooFew:
 		return fmt.Errorf("unexpected argument %q: use `%s`", args[len(args)-1], usage)
 	default:
 		return fmt.Errorf("an argument is missing: use `%s`", usage)

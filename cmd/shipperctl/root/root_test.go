@@ -106,6 +106,8 @@ func TestMisuseSaysWhatToType(t *testing.T) {
 		{"plan", `required flag(s) "file" not set`, "plan"},
 		{"clusters join clusters.yaml", `unexpected argument "clusters.yaml": name a file with -f`, "clusters join"},
 		{"rollout status", "an argument is missing: use `shipperctl rollout status APPLICATION`", "rollout status"},
+		{"rollout set image web", "an argument is missing: use `shipperctl rollout set image APPLICATION CONTAINER=IMAGE...`",
+			"rollout set image"},
 		{"rollout advance web 2", "unexpected argument \"2\": use `shipperctl rollout advance APPLICATION`", "rollout advance"},
 		{"rollout diff a b c d", "unexpected argument \"d\": use `shipperctl rollout diff APPLICATION [FROM [TO]]`", "rollout diff"},
 		{"doctor now", "unexpected argument \"now\": use `shipperctl doctor`", "doctor"},
