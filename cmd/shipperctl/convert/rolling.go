@@ -39,6 +39,9 @@ func (r *rollingUpdate) convert(d document, report *report) (*shipper.RolloutStr
 		report.add(at+"maxUnavailable", "0 becomes 1: objects are changed in place, one cluster at a time at least")
 		unavailable = new(intstr.FromInt32(1))
 	}
+	if isNone(surge) {
+		report.add(at+"maxSurge", "0 counts as 1: a cluster that replaces another gets the content before the other loses it")
+	}
 	if unavailable != nil || surge != nil {
 		out.Rolling = &shipper.RollingClusters{MaxUnavailable: unavailable, MaxSurge: surge}
 	}
