@@ -115,7 +115,7 @@ func (o *options) conclude(to io.Writer, out result) error {
 	}
 	reviews := out.reviews()
 	for _, review := range reviews {
-		fmt.Fprintln(to, "review: "+review)
+		fmt.Fprintln(to, "review: "+oneLine(review))
 	}
 	switch {
 	case len(out.failed) > 0 && out.empty():

@@ -356,7 +356,7 @@ func (r result) print() (string, error) {
 
 func comment(out *strings.Builder, reviews []string) {
 	for _, review := range reviews {
-		out.WriteString("# review: " + review + "\n")
+		out.WriteString("# review: " + oneLine(review) + "\n")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/chartcheck"
@@ -19,6 +20,7 @@ import (
 const everywhere = "*"
 
 // grantsOf are the commands by which administrators let Shipper place what the Applications select and what Envelopes contain, once each.
+// A name that no API server takes is in none: administrators paste them into a shell.
 func grantsOf(all []fleetObject) ([]string, error) {
 	var reads []string
 	var writes []schema.GroupResource
@@ -42,6 +44,8 @@ func grantsOf(all []fleetObject) ([]string, error) {
 			}
 		}
 	}
+	reads = slices.DeleteFunc(reads, func(name string) bool { return name != everywhere && len(validation.IsDNS1123Label(name)) > 0 })
+	writes = slices.DeleteFunc(writes, func(of schema.GroupResource) bool { return !servable(of) })
 	var out []string
 	if slices.Sort(reads); len(reads) > 0 {
 		what := "what is selected, and keep Secrets of it"
@@ -59,6 +63,11 @@ func grantsOf(all []fleetObject) ([]string, error) {
 func resourceOf(gvk schema.GroupVersionKind) schema.GroupResource {
 	plural, _ := meta.UnsafeGuessKindToResource(gvk)
 	return plural.GroupResource()
+}
+
+// servable reports whether an API server can serve a resource with such names.
+func servable(of schema.GroupResource) bool {
+	return len(validation.IsDNS1035Label(of.Resource)) == 0 && (of.Group == "" || len(validation.IsDNS1123Subdomain(of.Group)) == 0)
 }
 
 // readsOf are the namespaces in which Shipper has to read what an Application selects, and in which it keeps Secrets of it. Namespaces

@@ -40,6 +40,13 @@ func TestGrantsAreThoseThatTheSelectionNeeds(t *testing.T) {
 				"shipper-priorityclasses --verb=get,list,watch,create,patch,delete --resource=priorityclasses.scheduling.k8s.io && " +
 				"kubectl label clusterrole shipper-priorityclasses shipper.booking.com/aggregate-to-application=true",
 		}},
+		"nothing with names that no API server takes": {cluster(`{kind: Namespace, name: "a'; id; '"}, {kind: Namespace, name: "a\n---\nb"}, ` +
+			`{group: a.example, kind: "Foo; id;"}, {group: "a.example\nkind: Foo", kind: Foo}, {kind: Namespace, name: shop}`), []string{
+			reads + "'*,fleet,shop'", namespaces,
+		}},
+		"nothing of an Envelope with kinds that no API server takes": {"{apiVersion: placement.kubernetes-fleet.io/v1, " +
+			`kind: ClusterResourceEnvelope, metadata: {name: a}, data: {a: {apiVersion: a.example/v1, kind: "Foo; id #", metadata: {name: a}}, ` +
+			`b: {apiVersion: "$(id).example/v1", kind: "Foo\nBar", metadata: {name: b}}}}`, nil},
 		"a cluster alone": {"{apiVersion: cluster.kubernetes-fleet.io/v1, kind: MemberCluster, metadata: {name: a}}", nil},
 	} {
 		t.Run(sentence, func(t *testing.T) {

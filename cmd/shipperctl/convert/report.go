@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -31,13 +32,13 @@ func (r *report) addOf(d document, field, format string, args ...any) {
 }
 
 func (r *report) put(object, field, message string) {
-	text := fmt.Sprintf("%s: %s: %s", object, field, message)
-	// A line break in a name of the input would end the comment.
-	r.reviews = append(r.reviews, oneLine(text))
+	r.reviews = append(r.reviews, oneLine(fmt.Sprintf("%s: %s: %s", object, field, message)))
 }
 
-// oneLine has spaces instead of line breaks.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// oneLine has spaces instead of line breaks, which would end a comment, and of characters that a terminal obeys.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+}
 
 // Fields that are converted.
 var (

@@ -155,3 +155,27 @@ func TestATemplateThatIsNotConvertedIsNoMissingTemplate(t *testing.T) {
 		t.Errorf("reviews are\n%s", got)
 	}
 }
+
+func TestNamesOfTheInputEndNoComment(t *testing.T) {
+	rollout := func(name string) string {
+		return "{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {name: " + name + "}, spec: {selector: {matchLabels: {app: web}}, " +
+			"template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: nginx}]}}, " +
+			"strategy: {canary: {steps: [{setWeight: 50}]}}}}\n---\n"
+	}
+	out, err := convert(t.Context(), []byte(rollout("web")+rollout("other")+
+		`{apiVersion: v1, kind: Service, metadata: {name: "web\nkind: Pod"}, spec: {selector: {app: web}, ports: [{port: 80}]}}`+"\n---\n"+
+		`{apiVersion: v1, kind: "Pod\e[2J", metadata: {name: "a\nkind: Pod"}}`), settings{regions: []string{"eu"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := out.print()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(text, "\nkind: Pod") || strings.Contains(text, "\x1b") {
+		t.Errorf("the input writes lines or escapes of its own:\n%s", text)
+	}
+	if want := "# review: Rollout other: Service web kind: Pod is in the chart of Rollout web, too"; !strings.Contains(text, want) {
+		t.Errorf("the output lacks %q:\n%s", want, text)
+	}
+}
