@@ -83,10 +83,11 @@ func (a account) keepOthers(ctx context.Context, o *unstructured.Unstructured) e
 	return addSubjects(o, live)
 }
 
-// keepSubjects adds to a binding the subjects that it has in the cluster.
+// keepSubjects adds to a binding the subjects that it has in the cluster. Those of another role are left out: nobody has given them this
+// one.
 func keepSubjects(ctx context.Context, c client.Client, binding *unstructured.Unstructured) error {
 	live, err := current(ctx, c, binding)
-	if err != nil || live == nil {
+	if err != nil || live == nil || !reflect.DeepEqual(live.Object["roleRef"], binding.Object["roleRef"]) {
 		return err
 	}
 	return addSubjects(binding, live)

@@ -60,6 +60,8 @@ func TestPlacementsBindWhatShipperReadsAndKeeps(t *testing.T) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "shipper-selector"},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: "audit", Name: "reader"}},
 	}
+	weaker := other.DeepCopy()
+	weaker.RoleRef.Name = "view"
 	for sentence, c := range map[string]struct {
 		namespaces []string
 		there      []client.Object
@@ -76,6 +78,9 @@ func TestPlacementsBindWhatShipperReadsAndKeeps(t *testing.T) {
 		"beside other subjects": {namespaces: []string{"shop"}, there: []client.Object{other}, want: map[string]string{
 			"shop/shipper-selector":      "ClusterRole shipper-selector to ServiceAccount audit/reader, " + ours,
 			"shop/shipper-values-keeper": bound("shipper-values-keeper"),
+		}},
+		"without the subjects of another role": {namespaces: []string{"shop"}, there: []client.Object{weaker}, want: map[string]string{
+			"shop/shipper-selector": bound("shipper-selector"), "shop/shipper-values-keeper": bound("shipper-values-keeper"),
 		}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
