@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"unicode"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -29,7 +30,9 @@ func parseImages(args []string) ([]image, error) {
 	var out []image
 	for _, arg := range args {
 		container, reference, ok := strings.Cut(arg, "=")
-		if !ok || container == "" || reference == "" || strings.ContainsAny(reference, " \t\n") {
+		odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
+		incomplete := reference == "" || strings.Trim(reference, ":@/=") != reference // without a name, a tag or a digest
+		if !ok || container == "" || incomplete || strings.ContainsFunc(reference, odd) {
 			return nil, fmt.Errorf("%q is not CONTAINER=IMAGE, such as web=nginx:1.29", arg)
 		}
 		if slices.ContainsFunc(out, func(i image) bool { return i.container == container }) {

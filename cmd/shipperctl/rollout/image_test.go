@@ -161,6 +161,11 @@ func TestArgumentsThatAreNoImagesAreRefused(t *testing.T) {
 		{[]string{"=nginx"}, `"=nginx" is not CONTAINER=IMAGE, such as web=nginx:1.29`},
 		{[]string{"web="}, `"web=" is not CONTAINER=IMAGE, such as web=nginx:1.29`},
 		{[]string{"web=a b"}, `"web=a b" is not CONTAINER=IMAGE, such as web=nginx:1.29`},
+		{[]string{"web=:1"}, `"web=:1" is not CONTAINER=IMAGE, such as web=nginx:1.29`},
+		{[]string{"web=@sha256:1"}, `"web=@sha256:1" is not CONTAINER=IMAGE, such as web=nginx:1.29`},
+		{[]string{"web==a"}, `"web==a" is not CONTAINER=IMAGE, such as web=nginx:1.29`},
+		{[]string{"web=nginx:"}, `"web=nginx:" is not CONTAINER=IMAGE, such as web=nginx:1.29`},
+		{[]string{"web=a\x1b[2J"}, `"web=a\x1b[2J" is not CONTAINER=IMAGE, such as web=nginx:1.29`},
 		{[]string{"web=a", "web=b"}, "the container web is given two images"},
 	} {
 		if _, err := parseImages(c.args); err == nil || err.Error() != c.want {
