@@ -62,7 +62,11 @@ func chartOf(w workload) (chart files, version string, values shipper.ChartValue
 		others[name] = service
 	}
 	if w.services.preview != nil {
-		others["service-preview"] = w.services.preview
+		name := "service-preview"
+		if others[name] != nil { // a production Service is named preview
+			name = "preview-service"
+		}
+		others[name] = w.services.preview
 	}
 	for _, d := range w.configuration {
 		others[strings.ToLower(d.GetKind())+"-"+d.GetName()] = cleanedConfiguration(d)

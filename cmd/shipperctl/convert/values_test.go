@@ -161,3 +161,22 @@ func TestServicesThatARolloutDoesNotNameAreNotNamed(t *testing.T) {
 		})
 	}
 }
+
+func TestAProductionServiceNamedPreviewStaysInTheChart(t *testing.T) {
+	service := func(name string) map[string]any {
+		return map[string]any{"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": name}}
+	}
+	made := workload{template: map[string]any{}, services: services{
+		production: []map[string]any{service("web"), service("preview")}, preview: service("canary"),
+	}}
+	made.of.SetName("web")
+	chart, _, _, err := chartOf(made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, name := range map[string]string{"service": "web", "service-preview": "preview", "preview-service": "canary"} {
+		if got := chart["templates/"+path+".yaml"]; !strings.Contains(got, "name: "+name+"\n") {
+			t.Errorf("%s has no Service %s: %q", path, name, got)
+		}
+	}
+}
