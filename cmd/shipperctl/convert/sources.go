@@ -96,11 +96,12 @@ func pathsOf(name string, recursive bool) ([]string, error) {
 // pathsIn are the files with manifests in a folder, in the order of their names. Not finding any is an error.
 func pathsIn(folder string, recursive bool) ([]string, error) {
 	var all []string
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+	root := folder + string(filepath.Separator) // also of a link to a folder
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && path != folder && !recursive:
+		case entry.IsDir() && path != root && !recursive:
 			return fs.SkipDir
 		case !entry.IsDir() && slices.Contains(endings, filepath.Ext(path)):
 			all = append(all, path)

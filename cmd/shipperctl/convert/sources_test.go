@@ -179,3 +179,27 @@ func TestNamesOfTheInputEndNoComment(t *testing.T) {
 		t.Errorf("the output lacks %q:\n%s", want, text)
 	}
 }
+
+func TestALinkToAFolderIsThatFolder(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "a", "b"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"a/x.yaml", "a/b/y.yaml"} {
+		if err := os.WriteFile(filepath.Join(dir, path), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("a", link); err != nil {
+		t.Fatal(err)
+	}
+	for recursive, want := range map[bool][]string{
+		false: {filepath.Join(link, "x.yaml")}, true: {filepath.Join(link, "b", "y.yaml"), filepath.Join(link, "x.yaml")},
+	} {
+		got, err := pathsOf(link, recursive)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("recursive %t: %v; paths (-want +got):\n%s", recursive, err, diff)
+		}
+	}
+}
