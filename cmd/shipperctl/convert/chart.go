@@ -126,14 +126,7 @@ func literal(value map[string]any, indent string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("writing a template: %w", err)
 	}
-	var out strings.Builder
-	for line := range strings.Lines(verbatim(string(raw))) {
-		if line != "\n" {
-			out.WriteString(indent)
-		}
-		out.WriteString(line)
-	}
-	return out.String(), nil
+	return indented(verbatim(string(raw)), indent), nil
 }
 
 // verbatim is a text that Helm renders to itself.

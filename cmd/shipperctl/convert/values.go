@@ -130,6 +130,7 @@ func containerText(one any, known map[string]any, written map[string]bool) (stri
 	return text + below, err
 }
 
+// indented has an indent before each line that is not empty.
 func indented(text, indent string) string {
 	var out strings.Builder
 	for line := range strings.Lines(text) {
