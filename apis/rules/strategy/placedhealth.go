@@ -16,6 +16,9 @@ const (
 	healthUnknown    = "Unknown"
 )
 
+// healthNotRead is the message of a cluster where Shipper has written the objects, and could not read yet how each of them is.
+const healthNotRead = "the health of its objects has not been read yet"
+
 // healthyIn reports whether a Release has placed its content in a cluster, and its objects are healthy there. With ReportDiff none is
 // written. Objects whose health cannot be known hold nothing.
 func healthyIn(r Release, cluster string) bool {
@@ -57,7 +60,7 @@ func (p *placing) lacking() []Lack {
 		if !installedIn(p.contender(), cluster) || healthyIn(p.contender(), cluster) {
 			continue
 		}
-		lack := Lack{Cluster: cluster, Reachable: p.reachable(cluster), Reason: shipper.ObjectsNotKnown}
+		lack := Lack{Cluster: cluster, Reachable: p.reachable(cluster), Reason: shipper.ObjectsNotKnown, Message: healthNotRead}
 		if objects := objectsIn(p.contender(), cluster); objects != nil {
 			worst, _ := awaitedObject(objects)
 			lack.Reason, lack.Message = shipper.ObjectsInProgress, describedObject(worst)

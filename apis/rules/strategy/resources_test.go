@@ -243,6 +243,13 @@ func TestAReleaseOfResourcesAwaitsTheHealthOfItsObjects(t *testing.T) {
 		if got := p.releases[0].Installation.Spec.Clusters; !slices.Equal(got, []string{"a", "b", "c", "d", "e"}) {
 			t.Errorf("the Release before has dropped clusters: it keeps %q", got)
 		}
+		for i := range p.releases[1].Installation.Status.Clusters {
+			p.releases[1].Installation.Status.Clusters[i].Objects = nil
+		}
+		unread := strategy.Make(strategy.Observed{Releases: p.releases}, metav1.Unix(0, 0)).Step.Awaited
+		if !strings.Contains(unread, "a: ObjectsNotKnown: the health of its objects has not been read yet") {
+			t.Errorf("without health, the step awaits: %s", unread)
+		}
 		p.release("r2", "2", "a", "b", "c", "d", "e") // mends it
 		states := p.run(t)
 		if got := states[len(states)-1]; got != "a:r2 b:r2 c:r2 d:r2 e:r2" {
