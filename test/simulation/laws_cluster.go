@@ -165,30 +165,40 @@ func (l *laws) leaves(h *host) bool {
 	return app == nil || app.GetDeletionTimestamp() != nil || cluster == nil || cluster.GetDeletionTimestamp() != nil
 }
 
-// replaces reports whether the Application asks for regions without the cluster, and clients reach its Service in another cluster: it has
-// endpoints and, if it is of type LoadBalancer, an address.
+// replaces reports whether the Application asks for regions without the cluster, and clients reach its Service in all clusters of those
+// regions: it has endpoints and, if it is of type LoadBalancer, an address.
 func (l *laws) replaces(h *host, name string) bool {
 	m := l.world.hosts[management]
 	var app shipper.Application
-	var cluster shipper.Cluster
-	if !m.read(kindOf("applications"), namespace, appName, &app) || !m.read(kindOf("clusters"), "", h.name, &cluster) {
+	if !m.read(kindOf("applications"), namespace, appName, &app) || len(app.Spec.Template.ClusterRequirements.Regions) == 0 {
 		return false
 	}
-	regions := app.Spec.Template.ClusterRequirements.Regions
-	if len(regions) == 0 || slices.ContainsFunc(regions, func(r shipper.RegionRequirement) bool { return r.Name == cluster.Spec.Region }) {
+	wanted := func(other string) bool {
+		var cluster shipper.Cluster
+		return m.read(kindOf("clusters"), "", other, &cluster) &&
+			slices.ContainsFunc(app.Spec.Template.ClusterRequirements.Regions, func(r shipper.RegionRequirement) bool {
+				return r.Name == cluster.Spec.Region
+			})
+	}
+	if wanted(h.name) {
 		return false
 	}
+	serves := false
 	for other := range l.world.Clusters {
-		var service corev1.Service
-		at := l.world.hosts[other]
-		if other == h.name || !at.read(services, namespace, name, &service) || len(at.endpointsOf(name)) == 0 {
+		if !wanted(other) {
 			continue
 		}
-		if service.Spec.Type != corev1.ServiceTypeLoadBalancer || len(service.Status.LoadBalancer.Ingress) > 0 {
-			return true
+		var service corev1.Service
+		at := l.world.hosts[other]
+		if !at.read(services, namespace, name, &service) || len(at.endpointsOf(name)) == 0 {
+			return false
 		}
+		if service.Spec.Type == corev1.ServiceTypeLoadBalancer && len(service.Status.LoadBalancer.Ingress) == 0 {
+			return false
+		}
+		serves = true
 	}
-	return false
+	return serves
 }
 
 // sight is what serves an Application in one cluster.
