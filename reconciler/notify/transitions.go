@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -86,7 +87,7 @@ func (d *derivation) steps() {
 // achievement returns the condition StrategyExecuted of a Release that has achieved targetStep; nil of others.
 func achievement(rel *shipper.Release) *shipper.Condition {
 	c, step := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseStrategyExecuted), rel.Status.AchievedStep
-	if c == nil || c.Status != corev1.ConditionTrue || step == nil || step.Step != rel.Spec.TargetStep {
+	if c == nil || c.Status != corev1.ConditionTrue || step == nil || position.Achieved(rel) != position.Of(rel) {
 		return nil
 	}
 	return c

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/strategy"
+	"shipper.dev/shipper/apis/rules/waves"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/reconciler/fleet/report"
@@ -117,7 +118,7 @@ func (d *releasesDone) note(rel *shipper.Release, e report.Event) {
 func (r *pass) placeReleases(ctx context.Context, s *scope, p clustersPlan, d *releasesDone) bool {
 	if p.choice != nil {
 		newest := s.own(len(s.history.Live) - 1)
-		if err := r.choose(ctx, newest, p.choice); err != nil {
+		if err := r.choose(ctx, newest, p.choice, p.assigned[len(s.history.Live)-1]); err != nil {
 			d.scheduling[newest.Name] = err
 			return false
 		}
@@ -130,7 +131,7 @@ func (r *pass) placeReleases(ctx context.Context, s *scope, p clustersPlan, d *r
 	}
 	for _, c := range p.changes {
 		rel := s.own(c.index)
-		if d.rollout = r.choose(ctx, rel, c.clusters); d.rollout != nil {
+		if d.rollout = r.choose(ctx, rel, c.clusters, p.assigned[c.index]); d.rollout != nil {
 			return false
 		}
 		d.note(rel, clustersSelected(rel, c.clusters))
@@ -154,13 +155,16 @@ func (r *pass) confirmGone(ctx context.Context, gone []string) error {
 	return nil
 }
 
-// choose writes the clusters into the annotation, unless the Release was changed since it was read.
-func (r *pass) choose(ctx context.Context, rel *shipper.Release, clusters []string) error {
+// choose writes the clusters and their waves into the annotations, unless the Release was changed since it was read.
+func (r *pass) choose(ctx context.Context, rel *shipper.Release, clusters []string, assigned waves.Assigned) error {
 	was := rel.DeepCopy()
 	if rel.Annotations == nil {
 		rel.Annotations = map[string]string{}
 	}
 	rel.Annotations[shipper.ReleaseClustersAnnotation] = joined(clusters)
+	if assigned != nil {
+		rel.Annotations[shipper.ReleaseWavesAnnotation] = assigned.String()
+	}
 	err := r.client.Patch(ctx, rel, onlyIfUnchanged(was))
 	if r.wrote(rel); err != nil {
 		return fmt.Errorf("choosing clusters for release %s/%s: %w", rel.Namespace, rel.Name, err)

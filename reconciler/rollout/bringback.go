@@ -3,11 +3,10 @@
 package rollout
 
 import (
-	"strconv"
-
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/progress"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
@@ -17,7 +16,7 @@ import (
 // bringBack is newest before and after it is brought back by an abort, while blocks are as they are; nil when it is that way.
 func bringBack(s *scope, newest *shipper.Release, now metav1.Time) (before, after *shipper.Release) {
 	after = broughtBack(newest, s.view(now).OfRelease(newest).Blocked())
-	if after.Spec.TargetStep != newest.Spec.TargetStep {
+	if position.Of(after) != position.Of(newest) {
 		after.Annotations[shipper.ReleaseMovedAnnotation] = stamp.Move(newest, after, account, progress.NewerAborted, now)
 	}
 	if equality.Semantic.DeepEqual(newest, after) {
@@ -31,27 +30,27 @@ func bringBack(s *scope, newest *shipper.Release, now metav1.Time) (before, afte
 // advance. An annotation says that the abort set the step.
 func broughtBack(rel *shipper.Release, held bool) *shipper.Release {
 	out := rel.DeepCopy()
-	achieved := rel.Status.AchievedStep
+	known, achieved := rel.Status.AchievedStep != nil, position.Achieved(rel)
 	switch {
 	case strategy.Complete(rel):
-		out.Spec.TargetStep = lastStep(rel)
+		end(rel).Set(out)
 		return out
-	case achieved != nil && achieved.Step >= rel.Spec.TargetStep:
+	case known && !achieved.Before(position.Of(rel)):
 		return out
-	case held && achieved != nil:
-		out.Spec.TargetStep = achieved.Step
+	case held && known:
+		achieved.Set(out)
 		return out
 	case held:
-		out.Spec.TargetStep = 0
+		position.Position{}.Set(out)
 	}
-	out.Annotations[shipper.ReleaseReturnedAnnotation] = strconv.Itoa(int(out.Spec.TargetStep))
+	out.Annotations[shipper.ReleaseReturnedAnnotation] = position.Of(out).String()
 	return out
 }
 
-// lastStep of a Release; where it is when it has no steps.
-func lastStep(rel *shipper.Release) int32 {
+// end is the last position of a Release; where it is when it has no steps.
+func end(rel *shipper.Release) position.Position {
 	if s := rel.Spec.Environment.Strategy; s != nil && len(s.Steps) > 0 {
-		return int32(len(s.Steps) - 1)
+		return position.Last(s)
 	}
-	return rel.Spec.TargetStep
+	return position.Of(rel)
 }

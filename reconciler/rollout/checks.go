@@ -13,9 +13,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/check"
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/progress"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
+	"shipper.dev/shipper/apis/rules/waves"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -68,7 +70,8 @@ func (r *Reconciler) observeChecks(ctx context.Context, s *scope) (checksScope, 
 // converged reports whether the stored status says that a Release's requested step has had what it wants.
 func converged(rel *shipper.Release) bool {
 	p := rel.Status.Progress
-	return p != nil && p.ConvergedTime != nil && p.Move == stamp.Moved(rel).Count && p.Step == rel.Spec.TargetStep
+	return p != nil && p.ConvergedTime != nil && p.Move == stamp.Moved(rel).Count && p.Step == rel.Spec.TargetStep &&
+		p.Wave == position.Of(rel).Wave
 }
 
 // checksPlan is what is planned of the checks of the newest Release's step.
@@ -97,7 +100,11 @@ func planChecks(s *scope, now metav1.Time) checksPlan {
 		Release: newest, Shared: s.checks.shared,
 		Find: func(key types.NamespacedName) *shipper.Check { return s.checks.found[key] },
 	}
-	if i := slices.Index(strategy.Roles(rels), strategy.Incumbent); i >= 0 {
+	i := slices.Index(strategy.Roles(rels), strategy.Incumbent)
+	if front := waves.Front(newest, stamp.Clusters(newest)); position.HasWaves(newest) && len(front) > 0 {
+		i = strategy.IncumbentIn(rels, front[0])
+	}
+	if i >= 0 {
 		request.Incumbent = rels[i].Name
 	}
 	if t := s.checks.target; t != nil && stamp.OwnedBy(t, newest) {

@@ -9,8 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"shipper.dev/shipper/apis/rules/placement"
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
+	"shipper.dev/shipper/apis/rules/waves"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -26,6 +28,8 @@ type clustersPlan struct {
 	decision *placement.Decision
 	// gone are clusters that changes take away because there is no Cluster of that name, as the cache has it.
 	gone []string
+	// assigned has, by the index of a live Release with waves, the wave of each of its new clusters, or of those that had none.
+	assigned map[int]waves.Assigned
 	// held is true when a RolloutBlock keeps the decision from being carried out.
 	held bool
 }
@@ -84,10 +88,42 @@ func planClusters(s *scope, rollout strategy.Plan, blocked bool, now metav1.Time
 	if len(p.changes) == 0 && !stuck {
 		p.changes = departures(s.history.Live, ends, rollout.Step)
 	}
+	p.assignMissing(s)
 	if blocked && len(p.changes) > 0 {
 		p.changes, p.held = nil, true
 	}
+	p.assign(s)
 	return p
+}
+
+// assignMissing gives the newest Release again the clusters that it has, if a wave selects one of them that has none.
+func (p *clustersPlan) assignMissing(s *scope) {
+	newest := s.history.Newest()
+	if len(p.changes) > 0 || !position.HasWaves(newest) {
+		return
+	}
+	has, known := stamp.Clusters(newest), waves.Parse(newest)
+	if is := waves.Assign(newest.Spec.Environment.Strategy, has, known, s.clusters); is.String() != known.String() {
+		p.changes = append(p.changes, clustersChange{index: len(s.history.Live) - 1, clusters: has})
+	}
+}
+
+// assign gives the clusters of Releases with waves their waves.
+func (p *clustersPlan) assign(s *scope) {
+	changes := p.changes
+	if p.choice != nil {
+		changes = []clustersChange{{index: len(s.history.Live) - 1, clusters: p.choice}}
+	}
+	for _, c := range changes {
+		rel := s.history.Live[c.index].Release
+		if !position.HasWaves(rel) {
+			continue
+		}
+		if p.assigned == nil {
+			p.assigned = map[int]waves.Assigned{}
+		}
+		p.assigned[c.index] = waves.Assign(rel.Spec.Environment.Strategy, c.clusters, waves.Parse(rel), s.clusters)
+	}
 }
 
 // replaces reports whether the newest Release replaces another.
@@ -114,6 +150,7 @@ func chooseFirst(s *scope, blocked bool, now metav1.Time) clustersPlan {
 		p.decision = &decision
 	}
 	if len(decision.Chosen) > 0 {
+		p.assign(s)
 		return p
 	}
 	p.choice = nil

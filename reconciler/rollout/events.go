@@ -3,12 +3,12 @@
 package rollout
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/progress"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/events"
@@ -31,13 +31,12 @@ const (
 
 // movedByItself is the event of a move that no user asked for.
 func movedByItself(rel *shipper.Release, m *progress.Move) report.Event {
-	from, to := rel.Spec.TargetStep, m.To
-	if to > from {
-		return events.Normal(stepAdvancedReason, fmt.Sprintf("Advance to step %d", to), "%q goes on by itself from step %d to step %d",
-			key(rel), from, to)
+	s, from, to := rel.Spec.Environment.Strategy, position.Of(rel), position.Position{Wave: m.ToWave, Step: m.To}
+	if from.Before(to) {
+		return events.Normal(stepAdvancedReason, "Advance to "+to.In(s), "%q goes on by itself from %s to %s", key(rel), from.In(s), to.In(s))
 	}
-	return events.Warning(wentBackReason, fmt.Sprintf("Retreat to step %d", to), "%q goes back by itself from step %d to step %d: %s",
-		key(rel), from, to, rel.Status.Progress.Failure.Message)
+	return events.Warning(wentBackReason, "Retreat to "+to.In(s), "%q goes back by itself from %s to %s: %s",
+		key(rel), from.In(s), to.In(s), rel.Status.Progress.Failure.Message)
 }
 
 func clustersSelected(rel *shipper.Release, clusters []string) report.Event {

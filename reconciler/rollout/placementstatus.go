@@ -4,12 +4,16 @@ package rollout
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/waves"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -22,6 +26,12 @@ func (p clustersPlan) carriedOut(d releasesDone) bool {
 // clusters than its placement wants it goes on in those that it has.
 func ofPlacement(rel *shipper.Release, p clustersPlan, d releasesDone) *shipper.Condition {
 	c := &shipper.Condition{Type: shipper.ReleaseScheduled, Status: corev1.ConditionTrue}
+	if outside := outsideWaves(rel); len(outside) > 0 {
+		c.Status, c.Reason = corev1.ConditionFalse, shipper.NoWaveForClusters
+		c.Message = fmt.Sprintf("no wave of the strategy selects clusters [%s], which keep what they have: label them for a wave, or add a wave "+
+			"without clusterSelector", strings.Join(outside, " "))
+		return c
+	}
 	was := shipper.FindCondition(rel.Status.Conditions, c.Type)
 	switch {
 	case p.decision == nil:
@@ -33,6 +43,14 @@ func ofPlacement(rel *shipper.Release, p clustersPlan, d releasesDone) *shipper.
 		return nil
 	}
 	return c
+}
+
+// outsideWaves are the clusters of a Release that no wave of its strategy selects.
+func outsideWaves(rel *shipper.Release) []string {
+	if !position.HasWaves(rel) {
+		return nil
+	}
+	return waves.Parse(rel).Without(rel.Spec.Environment.Strategy, stamp.Clusters(rel))
 }
 
 // placed is status.placement of the newest Release: nil without a placement. What it says of a cluster that it has already stays, for a
@@ -85,7 +103,7 @@ func undecidedClusters(newest *shipper.Release) bool {
 		return false
 	}
 	has := stamp.Clusters(newest)
-	if len(has) == 0 || searching(newest) {
+	if len(has) == 0 || searching(newest) || len(outsideWaves(newest)) > 0 {
 		return true
 	}
 	if newest.Spec.Environment.ClusterRequirements.Placement == nil {

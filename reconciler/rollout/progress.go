@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/serviceaccount"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/progress"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -27,14 +28,15 @@ func (r *pass) advance(ctx context.Context, s *scope, d progress.Decision) error
 		return r.abortFailed(ctx, s, rel)
 	}
 	is := rel.DeepCopy()
-	is.Spec.TargetStep = d.Move.To
+	to := position.Position{Wave: d.Move.ToWave, Step: d.Move.To}
+	to.Set(is)
 	if is.Annotations == nil {
 		is.Annotations = map[string]string{}
 	}
 	is.Annotations[shipper.ReleaseMovedAnnotation] = stamp.Move(rel, is, account, d.Move.Why, r.now)
 	err := r.client.Patch(ctx, is, onlyIfUnchanged(rel))
 	if r.wrote(is); err != nil {
-		return fmt.Errorf("moving release %s/%s to step %d: %w", rel.Namespace, rel.Name, d.Move.To, err)
+		return fmt.Errorf("moving release %s/%s to %s: %w", rel.Namespace, rel.Name, to.In(rel.Spec.Environment.Strategy), err)
 	}
 	report.Emit(r.recorder, rel, []report.Event{movedByItself(rel, d.Move)})
 	return nil

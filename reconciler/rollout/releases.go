@@ -9,9 +9,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/progress"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
+	"shipper.dev/shipper/apis/rules/waves"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/history"
 )
@@ -40,8 +42,9 @@ type releasesPlan struct {
 type missingTargets struct {
 	// index of the Release among the live ones.
 	index int
-	// clusters it is to have.
+	// clusters it is to have. none is true if they may be none, because no wave that has any has begun.
 	clusters []string
+	none     bool
 }
 
 // writes reports whether anything but status is to be written.
@@ -122,10 +125,14 @@ func (p releasesPlan) missing(s *scope) []missingTargets {
 			continue
 		}
 		c := missingTargets{index: i, clusters: stamp.Clusters(r.Release)}
+		assigned := waves.Parse(r.Release)
 		if role == strategy.Contender && p.clusters.choice != nil {
-			c.clusters = p.clusters.choice
+			c.clusters, assigned = p.clusters.choice, p.clusters.assigned[i]
 		}
-		if len(c.clusters) > 0 {
+		if position.HasWaves(r.Release) && len(c.clusters) > 0 {
+			c.clusters, c.none = assigned.Reached(position.Of(r.Release), c.clusters), true
+		}
+		if len(c.clusters) > 0 || c.none {
 			out = append(out, c)
 		}
 	}
@@ -143,6 +150,9 @@ func installationTarget(
 	it.Finalizers = []string{shipper.InstallationFinalizer}
 	if whose, said := rel.Annotations[shipper.ReleaseLabelPrecedenceAnnotation]; said {
 		metav1.SetMetaDataAnnotation(&it.ObjectMeta, shipper.ReleaseLabelPrecedenceAnnotation, whose)
+	}
+	if position.HasWaves(rel) { // each cluster is added when it may begin
+		clusters = nil
 	}
 	it.Spec = shipper.InstallationTargetSpec{
 		Clusters: append([]string{}, clusters...), CanOverride: newest, Chart: &chart, Values: env.Values,

@@ -155,9 +155,9 @@ func requests(ctx context.Context, rels shipper.ReleaseList) []reconcile.Request
 func isUnplaced(o client.Object) []string {
 	rel, ok := o.(*shipper.Release)
 	switch {
-	case !ok || len(stamp.Clusters(rel)) > 0 && !searching(rel):
+	case !ok || len(stamp.Clusters(rel)) > 0 && !searching(rel) && len(outsideWaves(rel)) == 0:
 		return nil
-	case placement.NamesProperties(rel.Spec.Environment.ClusterRequirements.Placement):
+	case len(outsideWaves(rel)) > 0, placement.NamesProperties(rel.Spec.Environment.ClusterRequirements.Placement):
 		return []string{yes, byProperties}
 	}
 	return []string{yes}

@@ -236,6 +236,7 @@ func (w *Webhook) announce(
 		a.Warn("%sno clusters can be chosen for it as they are now: %v", shipper.MightNotRollOut, unplaced)
 	}
 	clusters := around.Clusters()
+	previewWaves(a, app.Spec.Template.Strategy, choice.Chosen, clusters, dryRun)
 	warnOfPlacement(a, app.Spec.Template.ClusterRequirements.Placement, choice, clusters)
 	warnOfUnusedValues(a, &app.Spec.Template, choice.Chosen, clusters)
 	w.warnOfServers(ctx, a, app, choice.Chosen, clusters)

@@ -63,7 +63,7 @@ var (
 			shipper.ReleaseChartDigestAnnotation, shipper.ReleaseRequestedByAnnotation, shipper.ReleaseReturnedAnnotation,
 			shipper.ReleaseRollbackOfAnnotation, shipper.ReleaseChartSignatureAnnotation, shipper.ReleaseMovedAnnotation,
 			shipper.ReleaseHeldByAnnotation, shipper.ReleaseRunAnnotation, shipper.ReleaseLabelPrecedenceAnnotation,
-			shipper.ContentRightsAnnotation,
+			shipper.ContentRightsAnnotation, shipper.ReleaseWavesAnnotation,
 		},
 		Labels: []string{shipper.AppLabel, shipper.ReleaseLabel, shipper.ReleaseHashLabel},
 	}

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/progress"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -35,7 +36,7 @@ func (w *Webhook) creation(ctx context.Context, req *admission.Request, app bloc
 	return c
 }
 
-// step is the change made by a new targetStep. The reconciler moves a Release for a reason of its own, which matchConditions bear on, or
+// step is the change made by a new targetStep or targetWave. The reconciler moves a Release for a reason of its own, which matchConditions bear on, or
 // because it aborts a newer one.
 func (w *Webhook) step(
 	ctx context.Context, req *admission.Request, app block.App, rel, old *shipper.Release,
@@ -45,7 +46,7 @@ func (w *Webhook) step(
 		return c.And(shipper.RolloutBlockAbort)
 	}
 	c.Matches = w.BlockCheck.Requested(ctx, req)
-	if rel.Spec.TargetStep < old.Spec.TargetStep {
+	if position.Of(rel).Before(position.Of(old)) {
 		return c.And(shipper.RolloutBlockRetreat)
 	}
 	return c

@@ -49,7 +49,7 @@ func (w *Webhook) complete(
 		}
 	}
 	made := old == nil && byReconciler
-	moved := old != nil && rel.Spec.TargetStep != old.Spec.TargetStep &&
+	moved := old != nil && isMoved(rel, old) &&
 		blockcheck.SameOverride(rel.Annotations, old.Annotations)
 	if made || moved {
 		return w.BlockCheck.Prune(ctx, a, &rel.ObjectMeta)

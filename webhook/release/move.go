@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/progress"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
@@ -22,9 +23,14 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
+// isMoved reports whether a request moves a Release.
+func isMoved(rel, old *shipper.Release) bool {
+	return rel.Spec.TargetStep != old.Spec.TargetStep || rel.Spec.TargetWave != old.Spec.TargetWave
+}
+
 // note records who moved a Release, and who holds it.
 func (w *Webhook) note(req *admission.Request, rel, old *shipper.Release) {
-	if rel.Spec.TargetStep != old.Spec.TargetStep {
+	if isMoved(rel, old) {
 		response.Annotate(&rel.ObjectMeta, shipper.ReleaseMovedAnnotation,
 			stamp.Move(old, rel, req.UserInfo.Username, w.reason(req, rel, old), metav1.NewTime(w.BlockCheck.Clock.Now())))
 	}
@@ -66,7 +72,7 @@ func (w *Webhook) validateNotes(ctx context.Context, req *admission.Request, rel
 	}
 	is, was := rel.Annotations[shipper.ReleaseMovedAnnotation], old.Annotations[shipper.ReleaseMovedAnnotation]
 	note := stamp.Moved(rel)
-	if is != was && (rel.Spec.TargetStep == old.Spec.TargetStep || note.Why != "" && !w.reconciler(req) ||
+	if is != was && (!isMoved(rel, old) || note.Why != "" && !w.reconciler(req) ||
 		is != stamp.Move(old, rel, req.UserInfo.Username, note.Why, note.Time)) {
 		wrong(shipper.ReleaseMovedAnnotation)
 	}
@@ -83,24 +89,27 @@ func (w *Webhook) validateNotes(ctx context.Context, req *admission.Request, rel
 	return errs, nil
 }
 
-// validateMove refuses a move past the gate of a step that is not achieved, unless the user may skip gates. The reconciler never may, but
-// for the Release that an abort brings back, which has passed them. By itself it goes up one step at a time, and nowhere under a hold.
+// validateMove refuses a move past the gate of a step that is not achieved, or past a wave that is not done, unless the user may skip gates.
+// The reconciler never may, but for the Release that an abort brings back, which has passed them. By itself it goes up one position at a
+// time, and nowhere under a hold.
 func (w *Webhook) validateMove(ctx context.Context, req *admission.Request, rel, old *shipper.Release) error {
-	from, to, why := old.Spec.TargetStep, rel.Spec.TargetStep, ""
+	from, to, why := position.Of(old), position.Of(rel), ""
+	next, more := from.Next(old.Spec.Environment.Strategy)
 	if w.reconciler(req) {
 		why = stamp.Moved(rel).Why
 	}
 	switch {
 	case from == to || why == progress.NewerAborted:
 		return nil
-	case why != "" && (old.Spec.Hold != "" || to > from && (to != from+1 || !progress.Achieved(old, from))):
+	case why != "" && (old.Spec.Hold != "" || from.Before(to) && (!more || to != next || !progress.Achieved(old, from))):
+		s := old.Spec.Environment.Strategy
 		return response.Forbid(resource, rel.Name, fmt.Sprintf("Shipper goes on by itself from an achieved step to the next, and nowhere while "+
-			"spec.hold is set: it asked to go from step %d to step %d", from, to))
-	case to < from:
+			"spec.hold is set: it asked to go from %s to %s", from.In(s), to.In(s)))
+	case to.Before(from):
 		return nil
 	}
-	closed := closedGate(old, to)
-	if closed < 0 {
+	closed, is := closedGate(old, to)
+	if !is || to.Wave > old.Spec.Environment.Strategy.LastWave() { // such a wave is invalid
 		return nil
 	}
 	if !w.reconciler(req) {
@@ -131,38 +140,45 @@ func (w *Webhook) judgeLikeStep(
 	return w.BlockCheck.Judge(a, resource, rel.Name, overrider(rel), block.Overrides(rel.Annotations), w.asked(ctx, req, app.Step(rel)))
 }
 
-// closedGate is the first step before to that has a gate and is not achieved; -1 when there is none.
-func closedGate(old *shipper.Release, to int32) int32 {
+// closedGate is the first position before to that has a gate, or ends a wave, and is not achieved.
+func closedGate(old *shipper.Release, to position.Position) (closed position.Position, is bool) {
 	s := old.Spec.Environment.Strategy
 	if s == nil {
-		return -1
+		return closed, false
 	}
-	for i := old.Spec.TargetStep; i < to && int(i) < len(s.Steps); i++ {
-		if s.Gated(i) && !progress.Achieved(old, i) {
-			return i
+	for at, more := position.Of(old), true; more && at.Before(to); at, more = at.Next(s) {
+		ends := at.Wave < s.LastWave() && at.Step >= s.LastStep()
+		if (ends || s.Gated(at.Step)) && !progress.Achieved(old, at) {
+			return at, true
 		}
 	}
-	return -1
+	return closed, false
 }
 
-func refusalOfGate(rel *shipper.Release, step int32) string {
-	name := rel.Spec.Environment.Strategy.Steps[step].Name
-	text := fmt.Sprintf("step %d (%s) is a gate and is not achieved", step, name)
-	if rel.Spec.TargetStep == step {
-		text += awaited(rel, step)
+func refusalOfGate(rel *shipper.Release, at position.Position) string {
+	s, from := rel.Spec.Environment.Strategy, position.Of(rel)
+	text := fmt.Sprintf("%s (%s) is a gate and is not achieved", at.In(s), s.Steps[at.Step].Name)
+	if at.Step >= s.LastStep() {
+		text = fmt.Sprintf("wave %s is not done", position.WaveName(s, at.Wave))
 	}
-	if rel.Spec.TargetStep < step {
-		text += fmt.Sprintf(". Go to step %d first: kubectl patch rel %s -n %s --type=merge -p '{\"spec\":{\"targetStep\":%d}}'",
-			step, rel.Name, rel.Namespace, step)
+	if from == at {
+		text += awaited(rel, at)
+	}
+	if from.Before(at) {
+		patch := fmt.Sprintf(`{"spec":{"targetStep":%d}}`, at.Step)
+		if len(s.Waves) > 0 {
+			patch = fmt.Sprintf(`{"spec":{"targetStep":%d,"targetWave":%d}}`, at.Step, at.Wave)
+		}
+		text += fmt.Sprintf(". Go to %s first: kubectl patch rel %s -n %s --type=merge -p '%s'", at.In(s), rel.Name, rel.Namespace, patch)
 	}
 	return text + fmt.Sprintf(". To pass it all the same, ask a user with the verb skip on releases "+
 		"(kubectl auth can-i skip releases.%s/%s -n %s)", shipper.GroupName, rel.Name, rel.Namespace)
 }
 
 // awaited says why a step is not achieved: checks that have failed or are undecided, or else what status says.
-func awaited(rel *shipper.Release, step int32) string {
+func awaited(rel *shipper.Release, at position.Position) string {
 	var wrong []string
-	if p := rel.Status.Progress; p != nil && p.Step == step {
+	if p := rel.Status.Progress; p != nil && p.Step == at.Step && p.Wave == at.Wave {
 		for _, c := range p.Checks {
 			if text := phaseOf(c); text != "" && !c.DryRun {
 				wrong = append(wrong, text)
@@ -201,11 +217,16 @@ func warnOfProgress(a *response.Response, rel, old *shipper.Release) {
 	if !strategy.ByItself(s) {
 		return
 	}
-	from, to := old.Spec.TargetStep, rel.Spec.TargetStep
+	from, to := position.Of(old), position.Of(rel)
+	next, more := to.Next(s)
 	switch {
-	case to < from:
+	case to.Before(from):
 		a.Warn("this goes back: nothing goes on by itself until targetStep is raised")
-	case s.Steps[to].After != "" && rel.Spec.Hold == "":
-		a.Warn("it goes on by itself to step %d (%s) %s after step %d has what it wants", to+1, s.Steps[to+1].Name, s.Steps[to].After, to)
+	case !more || rel.Spec.Hold != "":
+	case s.Steps[to.Step].After != "":
+		a.Warn("it goes on by itself to %s (%s) %s after step %d has what it wants", next.In(s), s.Steps[next.Step].Name,
+			s.Steps[to.Step].After, to.Step)
+	case s.Advance == shipper.AdvanceAutomatic:
+		a.Warn("it goes on by itself to %s (%s) when %s has what it wants", next.In(s), s.Steps[next.Step].Name, to.In(s))
 	}
 }

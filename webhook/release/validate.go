@@ -84,7 +84,7 @@ func (w *Webhook) validateUpdate(
 	}
 	errs = append(errs, more...)
 	errs = append(errs, validateRetry(rel, old)...)
-	moved, begins := rel.Spec.TargetStep != old.Spec.TargetStep, beginsPods(rel, old)
+	moved, begins := isMoved(rel, old), beginsPods(rel, old)
 	if moved {
 		errs = append(errs, validateTargetStep(rel)...)
 	}
@@ -238,11 +238,31 @@ func validateContent(rel *shipper.Release) field.ErrorList {
 	return field.ErrorList{field.Required(specPath.Child("environment", "resourcesDigest"), "a Release has the digest of its content")}
 }
 
-// validateTargetStep requires targetStep to be a step of the strategy.
+// validateTargetWave requires targetWave to be a wave of the strategy; 0 where there are none.
+func validateTargetWave(rel *shipper.Release) field.ErrorList {
+	s, wave := rel.Spec.Environment.Strategy, rel.Spec.TargetWave
+	path := specPath.Child("targetWave")
+	switch {
+	case wave == 0, s != nil && wave > 0 && int(wave) < len(s.Waves):
+		return nil
+	case s == nil || len(s.Waves) == 0:
+		return field.ErrorList{field.Invalid(path, wave, "the strategy has no waves: leave it out")}
+	}
+	names := make([]string, len(s.Waves))
+	for i := range s.Waves {
+		names[i] = fmt.Sprintf("%d (%s)", i, s.Waves[i].Name)
+	}
+	return field.ErrorList{field.Invalid(path, wave, "must be a wave of the strategy: "+strings.Join(names, ", "))}
+}
+
+// validateTargetStep requires targetStep to be a step of the strategy, and targetWave a wave.
 func validateTargetStep(rel *shipper.Release) field.ErrorList {
 	var steps []shipper.RolloutStrategyStep
 	if s := rel.Spec.Environment.Strategy; s != nil {
 		steps = s.Steps
+	}
+	if errs := validateTargetWave(rel); len(errs) > 0 {
+		return errs
 	}
 	if step := rel.Spec.TargetStep; step >= 0 && int(step) < len(steps) {
 		return nil

@@ -30,6 +30,8 @@ func validateRollout(s *shipper.RolloutStrategy, path *field.Path) field.ErrorLi
 	}
 	forbid(len(s.Steps) > 0, "steps", "resources have no capacity and traffic to step through: "+
 		"rolling says how many clusters change at the same time")
+	forbid(len(s.Waves) > 0, "waves", "only with steps: rolling says how many clusters change at the same time")
+	forbid(s.Advance != "", "advance", "only with waves")
 	forbid(len(s.Checks) > 0, "checks", "resources have no steps to check")
 	forbid(s.PreviewWhenIdle != "", "previewWhenIdle", "resources have no preview Service")
 	forbid(s.FirstRelease != "", "firstRelease", "resources have no steps to begin with")

@@ -37,6 +37,7 @@ func validateStrategy(s *shipper.RolloutStrategy, path *field.Path) field.ErrorL
 		errs = append(errs, validateAfter(s, i, steps.Index(i))...)
 	}
 	errs = append(errs, validateChecks(s, path)...)
+	errs = append(errs, validateWaves(s, path)...)
 	return append(errs, validateFailure(s, path)...)
 }
 

@@ -5,10 +5,10 @@ package block
 import (
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -134,11 +134,11 @@ func (a App) completed(env *shipper.ReleaseEnvironment, except *shipper.Release)
 	})
 }
 
-// goesBack reports whether a Release's targetStep is not after its achieved step, or is the step that an abort restored.
+// goesBack reports whether a Release's position is not after the one that it has achieved, or is the one that an abort restored.
 func goesBack(rel *shipper.Release) bool {
-	achieved := rel.Status.AchievedStep
-	return (achieved != nil && rel.Spec.TargetStep <= achieved.Step) ||
-		rel.Annotations[shipper.ReleaseReturnedAnnotation] == strconv.Itoa(int(rel.Spec.TargetStep))
+	at := position.Of(rel)
+	return rel.Status.AchievedStep != nil && !position.Achieved(rel).Before(at) ||
+		rel.Annotations[shipper.ReleaseReturnedAnnotation] == at.String()
 }
 
 // change is the Change that affects rels and templates, nil ones excluded; the last template is to be placed on clusters.

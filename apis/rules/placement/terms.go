@@ -19,6 +19,9 @@ type clusterLabels struct{ *shipper.Cluster }
 
 var _ labels.Labels = clusterLabels{}
 
+// LabelsOf are the labels of a cluster by which selectors find it: those of its object, its name, its region and its capabilities.
+func LabelsOf(c *shipper.Cluster) labels.Labels { return clusterLabels{c} }
+
 // Lookup returns the value of a label, and whether the cluster has it.
 func (c clusterLabels) Lookup(label string) (string, bool) {
 	switch label {

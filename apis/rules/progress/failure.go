@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -98,38 +99,43 @@ func (d *decision) overdue() {
 
 // fail writes down that the rollout has failed, and what is done about it.
 func (d *decision) fail(f *shipper.ReleaseFailure) {
-	f.Step, f.Time, f.Action = d.target(), upTo(d.now), cmp.Or(d.strategy.OnFailure, shipper.OnFailureHold)
+	f.Step, f.Wave, f.Time, f.Action = d.target(), d.at().Wave, upTo(d.now), cmp.Or(d.strategy.OnFailure, shipper.OnFailureHold)
 	if r := []rune(f.Message); len(r) > maxMessage {
 		f.Message = string(r[:maxMessage-1]) + "…"
 	}
-	if _, before := Before(d.strategy, d.target()); !d.Step.Incumbent || f.Action == shipper.OnFailureRetreat && !before {
+	if _, before := Before(d.strategy, d.at()); !d.Step.Incumbent || f.Action == shipper.OnFailureRetreat && !before {
 		f.Action = shipper.OnFailureHold
 	}
 	d.progress.Failure, d.progress.DeadlineTime = f, nil
 }
 
-// Before is the last step before a step in which the contender has no traffic.
-func Before(s *shipper.RolloutStrategy, step int32) (before int32, is bool) {
-	for i := min(step, int32(len(s.Steps))) - 1; i >= 0; i-- {
+// Before is the last position before one in which the contender has no traffic in the clusters of the wave: a step of the wave, or the end
+// of the wave before. Waves that are done stay done.
+func Before(s *shipper.RolloutStrategy, at position.Position) (before position.Position, is bool) {
+	for i := min(at.Step, int32(len(s.Steps))) - 1; i >= 0; i-- {
 		if s.Steps[i].Traffic.Contender == 0 {
-			return i, true
+			return position.Position{Wave: at.Wave, Step: i}, true
 		}
 	}
-	return 0, false
+	if at.Wave > 0 {
+		return position.Position{Wave: at.Wave - 1, Step: s.LastStep()}, true
+	}
+	return position.Position{}, false
 }
 
 // actOnFailure is the condition Advancing of a rollout that has failed and has not gone back. Nothing is done before the failure is stored.
 func (d *decision) actOnFailure() shipper.Condition {
 	f := d.progress.Failure
-	recorded := d.stored != nil && d.stored.Failure != nil && d.stored.Step == d.target() && d.stored.Move == d.progress.Move
+	recorded := d.stored != nil && d.stored.Failure != nil && d.stored.Step == d.target() && d.stored.Wave == d.at().Wave &&
+		d.stored.Move == d.progress.Move
 	message, held := d.failureMessage(), ""
 	switch f.Action {
 	case shipper.OnFailureRetreat:
-		before, _ := Before(d.strategy, d.target())
+		before, _ := Before(d.strategy, d.at())
 		if held = d.stopped(d.BackHeldBy); held == "" {
-			message += fmt.Sprintf("; goes back to step %d", before)
+			message += "; goes back to " + before.In(d.strategy)
 			if recorded {
-				d.out.Move = &Move{To: before, Why: RolloutFailed}
+				d.out.Move = &Move{To: before.Step, ToWave: before.Wave, Why: RolloutFailed}
 			}
 		}
 	case shipper.OnFailureAbort:
@@ -167,6 +173,9 @@ func (d *decision) failureMessage() string {
 	name := ""
 	if int(f.Step) < len(d.strategy.Steps) && d.strategy.Steps[f.Step].Name != "" {
 		name = fmt.Sprintf(" (%s)", d.strategy.Steps[f.Step].Name)
+	}
+	if len(d.strategy.Waves) > 0 {
+		name += " of wave " + position.WaveName(d.strategy, f.Wave)
 	}
 	where := ""
 	if f.Cluster != "" {

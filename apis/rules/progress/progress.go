@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"shipper.dev/shipper/apis/rules/check"
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -43,7 +44,7 @@ type Decision struct {
 	Conditions []shipper.Condition
 	// CommandNotAwaited is true when the step is achieved and goes on without a user.
 	CommandNotAwaited bool
-	// Move is the change of targetStep that is due; nil when none is.
+	// Move is the change of the position that is due; nil when none is.
 	Move *Move
 	// Abort reports whether the Release is to be deleted because it has failed.
 	Abort bool
@@ -54,10 +55,10 @@ type Decision struct {
 // Acts reports whether something other than the status is to be written.
 func (d Decision) Acts() bool { return d.Move != nil || d.Abort }
 
-// Move is a change of targetStep.
+// Move is a change of targetStep, and of targetWave where there are waves.
 type Move struct {
-	To  int32
-	Why string
+	To, ToWave int32
+	Why        string
 }
 
 // Why Shipper moves a Release.
@@ -76,7 +77,7 @@ const (
 func Decide(o Observed, now time.Time) Decision {
 	s := o.Release.Spec.Environment.Strategy
 	resources := o.Release.Spec.Environment.Resources != nil
-	if !strategy.ByItself(s) || !resources && int(o.Release.Spec.TargetStep) >= len(s.Steps) {
+	if !strategy.ByItself(s) || !resources && !position.Of(o.Release).Exists(s) {
 		return Decision{}
 	}
 	d := decision{Observed: o, strategy: s, now: now, stored: o.Release.Status.Progress}
@@ -107,16 +108,19 @@ type decision struct {
 // target is the index of the requested step.
 func (d *decision) target() int32 { return d.Release.Spec.TargetStep }
 
+// at is the requested position.
+func (d *decision) at() position.Position { return position.Of(d.Release) }
+
 // startOrContinue begins new figures when targetStep has changed. It records the time at which contender and incumbent first match the
 // step.
 func (d *decision) startOrContinue() {
 	moved := stamp.Moved(d.Release)
 	switch was := d.stored; {
-	case was != nil && was.Step == d.target() && was.Move == moved.Count:
+	case was != nil && was.Step == d.target() && was.Wave == d.at().Wave && was.Move == moved.Count:
 		d.progress = was.DeepCopy()
 	default:
 		d.progress = &shipper.ReleaseProgress{
-			Step: d.target(), Move: moved.Count, MovedBack: stamp.WentBack(d.Release), RequestedTime: upTo(d.now),
+			Step: d.target(), Wave: d.at().Wave, Move: moved.Count, MovedBack: stamp.WentBack(d.Release), RequestedTime: upTo(d.now),
 		}
 		if was != nil && d.progress.MovedBack && moved.Why == RolloutFailed {
 			d.progress.Failure = was.Failure
@@ -144,10 +148,10 @@ func (d *decision) advancing() shipper.Condition {
 	case !d.Step.Converged:
 		return d.moving()
 	case d.progress.MovedBack:
-		message := fmt.Sprintf("it went back to step %d: nothing goes on until a user raises targetStep", d.target())
+		message := fmt.Sprintf("it went back to %s: nothing goes on until a user raises targetStep", d.at().In(d.strategy))
 		if d.progress.Failure != nil {
-			message = fmt.Sprintf("it failed and went back to step %d: a user gives it up by an abort, or raises targetStep to try it again",
-				d.target())
+			message = fmt.Sprintf("it failed and went back to %s: a user gives it up by an abort, or raises targetStep to try it again",
+				d.at().In(d.strategy))
 		}
 		if !d.Step.Achieved && d.Step.Awaited != "" {
 			message += "; " + d.Step.Awaited
@@ -160,7 +164,7 @@ func (d *decision) advancing() shipper.Condition {
 		return d.condition(corev1.ConditionFalse, shipper.AdvancingCheckUndecided, found.String()+retry(found))
 	case !d.Step.Achieved:
 		return d.condition(corev1.ConditionTrue, shipper.AdvancingChecking, d.Step.Awaited)
-	case int(d.target()) >= len(d.strategy.Steps)-1: // a Release with resources has no steps
+	case int(d.target()) >= len(d.strategy.Steps)-1 && d.at().Wave >= d.strategy.LastWave(): // resources have no steps
 		return d.condition(corev1.ConditionFalse, shipper.AdvancingComplete, "")
 	}
 	return d.advance()
@@ -180,15 +184,18 @@ func (d *decision) moving() shipper.Condition {
 // advance is the condition when the step is achieved and another follows.
 func (d *decision) advance() shipper.Condition {
 	step := d.strategy.Steps[d.target()]
-	next := d.target() + 1
-	if step.After == "" {
-		return d.condition(corev1.ConditionFalse, shipper.AdvancingAwaitingCommand,
-			fmt.Sprintf("waits until targetStep is raised to %d", next))
+	next, _ := d.at().Next(d.strategy)
+	after := step.After
+	if d.strategy.Advance == shipper.AdvanceAutomatic && after == "" {
+		after = "0s"
 	}
-	due := d.progress.ConvergedTime.Add(step.After.Value())
-	d.progress.Next = &shipper.ReleaseNextStep{Step: next, Time: metav1.NewTime(due)}
+	if after == "" {
+		return d.condition(corev1.ConditionFalse, shipper.AdvancingAwaitingCommand, awaitsCommand(d.strategy, d.at(), next))
+	}
+	due := d.progress.ConvergedTime.Add(after.Value())
+	d.progress.Next = &shipper.ReleaseNextStep{Step: next.Step, Wave: next.Wave, Time: metav1.NewTime(due)}
 	wait := due.Sub(d.now)
-	if step.After.Value() == 0 {
+	if after.Value() == 0 {
 		wait = 0
 	}
 	switch {
@@ -199,21 +206,34 @@ func (d *decision) advance() shipper.Condition {
 		return d.condition(corev1.ConditionFalse, shipper.AdvancingHeldByBlock, d.UpHeldBy)
 	case wait > 0:
 		d.out.Again = wait
-	case d.stored != nil && d.stored.ConvergedTime != nil && Achieved(d.Release, d.target()):
-		d.out.Move = &Move{To: next, Why: StepDue}
+	case d.stored != nil && d.stored.ConvergedTime != nil && Achieved(d.Release, d.at()):
+		d.out.Move = &Move{To: next.Step, ToWave: next.Wave, Why: StepDue}
 	}
 	d.out.CommandNotAwaited = true
+	wave := ""
+	if len(d.strategy.Waves) > 0 {
+		wave = " of wave " + position.WaveName(d.strategy, next.Wave)
+	}
 	return d.condition(corev1.ConditionTrue, shipper.AdvancingSoaking, fmt.Sprintf(
-		"goes on to step %d (%s) %s after step %d had what it wants", next, d.strategy.Steps[next].Name, step.After, d.target()))
+		"goes on to step %d (%s)%s %s after step %d had what it wants", next.Step, d.strategy.Steps[next.Step].Name, wave, after, d.target()))
 }
 
-// Achieved reports whether the stored status of a Release says that it has achieved a step since targetStep was last changed, and still
-// has all that the step wants. Admission opens gates by it, and the reconciler goes on by it.
-func Achieved(rel *shipper.Release, step int32) bool {
-	a, p := rel.Status.AchievedStep, rel.Status.Progress
-	return a != nil && a.Step == step && shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseStrategyExecuted) &&
-		rel.Spec.TargetStep == step && rel.Status.ObservedGeneration == rel.Generation &&
-		p != nil && p.Step == step && approved(rel, p.Approvals)
+// awaitsCommand says what a user does to go on.
+func awaitsCommand(s *shipper.RolloutStrategy, at, next position.Position) string {
+	if next.Wave == at.Wave {
+		return fmt.Sprintf("waits until targetStep is raised to %d", next.Step)
+	}
+	return fmt.Sprintf("wave %s is done: waits until targetWave is raised to %d (%s), with targetStep 0", position.WaveName(s, at.Wave),
+		next.Wave, position.WaveName(s, next.Wave))
+}
+
+// Achieved reports whether the stored status of a Release says that it has achieved a position since it was last moved, and still has all
+// that the position wants. Admission opens gates and waves by it, and the reconciler goes on by it.
+func Achieved(rel *shipper.Release, at position.Position) bool {
+	p := rel.Status.Progress
+	return position.Achieved(rel) == at && shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseStrategyExecuted) &&
+		position.Of(rel) == at && rel.Status.ObservedGeneration == rel.Generation &&
+		p != nil && p.Step == at.Step && p.Wave == at.Wave && approved(rel, p.Approvals)
 }
 
 // approved judges the approvals in the status themselves, so that an Approval is never replaced by a condition that is derived from it.

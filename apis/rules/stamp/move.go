@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"shipper.dev/shipper/apis/rules/position"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -21,27 +22,36 @@ func Moved(rel *shipper.Release) shipper.ReleaseMove {
 	return m
 }
 
-// WentBack reports whether the last change of a Release's targetStep was to lower it. A change that no webhook has noted is known by the
-// figures of the step before, or by the step that was achieved.
+// WentBack reports whether the last change of a Release's position was to lower it. A change that no webhook has noted is known by the
+// figures of the position before, or by the one that was achieved.
 func WentBack(rel *shipper.Release) bool {
-	target, m, p := rel.Spec.TargetStep, Moved(rel), rel.Status.Progress
-	switch {
-	case p != nil && p.Step == target && p.Move == m.Count:
-		return p.MovedBack
-	case m.Count > 0 && m.To == target && (p == nil || p.Move != m.Count):
-		return m.To < m.From
-	case p != nil:
-		return target < p.Step
+	target, m, p := position.Of(rel), Moved(rel), rel.Status.Progress
+	from, to := Ends(m)
+	var was position.Position
+	if p != nil {
+		was = position.Position{Wave: p.Wave, Step: p.Step}
 	}
-	achieved := rel.Status.AchievedStep
-	return achieved != nil && achieved.Step > target
+	switch {
+	case p != nil && was == target && p.Move == m.Count:
+		return p.MovedBack
+	case m.Count > 0 && to == target && (p == nil || p.Move != m.Count):
+		return to.Before(from)
+	case p != nil:
+		return target.Before(was)
+	}
+	return target.Before(position.Achieved(rel))
 }
 
-// Move is the note of a change of targetStep from old's to rel's.
+// Ends are the positions before and after a move.
+func Ends(m shipper.ReleaseMove) (from, to position.Position) {
+	return position.Position{Wave: m.FromWave, Step: m.From}, position.Position{Wave: m.ToWave, Step: m.To}
+}
+
+// Move is the note of a change of targetStep and targetWave from old's to rel's.
 func Move(old, rel *shipper.Release, by, why string, now metav1.Time) string {
 	return note(shipper.ReleaseMove{
 		By: by, Time: metav1.Time{Time: now.UTC()}.Rfc3339Copy(), From: old.Spec.TargetStep, To: rel.Spec.TargetStep,
-		Count: Moved(old).Count + 1, Why: why,
+		FromWave: old.Spec.TargetWave, ToWave: rel.Spec.TargetWave, Count: Moved(old).Count + 1, Why: why,
 	})
 }
 

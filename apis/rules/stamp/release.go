@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/tracking"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -76,7 +77,7 @@ func Release(app *shipper.Application, existing []*shipper.Release, inUse ...str
 		},
 		Spec: shipper.ReleaseSpec{Environment: *app.Spec.Template.DeepCopy()},
 	}
-	rel.Spec.TargetStep = firstStep(app, existing)
+	first(app, existing).Set(rel)
 	if rel.Spec.Environment.Chart.Naming, err = naming(app, existing); err != nil {
 		return nil, fmt.Errorf("stamping release of application %q: %w", app.Name, err)
 	}
@@ -86,19 +87,18 @@ func Release(app *shipper.Application, existing []*shipper.Release, inUse ...str
 	return rel, nil
 }
 
-// firstStep is the targetStep of a new Release: the first step, or the last one for an immediate rollback and, where the strategy says
-// so, for the first Release of an Application. Whether it is the first is known by what was observed, never by what a cluster has.
-func firstStep(app *shipper.Application, existing []*shipper.Release) int32 {
+// first is the position of a new Release: the first, or the last one for an immediate rollback and, where the strategy says so, for the
+// first Release of an Application. Whether it is the first is known by what was observed, never by what a cluster has.
+func first(app *shipper.Application, existing []*shipper.Release) position.Position {
 	s := app.Spec.Template.Strategy
 	if s == nil {
-		return 0
+		return position.Position{}
 	}
 	_, known := app.Annotations[shipper.AppHighestObservedGenerationAnnotation]
-	first := s.FirstRelease == shipper.FirstReleaseImmediate && !known
-	if first || immediate(app, existing) {
-		return s.LastStep()
+	if s.FirstRelease == shipper.FirstReleaseImmediate && !known || immediate(app, existing) {
+		return position.Last(s)
 	}
-	return 0
+	return position.Position{}
 }
 
 // immediate reports whether the template is that of an immediate rollback. Only a Release that was complete has passed its gates: the

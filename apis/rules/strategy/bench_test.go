@@ -6,6 +6,11 @@ import (
 	"fmt"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"shipper.dev/shipper/apis/rules/strategy"
+	"shipper.dev/shipper/apis/rules/waves"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -49,5 +54,34 @@ func BenchmarkMake(b *testing.B) {
 				b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N*count), "µs/cluster")
 			})
 		}
+	}
+}
+
+// BenchmarkWaves plans a rollout in 1,000 clusters, half of which are in the wave.
+func BenchmarkWaves(b *testing.B) {
+	a, assigned := newApp(), waves.Assigned{}
+	var clusters []string
+	for i := range 1000 {
+		clusters = append(clusters, fmt.Sprintf("cluster-%04d", i))
+		assigned[clusters[i]] = int32(i / 500)
+	}
+	a.release(allIn, 4, clusters...)
+	for range 8 {
+		a.reconcile()
+		a.work()
+	}
+	r := a.release(vanguard, 4, clusters...)
+	r.Release.Spec.Environment.Strategy.Waves = []shipper.Wave{
+		{Name: "a", MaxConcurrency: new(intstr.FromString("10%"))}, {Name: "b"},
+	}
+	r.Release.Annotations[shipper.ReleaseWavesAnnotation] = assigned.String()
+	r.Installation.Spec.Clusters = []string{}
+	for range 6 {
+		a.reconcile()
+		a.work()
+	}
+	observed, now := a.observed(), metav1.NewTime(a.now)
+	for b.Loop() {
+		strategy.Make(observed, now)
 	}
 }

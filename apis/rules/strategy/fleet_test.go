@@ -33,6 +33,8 @@ type app struct {
 	runs  map[string]map[string]*run
 	// down are the clusters that do not answer; broken the Releases whose Pods never become available.
 	down, broken map[string]bool
+	// keepsUnlisted leaves what runs in clusters that an InstallationTarget never listed.
+	keepsUnlisted bool
 	// preview are the clusters that have a preview Service.
 	preview map[string]bool
 	// pace is how many Pods a cluster starts in one tick; all of them when it is 0.
@@ -198,7 +200,7 @@ func (a *app) install(r *strategy.Release) {
 	s := &r.Installation.Status
 	s.ObservedGeneration, s.Clusters = r.Installation.Generation, nil
 	for name := range a.runs[r.Release.Name] {
-		if !slices.Contains(r.Installation.Spec.Clusters, name) {
+		if !slices.Contains(r.Installation.Spec.Clusters, name) && !a.keepsUnlisted {
 			delete(a.runs[r.Release.Name], name)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"shipper.dev/shipper/apis/rules/check"
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/rights"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -52,7 +53,7 @@ func (r *rollout) readiness() []stage {
 	}
 	rel := r.contender().Release
 	var closed []string
-	if achieved(rel) < rel.Spec.TargetStep {
+	if position.Achieved(rel).Before(position.Of(rel)) {
 		closed = closedGates(rel, r.step.ReadinessGates)
 	}
 	return []stage{{
@@ -70,7 +71,7 @@ func (r *rollout) readiness() []stage {
 // checkedBefore reports whether a step needs no checks: the Release is complete, or went back to it from one that it had achieved.
 // A step that a user goes forward to is checked again.
 func checkedBefore(rel *shipper.Release) bool {
-	return achieved(rel) >= rel.Spec.TargetStep && (Complete(rel) || stamp.WentBack(rel))
+	return !position.Achieved(rel).Before(position.Of(rel)) && (Complete(rel) || stamp.WentBack(rel))
 }
 
 // approvals is the stage of the approvals that the step's gate asks for. They count as long as the Release is not moved, so a step that is
@@ -81,7 +82,8 @@ func (r *rollout) approvals() []stage {
 	}
 	rel := r.contender().Release
 	a, rejection := ApprovalsOf(rel, r.step, r.Approvals)
-	message := fmt.Sprintf("step %d has %d of %d approvals", rel.Spec.TargetStep, len(a.Users), a.Required)
+	at := position.Of(rel).In(rel.Spec.Environment.Strategy)
+	message := fmt.Sprintf("%s has %d of %d approvals", at, len(a.Users), a.Required)
 	if account := stamp.AccountRequester(rel); account != "" && !r.step.AllowsServiceAccounts() {
 		message += "; " + rights.AccountRequester("Release "+rel.Name, account, shipper.GateAllowServiceAccounts)
 	}
@@ -89,8 +91,8 @@ func (r *rollout) approvals() []stage {
 		message += ": " + strings.Join(a.Users, ", ")
 	}
 	if rejection != nil {
-		message = fmt.Sprintf("step %d was refused by %s%s: until the Approval %s is deleted, or targetStep changes",
-			rel.Spec.TargetStep, a.RejectedBy, because(rejection.Spec.Reason), rejection.Name)
+		message = fmt.Sprintf("%s was refused by %s%s: until the Approval %s is deleted, or targetStep changes",
+			at, a.RejectedBy, because(rejection.Spec.Reason), rejection.Name)
 	}
 	return []stage{{
 		condition: shipper.StrategyContenderAchievedApprovals,
@@ -122,7 +124,7 @@ func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []
 	out.Required = step.RequiredApprovals()
 	move, requesters := stamp.Moved(rel).Count, stamp.Requesters(rel)
 	accounts := step.AllowsServiceAccounts()
-	isBarred := stamp.HasUnreadClaim(rel) || !accounts && stamp.AccountRequester(rel) != ""
+	isBarred := stamp.HasUnreadClaim(rel) || !accounts && stamp.AccountRequester(rel) != "" || isUnnoted(rel)
 	for i := range all {
 		a := &all[i].Spec
 		if a.Release != rel.Name || a.Step == nil || *a.Step != rel.Spec.TargetStep || a.Move != move || a.By.Username == "" ||
@@ -142,6 +144,13 @@ func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []
 	slices.Sort(out.Users)
 	out.Users = out.Users[:min(len(out.Users), maxApprovers)]
 	return out, no
+}
+
+// isUnnoted reports whether a later wave was requested while no webhook noted it. What was approved of the step in an earlier wave has the
+// same number of moves then.
+func isUnnoted(rel *shipper.Release) bool {
+	_, to := stamp.Ends(stamp.Moved(rel))
+	return position.Of(rel).Wave > 0 && to != position.Of(rel)
 }
 
 func firstOf(a, b *shipper.Approval) bool {

@@ -152,3 +152,31 @@ func TestAStepThatIsGoneForwardToAgainIsCheckedAgain(t *testing.T) {
 		})
 	}
 }
+
+func TestApprovalsOfAStepCountInTheWaveInWhichTheyWereGiven(t *testing.T) {
+	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Name: "web-1-0", UID: "now", Annotations: map[string]string{}}}
+	step := &shipper.RolloutStrategyStep{Gate: &shipper.StepGate{Approvals: 1}}
+	rel.Spec.Environment.Strategy = &shipper.RolloutStrategy{
+		Steps: []shipper.RolloutStrategyStep{*step, {}}, Waves: []shipper.Wave{{Name: "a"}, {Name: "b"}},
+	}
+	given := func(move int64) []shipper.Approval {
+		return []shipper.Approval{{
+			ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: "now"}}},
+			Spec: shipper.ApprovalSpec{
+				Release: "web-1-0", Step: new(int32), Move: move, By: shipper.ApprovalUser{Username: "ann"},
+			},
+		}}
+	}
+	counts := func(what string, all []shipper.Approval, want int) {
+		t.Helper()
+		if got, _ := strategy.ApprovalsOf(rel, step, all); len(got.Users) != want {
+			t.Errorf("%s: %d count, want %d", what, len(got.Users), want)
+		}
+	}
+	counts("in the first wave", given(0), 1)
+	rel.Spec.TargetWave = 1
+	counts("in the next wave, which no webhook has noted", given(0), 0)
+	rel.Annotations[shipper.ReleaseMovedAnnotation] = `{"from":1,"to":0,"toWave":1,"count":2}`
+	counts("in the next wave", given(0), 0)
+	counts("given there", given(2), 1)
+}

@@ -53,7 +53,8 @@ func (r Release) Scheduled() bool {
 // that is known not to have been scheduled has never run; one with fewer clusters than its placement wants may have.
 func (r Release) Lost() bool {
 	c := shipper.FindCondition(r.Release.Status.Conditions, shipper.ReleaseScheduled)
-	never := c != nil && c.Status == corev1.ConditionFalse && c.Reason != shipper.PlacementUnfulfilled
+	never := c != nil && c.Status == corev1.ConditionFalse && c.Reason != shipper.PlacementUnfulfilled &&
+		c.Reason != shipper.NoWaveForClusters
 	return !r.Scheduled() && len(stamp.Clusters(r.Release)) > 0 && !never
 }
 
@@ -156,14 +157,6 @@ func (o Observed) incumbent() int { return slices.Index(o.roles(), Incumbent) }
 
 // contender is the newest Release; there must be one.
 func (o Observed) contender() Release { return o.Releases[len(o.Releases)-1] }
-
-// achieved is the index of the step achieved last; -1 before the first.
-func achieved(rel *shipper.Release) int32 {
-	if rel.Status.AchievedStep == nil {
-		return -1
-	}
-	return rel.Status.AchievedStep.Step
-}
 
 // steps of a Release's strategy; none when it has no strategy.
 func steps(rel *shipper.Release) []shipper.RolloutStrategyStep {

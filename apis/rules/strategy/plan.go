@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"shipper.dev/shipper/apis/rules/position"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -59,6 +60,9 @@ func Make(observed Observed, now metav1.Time) Plan {
 		return planPlacing(observed, now)
 	}
 	r := newRollout(observed)
+	if position.HasWaves(observed.contender().Release) {
+		return r.planWaves(now)
+	}
 	if r.fault == "" && observed.contender().Scheduled() {
 		r.decide()
 	}
@@ -120,6 +124,9 @@ func newRollout(observed Observed) *rollout {
 	case len(steps(rel)) == 0:
 		r.fault = fmt.Sprintf("failed to execute strategy: %q",
 			fmt.Sprintf("the strategy of Release %q has no steps", rel.Namespace+"/"+rel.Name))
+	case position.Of(rel).Wave > rel.Spec.Environment.Strategy.LastWave():
+		r.fault = fmt.Sprintf("failed to execute strategy: %q",
+			fmt.Sprintf("no wave %d in strategy for Release %q", rel.Spec.TargetWave, rel.Namespace+"/"+rel.Name))
 	case r.step == nil:
 		r.fault = fmt.Sprintf("failed to execute strategy: %q",
 			fmt.Sprintf("no step %d in strategy for Release %q", rel.Spec.TargetStep, rel.Namespace+"/"+rel.Name))
@@ -127,10 +134,10 @@ func newRollout(observed Observed) *rollout {
 	return r
 }
 
-// bringBack plans as if the contender's targetStep were its last step.
+// bringBack plans as if the contender were to be at its last position.
 func (r *rollout) bringBack(rel *shipper.Release) {
 	at := *rel
-	at.Spec.TargetStep = int32(len(steps(rel)) - 1)
+	position.Last(rel.Spec.Environment.Strategy).Set(&at)
 	r.Releases = slices.Clone(r.Releases)
 	r.Releases[len(r.Releases)-1].Release = &at
 }
@@ -184,7 +191,7 @@ func (r *rollout) decide() {
 
 // backward reports whether the rollout retreats: to a step before the achieved one, or to less than it has reached.
 func (r *rollout) backward(contender, incumbent *participant) bool {
-	if rel := contender.release.Release; achieved(rel) > rel.Spec.TargetStep {
+	if rel := contender.release.Release; position.Of(rel).Before(position.Achieved(rel)) {
 		return true
 	}
 	ahead := len(contender.capacity.above()) > 0 || len(contender.traffic.above()) > 0

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -107,8 +108,19 @@ func trafficQuantity(r Release, wanted int32, sum int64) *quantity {
 	return g.begin(found)
 }
 
-// clustersOf are the chosen clusters; until they are known, the clusters of its InstallationTarget.
+// clustersOf are the chosen clusters; until they are known, the clusters of its InstallationTarget. Of a Release with waves they are those
+// in which a wave has begun.
 func clustersOf(r Release) []string {
+	chosen := chosenOf(r)
+	if !position.HasWaves(r.Release) || !r.Scheduled() {
+		return chosen
+	}
+	there := locate(r).targeted()
+	return slices.DeleteFunc(slices.Clone(chosen), func(name string) bool { return !there[name] })
+}
+
+// chosenOf are the chosen clusters; until they are known, the clusters of its InstallationTarget.
+func chosenOf(r Release) []string {
 	if chosen := stamp.Clusters(r.Release); len(chosen) > 0 || r.Installation == nil {
 		return chosen
 	}

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -18,7 +19,7 @@ import (
 //   - its newest Release was deleted and the reconciler has not handled that yet: an abort;
 //   - that Release is still there because the earlier one does not serve in its place yet. Conditions report this later than the
 //     specs of the targets change: without this, the work in clusters would wait in line with the rest of the namespace;
-//   - the newest Release has a targetStep before the step it has achieved, or was moved back to a step it has not achieved since;
+//   - the newest Release has a position before the one it has achieved, or was moved back to a step it has not achieved since;
 //   - after an abort, the Release that had completed returns to its last step. A Release that lacks Pods because a
 //     cluster is lost does not retreat;
 //   - a rollback with the strategy Immediate goes to the last step of an earlier Release.
@@ -30,8 +31,8 @@ func Retreats(app *shipper.Application, rels []*shipper.Release) bool {
 	if newest == nil {
 		return false
 	}
-	if aborts(app, newest) || leaving && achieved(newest) >= newest.Spec.TargetStep || achieved(newest) > newest.Spec.TargetStep ||
-		lowered(newest) {
+	if aborts(app, newest) || leaving && !position.Achieved(newest).Before(position.Of(newest)) ||
+		position.Of(newest).Before(position.Achieved(newest)) || lowered(newest) {
 		return true
 	}
 	_, rollback := stamp.NextContent(app, rels)
@@ -51,9 +52,9 @@ func Retreats(app *shipper.Application, rels []*shipper.Release) bool {
 
 // lowered reports whether targetStep was lowered last, and the step is not achieved. One that it had achieved before needs no more Pods.
 func lowered(rel *shipper.Release) bool {
-	m := stamp.Moved(rel)
+	from, to := stamp.Ends(stamp.Moved(rel))
 	executed := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseStrategyExecuted)
-	return m.To < m.From && m.To == rel.Spec.TargetStep && (executed == nil || executed.Status != corev1.ConditionTrue)
+	return to.Before(from) && to == position.Of(rel) && (executed == nil || executed.Status != corev1.ConditionTrue)
 }
 
 // around is how long after the end of an abort a Release still counts as returning because of it.
@@ -72,7 +73,7 @@ func aborted(app *shipper.Application, completed, at time.Time) bool {
 func Rests(app *shipper.Application, rels []*shipper.Release) bool {
 	newest, _ := newestOf(app, rels)
 	return newest != nil && app.Status.ObservedGeneration == app.Generation && newest.Status.ObservedGeneration == newest.Generation &&
-		achieved(newest) == newest.Spec.TargetStep && shipper.ConditionTrue(newest.Status.Conditions, shipper.ReleaseStrategyExecuted) &&
+		position.Achieved(newest) == position.Of(newest) && shipper.ConditionTrue(newest.Status.Conditions, shipper.ReleaseStrategyExecuted) &&
 		!Retreats(app, rels)
 }
 

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"shipper.dev/shipper/apis/rules/check"
+	"shipper.dev/shipper/apis/rules/position"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -20,7 +21,7 @@ func (r *rollout) contenderStatus(now metav1.Time) shipper.ReleaseStatus {
 	if r.stages != nil {
 		status.Strategy = r.strategyStatus(rel, now)
 		if awaited, _ := r.awaited(); awaited == nil {
-			status.AchievedStep = &shipper.AchievedStep{Step: rel.Spec.TargetStep, Name: r.step.Name}
+			status.AchievedStep = &shipper.AchievedStep{Step: rel.Spec.TargetStep, Name: r.step.Name, Wave: position.Of(rel).Wave}
 		}
 	}
 	status.Conditions = shipper.SetCondition(status.Conditions, r.executed(rel), now)
@@ -58,7 +59,7 @@ func (r *rollout) strategyStatus(rel *shipper.Release, now metav1.Time) *shipper
 		*awaited.waiting(&out.State) = shipper.StrategyStateTrue
 		return out
 	}
-	if !last(rel) {
+	if _, more := position.Of(rel).Next(rel.Spec.Environment.Strategy); more {
 		out.State.WaitingForCommand = shipper.StrategyStateTrue
 	}
 	return out
@@ -83,6 +84,9 @@ func (r *rollout) executed(rel *shipper.Release) shipper.Condition {
 	if r.step != nil && r.step.Name != "" {
 		step = fmt.Sprintf("step %d (%s)", rel.Spec.TargetStep, r.step.Name)
 	}
+	if position.HasWaves(rel) {
+		step += " of wave " + position.WaveName(rel.Spec.Environment.Strategy, rel.Spec.TargetWave)
+	}
 	awaited, _ := r.awaited()
 	switch {
 	case r.fault != "":
@@ -105,10 +109,13 @@ func (r *rollout) executed(rel *shipper.Release) shipper.Condition {
 func completed(rel *shipper.Release, achieved *shipper.AchievedStep) shipper.Condition {
 	c := shipper.Condition{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue}
 	final := int32(len(steps(rel)) - 1)
+	at, lastWave := position.Of(rel), rel.Spec.Environment.Strategy.LastWave()
 	switch {
+	case at.Wave != lastWave:
+		c.Message = fmt.Sprintf("targetWave is %d, the last wave is %d", at.Wave, lastWave)
 	case rel.Spec.TargetStep != final:
 		c.Message = fmt.Sprintf("targetStep is %d, the last step is %d", rel.Spec.TargetStep, final)
-	case achieved == nil || achieved.Step != final:
+	case achieved == nil || achieved.Step != final || achieved.Wave != lastWave:
 		c.Message = fmt.Sprintf("step %d, the last, is not achieved yet", final)
 	default:
 		return c
@@ -129,6 +136,7 @@ func notComplete(rel *shipper.Release) string {
 // it had not met by then are dropped.
 func (r *rollout) bystanderStatus(rel *shipper.Release, role Role, now metav1.Time) shipper.ReleaseStatus {
 	status := *rel.Status.DeepCopy()
+	status.Waves = nil
 	if status.Strategy != nil {
 		met := make([]shipper.ReleaseStrategyCondition, 0, len(status.Strategy.Conditions))
 		for _, c := range status.Strategy.Conditions {

@@ -32,6 +32,8 @@ type StepState struct {
 	Available int32
 	// Begun reports whether the step is known, and the contender has the targets for it.
 	Begun bool
+	// Waves are the figures of each wave; none where the strategy has no waves.
+	Waves []shipper.ReleaseWave
 	// Incomplete are the clusters in which the contender or the incumbent lacks what the step wants, sorted; none before it has begun.
 	Incomplete []string
 }
@@ -152,5 +154,5 @@ func ByItself(s *shipper.RolloutStrategy) bool {
 			return true
 		}
 	}
-	return s.ProgressDeadline != "" || s.OnFailure != "" || s.HasChecks()
+	return len(s.Waves) > 0 || s.ProgressDeadline != "" || s.OnFailure != "" || s.HasChecks()
 }

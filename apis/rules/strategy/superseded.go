@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -116,7 +117,7 @@ func available(r Release) map[string]int32 {
 // leaves is the percentage that a Release's own step leaves the incumbent; between two steps, the smaller one.
 func leaves(rel *shipper.Release) int64 {
 	percent := int32(100)
-	for _, i := range []int32{achieved(rel), rel.Spec.TargetStep} {
+	for _, i := range []int32{position.Achieved(rel).Step, rel.Spec.TargetStep} {
 		if step := stepAt(rel, i); step != nil {
 			percent = min(percent, step.Capacity.Incumbent)
 		}
@@ -124,7 +125,8 @@ func leaves(rel *shipper.Release) int64 {
 	return int64(percent)
 }
 
-// last reports whether a Release's targetStep is its last step. A Release with resources has only one.
+// last reports whether a Release is to be at its last step, of its last wave. A Release with resources has only one.
 func last(rel *shipper.Release) bool {
-	return placesResources(rel) || int(rel.Spec.TargetStep) == len(steps(rel))-1
+	return placesResources(rel) ||
+		int(rel.Spec.TargetStep) == len(steps(rel))-1 && position.Of(rel).Wave == rel.Spec.Environment.Strategy.LastWave()
 }

@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -49,7 +50,7 @@ func shortened(text string, most int) string {
 func awaited(rel *shipper.Release) (waiting, message string) {
 	status := &rel.Status
 	if c := shipper.FindCondition(status.Conditions, shipper.ReleaseScheduled); c != nil && c.Status == corev1.ConditionFalse {
-		if c.Reason != shipper.PlacementUnfulfilled || len(stamp.Clusters(rel)) == 0 {
+		if c.Reason != shipper.PlacementUnfulfilled && c.Reason != shipper.NoWaveForClusters || len(stamp.Clusters(rel)) == 0 {
 			return c.Type, c.Message
 		}
 	}
@@ -74,6 +75,11 @@ func command(rel *shipper.Release) (waiting, message string) {
 	s := rel.Spec.Environment.Strategy
 	if rel.Status.Strategy.State.WaitingForCommand != shipper.StrategyStateTrue || s == nil {
 		return "", ""
+	}
+	at := position.Of(rel)
+	if to, more := at.Next(s); more && to.Wave > at.Wave {
+		return shipper.AdvancingAwaitingCommand, fmt.Sprintf("waits until targetWave is raised to %d (%s), with targetStep 0", to.Wave,
+			position.WaveName(s, to.Wave))
 	}
 	next := rel.Spec.TargetStep + 1
 	name := ""

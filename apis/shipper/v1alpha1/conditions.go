@@ -153,6 +153,8 @@ const (
 	// ReleasesMissing means that the Application was restored from a backup, but its newest Release was not, yet.
 	ReleasesMissing = "ReleasesMissing"
 
+	// NoWaveForClusters means that no wave of the strategy selects some of the chosen clusters; the message names them.
+	NoWaveForClusters = "NoWaveForClusters"
 	// NoRegionsSpecified means that clusterRequirements.regions is empty.
 	NoRegionsSpecified = "NoRegionsSpecified"
 	// SelectionNotAllowed means that the user who chose the resources lacks a right to place them.

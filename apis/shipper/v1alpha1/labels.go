@@ -141,6 +141,9 @@ const (
 	// ReleaseClustersAnnotation lists the chosen clusters: sorted, unique, comma-separated. Once it is set, the reconciler does not
 	// choose clusters again.
 	ReleaseClustersAnnotation = "shipper.booking.com/release.clusters"
+	// ReleaseWavesAnnotation says in which wave of the strategy each chosen cluster is, as CLUSTER=INDEX: sorted, comma-separated. A cluster
+	// keeps its wave. Written by the reconciler with ReleaseClustersAnnotation.
+	ReleaseWavesAnnotation = "shipper.booking.com/release.waves"
 	// ReleaseRollbackOfAnnotation names the earlier Release whose environment this one has, when a rollback made it.
 	ReleaseRollbackOfAnnotation = "shipper.booking.com/release.rollback-of"
 	// ReleaseHooksRetryAnnotation is set by users. A new value makes the reconciler run the Release's failed hooks again.
@@ -158,7 +161,7 @@ const (
 	// ReleaseChartSignatureAnnotation is the ChartSignature, as JSON, of the archive that the Release is pinned to. The reconciler
 	// writes it once, before it installs anything, when chart.verify demands a signature.
 	ReleaseChartSignatureAnnotation = "shipper.booking.com/release.chart.signature"
-	// ReleaseReturnedAnnotation is a targetStep, decimal. An abort sets it on a Release that becomes the newest again before it has
+	// ReleaseReturnedAnnotation is a targetStep, decimal, after wave 0 with targetWave and a slash before it. An abort sets it on a Release that becomes the newest again before it has
 	// achieved that step. Written by the reconciler.
 	ReleaseReturnedAnnotation = "shipper.booking.com/release.returned-to-step"
 	// ReleaseMovedAnnotation is the last change of targetStep, a ReleaseMove as JSON. Written by the webhook. The reconciler sends its

@@ -56,6 +56,10 @@ type ReleaseProgress struct {
 	// about it, when the step has what it wants.
 	// +optional
 	Failure *ReleaseFailure `json:"failure,omitempty"`
+
+	// wave is the targetWave that the figures are about.
+	// +optional
+	Wave int32 `json:"wave,omitempty"`
 }
 
 // ReleaseNextStep is a step that Shipper will move a Release to.
@@ -64,6 +68,9 @@ type ReleaseNextStep struct {
 	Step int32 `json:"step"`
 	// time is when the step is due. It is requested then if no RolloutBlock and no hold stop it.
 	Time metav1.Time `json:"time"`
+	// wave is the index, from 0, of the wave whose step it is.
+	// +optional
+	Wave int32 `json:"wave,omitempty"`
 }
 
 // ReleaseCheck is how far a check is over all clusters.
@@ -129,9 +136,12 @@ type ReleaseFailure struct {
 	Action FailurePolicy `json:"action"`
 	// time of the failure.
 	Time metav1.Time `json:"time"`
+	// wave is the index, from 0, of the wave that failed.
+	// +optional
+	Wave int32 `json:"wave,omitempty"`
 }
 
-// ReleaseMove is the last change of a Release's targetStep, in the annotation shipper.booking.com/release.moved as JSON.
+// ReleaseMove is the last change of a Release's targetStep or targetWave, in the annotation shipper.booking.com/release.moved as JSON.
 // +kubebuilder:object:generate=false
 type ReleaseMove struct {
 	// By is the user.
@@ -141,7 +151,10 @@ type ReleaseMove struct {
 	// From and To are targetStep before and after.
 	From int32 `json:"from"`
 	To   int32 `json:"to"`
-	// Count of the changes of targetStep, this one included.
+	// FromWave and ToWave are targetWave before and after; absent when it is 0.
+	FromWave int32 `json:"fromWave,omitempty"`
+	ToWave   int32 `json:"toWave,omitempty"`
+	// Count of the changes of targetStep or targetWave, this one included.
 	Count int64 `json:"count"`
 	// Why the reconciler moved it; absent when a user did.
 	Why string `json:"why,omitempty"`

@@ -40,6 +40,7 @@ type Release struct {
 }
 
 // ReleaseSpec is an environment and the target step of its strategy.
+// +kubebuilder:validation:XValidation:rule="!has(self.targetWave) || self.targetWave == 0 || has(self.environment.strategy.waves) && self.targetWave < size(self.environment.strategy.waves)",message="must be a wave of the strategy",fieldPath=".targetWave"
 type ReleaseSpec struct {
 	// targetStep is the index, from 0, of the strategy's step to move to. Raise it to advance, lower it to retreat; steps may be
 	// skipped. It must be below the number of steps.
@@ -51,11 +52,19 @@ type ReleaseSpec struct {
 	// +kubebuilder:validation:XValidation:rule="(has(self.chart) && has(self.chart.naming) ? self.chart.naming : '') == (has(oldSelf.chart) && has(oldSelf.chart.naming) ? oldSelf.chart.naming : '')",message="the Release environment must not be changed; edit the Application instead",fieldPath=".chart.naming",reason=FieldValueForbidden
 	Environment ReleaseEnvironment `json:"environment"`
 
-	// hold is why Shipper must not move targetStep by itself, up or back; users may. Absent means that it may. A new Release is not held.
+	// hold is why Shipper must not move targetStep by itself, up or back; users may. No cluster of a wave begins to change while it is set;
+	// those that have got Pods or traffic for the step get the rest. Absent means that it may. A new Release is not held.
 	// The original had no such field.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Hold string `json:"hold,omitempty"`
+
+	// targetWave is the index, from 0, of the strategy's wave to move to. targetStep is a step of this wave: the clusters of waves before it
+	// go to the last step, and those of waves after it keep the earlier Release. Raise it, with targetStep 0, to begin the next wave; lower it
+	// to retreat. It must be below the number of waves. Default: 0. The original had no such field.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	TargetWave int32 `json:"targetWave,omitempty"`
 }
 
 // ReleaseStatus is the progress of a Release.
@@ -85,12 +94,39 @@ type ReleaseStatus struct {
 	// +optional
 	Summary *ReleaseSummary `json:"summary,omitempty"`
 
+	// waves are the figures of each wave, in the order of the strategy. Absent where the strategy has no waves, and for all Releases but the
+	// newest. The original had no such field.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=100
+	Waves []ReleaseWave `json:"waves,omitempty"`
+
 	// conditions, sorted by type: Blocked, Complete, Healthy, Scheduled, StrategyExecuted; where there is progress also Advancing, and
 	// with a progressDeadline Failed. Other programs may add conditions, for readinessGates for example; Shipper does not change those.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty"`
+}
+
+// ReleaseWave is how far a wave is.
+type ReleaseWave struct {
+	// name of the wave.
+	Name string `json:"name"`
+	// clusters is how many clusters are in the wave.
+	Clusters int32 `json:"clusters"`
+	// achieved is how many of them have all that the Release wants there now. Before the wave begins, that is nothing.
+	// +optional
+	Achieved int32 `json:"achieved,omitempty"`
+	// moving is how many of them are changing, or not ready. They count against maxConcurrency.
+	// +optional
+	Moving int32 `json:"moving,omitempty"`
+	// movingClusters names them, at most 10, sorted.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	MovingClusters []string `json:"movingClusters,omitempty"`
 }
 
 // ReleaseSummary is one line of an Application's history.
@@ -154,6 +190,9 @@ type AchievedStep struct {
 	Step int32 `json:"step"`
 	// name is the step's name.
 	Name string `json:"name"`
+	// wave is the index, from 0, of the wave that achieved it. Default: 0. The original had no such field.
+	// +optional
+	Wave int32 `json:"wave,omitempty"`
 }
 
 // ReleaseStrategyStatus is the state of the step a Release is moving to.

@@ -5,9 +5,14 @@ package v1alpha1
 import (
 	"strings"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // RolloutStrategy is a list of steps. The last one completes the release.
+// +kubebuilder:validation:XValidation:rule="!has(self.waves) || has(self.steps)",message="only with steps: rolling bounds how many clusters change at the same time where there are resources",fieldPath=".waves",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.advance) || has(self.waves)",message="only with waves",fieldPath=".advance",reason=FieldValueForbidden
 type RolloutStrategy struct {
 	// steps in the order of the rollout; users move between them with a Release's targetStep. Required with a chart; resources have none.
 	// +optional
@@ -56,6 +61,57 @@ type RolloutStrategy struct {
 	// Absent means 60s. Only with resources. The original had no such field.
 	// +optional
 	UnavailablePeriod Duration `json:"unavailablePeriod,omitempty"`
+
+	// waves are groups of clusters that a rollout changes one after another: each wave goes through all steps before the next begins. Default:
+	// none, all clusters go through the steps together. Only with steps. The original had no such field.
+	// +optional
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	// +listType=map
+	// +listMapKey=name
+	Waves []Wave `json:"waves,omitempty"`
+
+	// advance says what begins the next wave once a wave is done. Automatic: Shipper does, and a step without after has after: 0s. Manual: you
+	// do, by targetWave. Default: Manual. Only with waves. The original had no such field.
+	// +optional
+	Advance AdvancePolicy `json:"advance,omitempty"`
+}
+
+// AdvancePolicy says what begins the next wave.
+// +kubebuilder:validation:Enum=Manual;Automatic
+type AdvancePolicy string
+
+// The values of AdvancePolicy.
+const (
+	AdvanceManual    AdvancePolicy = "Manual"
+	AdvanceAutomatic AdvancePolicy = "Automatic"
+)
+
+// Wave is a group of clusters.
+type Wave struct {
+	// name of the wave, a DNS label: canary, production.
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// clusterSelector selects clusters by their labels, by shipper.booking.com/cluster (the name) and by shipper.booking.com/region. A cluster
+	// that several waves select is in the first of them, and stays in its wave when its labels change. Default: all clusters that no other
+	// wave selects; one wave of a strategy may leave it out.
+	// +optional
+	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+
+	// maxConcurrency is how many clusters of the wave may be changing, or not ready, at the same time: a number from 1 to 1000, or a
+	// percentage of the wave from 1% to 100%, rounded up. Clusters without an earlier Release, and moves back, are not bounded. Default: 1.
+	// +optional
+	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
+}
+
+// LastWave is the index of the last wave; 0 where there are none.
+func (s *RolloutStrategy) LastWave() int32 {
+	if s == nil {
+		return 0
+	}
+	return max(int32(len(s.Waves))-1, 0)
 }
 
 // Duration is a time in hours, minutes and seconds, such as 10m or 1h30m, at most 720h. It is a text because a template keeps the form

@@ -178,7 +178,8 @@ func sameRelease(live, was *object) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return a.Spec.TargetStep == b.Spec.TargetStep && a.Spec.Environment.Chart.Naming == b.Spec.Environment.Chart.Naming &&
+	return a.Spec.TargetStep == b.Spec.TargetStep && a.Spec.TargetWave == b.Spec.TargetWave &&
+		a.Spec.Environment.Chart.Naming == b.Spec.Environment.Chart.Naming &&
 		stamp.SameEnvironment(&a.Spec.Environment, &b.Spec.Environment), nil
 }
 

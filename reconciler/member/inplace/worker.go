@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/waves"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/lru"
 	"shipper.dev/shipper/reconciler/fleet"
@@ -203,15 +204,16 @@ func (w *Worker) releases(ctx context.Context, cluster string, targets []*shippe
 			return nil, err
 		}
 		out = append(out, &release{
-			name: rel.Name, generation: generation, last: atLast(rel), want: ct.Spec.Clusters[i], target: it,
+			name: rel.Name, generation: generation, last: atLast(rel, cluster), want: ct.Spec.Clusters[i], target: it,
 		})
 	}
 	slices.SortFunc(out, func(a, b *release) int { return b.generation - a.generation })
 	return out, nil
 }
 
-// atLast reports whether the last step of a Release is requested.
-func atLast(rel *shipper.Release) bool {
+// atLast reports whether the last step of a Release is requested in a cluster.
+func atLast(rel *shipper.Release, cluster string) bool {
 	s := rel.Spec.Environment.Strategy
-	return s == nil || int(rel.Spec.TargetStep) >= len(s.Steps)-1
+	step, reached := waves.StepIn(rel, cluster)
+	return s == nil || reached && int(step) >= len(s.Steps)-1
 }

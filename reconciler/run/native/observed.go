@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/shipyard"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
@@ -145,7 +146,8 @@ func (o *observed) follow(rel *shipper.Release, to int32, raise bool) action {
 		out.outcome = fails("Release %s was aborted", rel.Name).outcome
 	case newest != nil && newest.Name != rel.Name:
 		out.outcome = fails("Release %s replaced Release %s", newest.Name, rel.Name).outcome
-	case strategy.Complete(rel), !last(rel, to) && achieved != nil && achieved.Step >= to && rel.Spec.TargetStep >= to:
+	case strategy.Complete(rel), !last(rel, to) && achieved != nil && !position.Achieved(rel).Before(position.Position{Step: to}) &&
+		!position.Of(rel).Before(position.Position{Step: to}):
 		out.outcome = passes("", nil).outcome
 	case failed != nil && failed.Status == "True":
 		out.outcome = fails("Release %s has failed: %s", rel.Name, failed.Message).outcome
@@ -157,12 +159,30 @@ func (o *observed) follow(rel *shipper.Release, to int32, raise bool) action {
 		out.outcome.Stands = true
 		out.outcome.Message = fmt.Sprintf("Release %s was moved back to step %d: raise targetStep to go on, or abort the run", rel.Name,
 			rel.Spec.TargetStep)
-	case raise && awaitsCommand(rel, advancing) && rel.Spec.TargetStep < to:
-		out.patch = patchOf(rel, map[string]any{"spec": map[string]any{"targetStep": rel.Spec.TargetStep + 1}})
+	case raise && awaitsCommand(rel, advancing) && position.Of(rel).Before(goalOf(rel, to)):
+		out.patch = patchOf(rel, map[string]any{"spec": raised(rel)})
 	case advancing != nil && slices.Contains(standing, advancing.Reason):
 		out.outcome.Stands = true
 	}
 	out.outcome.Release = nameOf(rel)
+	return out
+}
+
+// goalOf is the position at which a Release has reached a step: the last step is that of the last wave, any other that of the first.
+func goalOf(rel *shipper.Release, step int32) position.Position {
+	if last(rel, step) {
+		return position.Last(rel.Spec.Environment.Strategy)
+	}
+	return position.Position{Step: step}
+}
+
+// raised is the change of a Release's spec to the next position.
+func raised(rel *shipper.Release) map[string]any {
+	next, _ := position.Of(rel).Next(rel.Spec.Environment.Strategy)
+	out := map[string]any{"targetStep": next.Step}
+	if position.HasWaves(rel) {
+		out["targetWave"] = next.Wave
+	}
 	return out
 }
 
@@ -175,7 +195,7 @@ var standing = []string{
 // awaitsCommand reports whether the requested step is achieved and nothing but a raised targetStep is awaited.
 func awaitsCommand(rel *shipper.Release, advancing *shipper.Condition) bool {
 	achieved, s := rel.Status.AchievedStep, rel.Status.Strategy
-	return achieved != nil && achieved.Step == rel.Spec.TargetStep && s != nil && s.State.WaitingForCommand == shipper.StrategyStateTrue &&
+	return achieved != nil && position.Achieved(rel) == position.Of(rel) && s != nil && s.State.WaitingForCommand == shipper.StrategyStateTrue &&
 		(advancing == nil || advancing.Reason == shipper.AdvancingAwaitingCommand)
 }
 

@@ -15,6 +15,7 @@ import (
 	"shipper.dev/shipper/apis/rules/shipyard"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
+	"shipper.dev/shipper/apis/rules/waves"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -131,7 +132,8 @@ func (o *observed) measure(rel *shipper.Release, checks []shipper.CheckRun) acti
 			OwnerReferences: []metav1.OwnerReference{stamp.ReleaseReference(rel)},
 		},
 		Spec: shipper.CheckTargetSpec{
-			Run: 1, Step: rel.Spec.TargetStep, StartTime: metav1.NewTime(o.now), Clusters: stamp.Clusters(rel), Checks: checks,
+			Run: 1, Step: rel.Spec.TargetStep, StartTime: metav1.NewTime(o.now), Clusters: waves.Reached(rel, stamp.Clusters(rel)),
+			Checks:    checks,
 			Incumbent: o.incumbent(),
 		},
 	}

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy
+
+import (
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"shipper.dev/shipper/apis/rules/position"
+	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/waves"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// byWave is the state while a plan by waves is computed. Each cluster is planned alone, as if the Application were in no other: its
+// incumbent is the Release that serves there, and no cluster waits for another. How many change at the same time, waves.Begin decides.
+type byWave struct {
+	*rollout
+	rel      *shipper.Release
+	strategy *shipper.RolloutStrategy
+	at       position.Position
+	assigned waves.Assigned
+	// live and leaving are the Releases that are observed, and those that are being deleted, by cluster.
+	live, leaving []*located
+	// parts are all clusters that any Release runs in, or is to run in, by name; names are sorted.
+	parts map[string]*part
+	names []string
+}
+
+// part is the plan for one cluster.
+type part struct {
+	*rollout
+	cluster string
+	// index has, for each Release of the part, its index in the whole plan; leaving the same of Releases that are being deleted.
+	index, leaving []int
+	// wave of the cluster; -1 if it has none. due is true if the position asks something of the contender there.
+	wave int32
+	due  bool
+	// state of the cluster; empty if nothing is asked, or it is not known what is there.
+	state waves.State
+	// acts is true if what the part wants is written.
+	acts bool
+}
+
+// planWaves is Make for an Application whose contender has waves.
+func (r *rollout) planWaves(now metav1.Time) Plan {
+	w := &byWave{rollout: r, rel: r.contender().Release, parts: map[string]*part{}}
+	w.strategy, w.at, w.assigned = w.rel.Spec.Environment.Strategy, position.Of(w.rel), waves.Parse(w.rel)
+	for _, release := range r.Releases {
+		w.live = append(w.live, locate(release))
+	}
+	for _, release := range r.Leaving {
+		w.leaving = append(w.leaving, locate(release))
+	}
+	ready := r.fault == "" && r.contender().Scheduled()
+	w.split(ready)
+	if ready {
+		w.begin()
+		w.sum()
+	}
+	writes := make([]Write, len(r.Releases))
+	for i := range r.Releases {
+		writes[i] = w.write(i)
+		r.held = r.held || r.Blocked != "" && !writes[i].Empty()
+	}
+	covered := w.covered(ready)
+	plan := Plan{Outcomes: make([]Outcome, len(r.Releases)), Leaving: w.planLeaving(now)}
+	if r.Blocked == "" {
+		plan.Covered = covered
+	}
+	for i, release := range r.Releases {
+		outcome := Outcome{Role: r.roles[i]}
+		if r.Blocked == "" {
+			outcome.Write = writes[i]
+		}
+		if r.roles[i] == Contender {
+			outcome.Status = r.contenderStatus(now)
+			outcome.Status.Waves = w.figures()
+		} else {
+			outcome.Status = r.bystanderStatus(release.Release, r.roles[i], now)
+		}
+		plan.Outcomes[i] = outcome
+	}
+	plan.Step = w.stepState()
+	return plan
+}
+
+// newest is the contender by cluster.
+func (w *byWave) newest() *located { return w.live[len(w.live)-1] }
+
+// split makes the parts.
+func (w *byWave) split(ready bool) {
+	all := map[string]bool{}
+	for _, release := range slices.Concat(w.live, w.leaving) {
+		maps.Copy(all, release.targeted())
+		maps.Copy(all, release.chosen)
+	}
+	w.names = slices.Sorted(maps.Keys(all))
+	chosen := chosenOf(w.contender())
+	for _, cluster := range w.names {
+		p := w.part(cluster)
+		_, is := slices.BinarySearch(chosen, cluster)
+		if wave, known := w.assigned[cluster]; known && is {
+			p.wave = wave
+		}
+		p.due = p.wave >= 0 && (p.wave <= w.at.Wave || w.newest().isBegun(cluster))
+		if w.parts[cluster] = p; ready && p.due && p.fault == "" {
+			p.decide()
+			p.state = w.stateOf(p)
+		}
+	}
+}
+
+// begin decides in which clusters the plan is written. A move back, an abort and the repair of what is complete wait for no slot.
+func (w *byWave) begin() {
+	unbounded := Complete(w.rel) || w.Returning || stamp.WentBack(w.rel)
+	var all []waves.Cluster
+	begunFirst := slices.SortedStableFunc(slices.Values(w.names), func(a, b string) int {
+		return boolOrder(w.newest().isBegun(b)) - boolOrder(w.newest().isBegun(a))
+	})
+	for _, cluster := range begunFirst {
+		p := w.parts[cluster]
+		if p.state == "" {
+			continue
+		}
+		alone := unbounded || len(p.Releases) == 1 && len(p.Leaving) == 0 || w.returns(p) || p.wave > w.at.Wave
+		all = append(all, waves.Cluster{Name: cluster, Wave: p.wave, State: p.state, Unbounded: alone})
+	}
+	begins := waves.Begin(w.strategy, all)
+	if w.isHeld() {
+		begins = nil
+	}
+	for _, cluster := range w.names {
+		p := w.parts[cluster]
+		p.acts = p.state == waves.Done || p.state == waves.Moving || slices.Contains(begins, cluster)
+	}
+}
+
+// returns reports whether a Release newer than the contender leaves a cluster: an abort.
+func (w *byWave) returns(p *part) bool {
+	own, err := stamp.Generation(w.rel)
+	return slices.ContainsFunc(p.Leaving, func(r Release) bool {
+		generation, broken := stamp.Generation(r.Release)
+		return err == nil && broken == nil && generation > own
+	})
+}
+
+// isHeld reports whether a user holds the Release: no cluster begins, and those that have begun get there. A run that holds its Release
+// waits for the first step itself.
+func (w *byWave) isHeld() bool {
+	return w.rel.Spec.Hold != "" && !stamp.HeldByRun(w.rel) && !Complete(w.rel) && !w.Returning && !stamp.WentBack(w.rel)
+}
+
+func boolOrder(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// stateOf is what a cluster does. It is empty while what runs there is not known, and while a cluster that has not begun cannot be reached:
+// such a cluster takes no slot.
+func (w *byWave) stateOf(p *part) waves.State {
+	if p.atPosition() {
+		return waves.Done
+	}
+	if w.newest().isBegun(p.cluster) {
+		switch {
+		case !p.isStep(w.strategy):
+			return waves.Moving
+		case !p.isReady():
+			return waves.Unready
+		}
+		return waves.Waiting
+	}
+	for _, s := range p.participants {
+		if s.capacity.exists && (s.capacity.settling[p.cluster] && !s.capacity.adopts || !s.capacity.reachable(p.cluster)) {
+			return ""
+		}
+	}
+	if p.contenderPart().capacity.adopts {
+		return waves.Moving
+	}
+	return waves.Waiting
+}
+
+// contenderPart is what the part moves of the contender.
+func (p *part) contenderPart() *participant { return p.participants[len(p.Releases)-1] }
+
+// atPosition reports whether a cluster has all that is asked of it. Where nothing is asked of the contender, it need not be installed.
+func (p *part) atPosition() bool {
+	return !slices.ContainsFunc(p.ownStages(), func(s stage) bool { return !s.achieved })
+}
+
+// ownStages are the stages that concern the cluster alone.
+func (p *part) ownStages() []stage {
+	var out []stage
+	for _, s := range p.stages {
+		if s.lacking == nil || s.condition == shipper.StrategyContenderAchievedInstallation && p.givesUp() {
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// givesUp reports whether nothing is asked of the contender in the cluster.
+func (p *part) givesUp() bool { return p.step.Capacity.Contender == 0 && p.step.Traffic.Contender == 0 }
+
+// moved are what the part moves of contender and incumbent; the incumbent is nil if there is none.
+func (p *part) moved() (contender, incumbent *participant) {
+	for i, other := range p.participants {
+		if p.roles[i] == Incumbent {
+			incumbent = other
+		}
+	}
+	return p.contenderPart(), incumbent
+}
+
+// isReady reports whether all that was requested in a cluster is known to be there.
+func (p *part) isReady() bool {
+	contender, incumbent := p.moved()
+	for _, one := range []*participant{contender, incumbent} {
+		if one != nil && !(one.capacity.exists && one.traffic.exists && one.capacity.readyIn(p.cluster) && one.traffic.readyIn(p.cluster)) {
+			return false
+		}
+	}
+	return true
+}
+
+// isStep reports whether what was requested in a cluster is that of an earlier position: a step of the strategy other than the one that is
+// asked for now, or nothing of the contender. Between two of them a cluster has begun to change.
+func (p *part) isStep(s *shipper.RolloutStrategy) bool {
+	contender, incumbent := p.moved()
+	asked := func(of *participant) [2]int64 {
+		return [2]int64{of.capacity.asked[p.cluster], of.traffic.asked[p.cluster]}
+	}
+	is := asked(contender)
+	if !installedIn(contender.release, p.cluster) && speaks(contender.release.Installation) {
+		return false // it begins
+	}
+	if is == [2]int64{} {
+		return incumbent == nil || incumbent.traffic.asked[p.cluster] > 0
+	}
+	wanted := [2]int64{contender.capacity.wanted, contender.traffic.wanted}
+	return slices.ContainsFunc(s.Steps, func(step shipper.RolloutStrategyStep) bool {
+		return is == [2]int64{int64(step.Capacity.Contender), int64(step.Traffic.Contender)} && (incumbent == nil ||
+			asked(incumbent) == [2]int64{int64(step.Capacity.Incumbent), int64(step.Traffic.Incumbent)} &&
+				(is != wanted || asked(incumbent) != [2]int64{incumbent.capacity.wanted, incumbent.traffic.wanted})) &&
+			(incumbent != nil || is != wanted)
+	})
+}

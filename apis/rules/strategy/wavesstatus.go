@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"shipper.dev/shipper/apis/rules/waves"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// sum makes the stages of the position of those of the clusters.
+func (w *byWave) sum() {
+	lacking, waiting := w.awaitedParts()
+	w.converged = len(lacking) == 0 && waiting == 0
+	w.stages = append(w.merged(lacking, waiting), w.gates()...)
+}
+
+// concerns reports whether the position is achieved only if a cluster has what is asked of it. The clusters of waves that are done are
+// repaired beside the others, and only the last position needs them.
+func (w *byWave) concerns(p *part) bool {
+	if p.wave < 0 {
+		return w.isLast() && slices.Contains(chosenOf(w.contender()), p.cluster)
+	}
+	return p.wave == w.at.Wave || p.due && (p.wave > w.at.Wave || w.isLast())
+}
+
+// awaitedParts are the clusters that the position waits for now: those that are moving; else those of earlier waves that keep others from
+// beginning; else all. waiting is how many others wait for their turn.
+func (w *byWave) awaitedParts() (lacking []*part, waiting int) {
+	var moving, behind, rest []*part
+	for _, cluster := range w.names {
+		p := w.parts[cluster]
+		concerned := w.concerns(p)
+		switch {
+		case p.state == waves.Done || !p.due && !concerned:
+		case !concerned:
+			behind = append(behind, p)
+		case p.acts:
+			moving = append(moving, p)
+		default:
+			rest = append(rest, p)
+		}
+	}
+	switch {
+	case len(moving) > 0:
+		return moving, len(rest)
+	case len(rest) == 0:
+		return nil, 0
+	case len(behind) > 0 && slices.ContainsFunc(rest, func(p *part) bool { return p.state == waves.Waiting }):
+		return behind, len(rest)
+	}
+	return rest, 0
+}
+
+// kinds are the stages of a position, in the order in which they are achieved.
+var kinds = []string{
+	shipper.StrategyContenderAchievedInstallation, shipper.StrategyContenderAchievedCapacity, shipper.StrategyContenderAchievedTraffic,
+	shipper.StrategyIncumbentAchievedTraffic, shipper.StrategyIncumbentAchievedCapacity,
+}
+
+// merged are the stages of several clusters together.
+func (w *byWave) merged(parts []*part, waiting int) []stage {
+	out := []stage{}
+	if len(parts) == 0 {
+		return w.achieved()
+	}
+	for _, kind := range kinds {
+		var one stage
+		var lacks []Lack
+		for _, p := range parts {
+			i := slices.IndexFunc(p.stages, func(s stage) bool { return s.condition == kind })
+			switch {
+			case i >= 0 && p.state != "":
+				s := p.stages[i]
+				if one.condition == "" {
+					one = s
+					one.achieved = true
+				}
+				if s.achieved || kind == shipper.StrategyContenderAchievedInstallation && p.givesUp() {
+					continue
+				}
+				if one.achieved {
+					one.needs = s.needs
+				}
+				one.achieved = false
+				lacks = append(lacks, cmp.Or(firstOfAll(s.lacking()), Lack{Cluster: p.cluster, Reachable: true}))
+			case kind == shipper.StrategyContenderAchievedInstallation:
+				if one.condition == "" {
+					one = installStage(&participant{release: w.contender()})
+				}
+				one.achieved = false
+				lacks = append(lacks, w.unknown(p))
+			}
+		}
+		if one.condition == "" {
+			continue
+		}
+		one.lacking = func() []Lack { return lacks }
+		one.message = w.message(kind, lacks, waiting)
+		out = append(out, one)
+	}
+	return out
+}
+
+// achieved are the stages of a position that all clusters have.
+func (w *byWave) achieved() []stage {
+	out := []stage{}
+	for _, kind := range kinds {
+		for _, cluster := range w.names {
+			p := w.parts[cluster]
+			i := slices.IndexFunc(p.stages, func(s stage) bool { return s.condition == kind })
+			if i >= 0 && p.wave == w.at.Wave {
+				s := p.stages[i]
+				s.achieved = true
+				out = append(out, s)
+				break
+			}
+		}
+	}
+	return out
+}
+
+func firstOfAll(all []Lack) Lack {
+	if len(all) == 0 {
+		return Lack{}
+	}
+	return all[0]
+}
+
+// unknown is what a cluster lacks in which nothing is planned.
+func (w *byWave) unknown(p *part) Lack {
+	if p.wave < 0 {
+		return Lack{Cluster: p.cluster, Reason: shipper.NoWaveForClusters, Message: "no wave of the strategy selects it"}
+	}
+	var out *Lack
+	for _, release := range p.Releases {
+		if release.Capacity == nil {
+			continue
+		}
+		for _, c := range release.Capacity.Status.Clusters {
+			if l := lackOf(p.cluster, c.Conditions); out == nil || !l.Reachable {
+				out = &l
+			}
+		}
+	}
+	if out == nil {
+		return Lack{Cluster: p.cluster}
+	}
+	return *out
+}
+
+// maxNamed bounds the clusters that a message names.
+const maxNamed = 5
+
+// message says which clusters lack what, those first that are not merely on their way.
+func (w *byWave) message(kind string, lacks []Lack, waiting int) string {
+	slices.SortStableFunc(lacks, func(a, b Lack) int { return cmp.Compare(isOnItsWay(a), isOnItsWay(b)) })
+	var texts []string
+	for _, l := range lacks[:min(len(lacks), maxNamed)] {
+		texts = append(texts, strings.TrimSuffix(l.Cluster+": "+shortened(l.Message), ": "))
+	}
+	if more := len(lacks) - len(texts); more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	if waiting > 0 {
+		texts = append(texts, fmt.Sprintf("%d more wait for their turn", waiting))
+	}
+	if w.isHeld() {
+		texts = append(texts, "none begins while spec.hold is set: "+shortened(w.rel.Spec.Hold))
+	}
+	what, short := "its chart is not installed", "it"
+	name := w.rel.Name
+	switch kind {
+	case shipper.StrategyContenderAchievedCapacity:
+		what, short = "it hasn't achieved capacity", "ct"
+	case shipper.StrategyContenderAchievedTraffic:
+		what, short = "it hasn't achieved traffic", "tt"
+	case shipper.StrategyIncumbentAchievedCapacity:
+		what, short, name = "the Release before it hasn't achieved capacity", "ct", ""
+	case shipper.StrategyIncumbentAchievedTraffic:
+		what, short, name = "the Release before it hasn't achieved traffic", "tt", ""
+	}
+	return fmt.Sprintf("release %q: %s in clusters: %s. for more details try `kubectl describe %s`", w.rel.Name, what,
+		strings.Join(texts, "; "), strings.TrimSpace(short+" "+name))
+}
+
+func isOnItsWay(l Lack) int {
+	if l.Reason == "" || l.Reason == shipper.InProgress {
+		return 1
+	}
+	return 0
+}
+
+// stepState is how far the position is.
+func (w *byWave) stepState() StepState {
+	s := w.rollout.stepState()
+	s.Waves, s.Incomplete = w.figures(), nil
+	for _, cluster := range w.names {
+		if p := w.parts[cluster]; s.Begun && p.state != waves.Done && (p.due || w.concerns(p)) {
+			s.Incomplete = append(s.Incomplete, cluster)
+		}
+	}
+	return s
+}

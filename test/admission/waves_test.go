@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/test/env"
+)
+
+// TestThePolicyAloneKeepsWaves passes waves, with both webhook configurations deleted.
+func TestThePolicyAloneKeepsWaves(t *testing.T) {
+	ns := namespace(t)
+	r := rollOut(t, ns, func(app *shipper.Application) {
+		s := app.Spec.Template.Strategy
+		s.Steps = []shipper.RolloutStrategyStep{ask.Step("staging", 100, 1, 100, 0), ask.Step("full on", 0, 100, 0, 100)}
+		s.Waves = []shipper.Wave{
+			{Name: "a", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "a"}}},
+			{Name: "b", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "b"}}}, {Name: "c"},
+		}
+	})
+	grant(t, "wave-skipper", "skip", "releases")
+	withoutWebhooks(t)
+	reconciler := as(t, reconcilerUser)
+	moveTo := func(user string, wave, step int32, edits ...func(*shipper.Release)) error {
+		rel := r.rel.DeepCopy()
+		rel.Spec.TargetWave, rel.Spec.TargetStep = wave, step
+		for _, edit := range edits {
+			edit(rel)
+		}
+		return as(t, user).Update(t.Context(), rel, client.DryRunAll)
+	}
+	refuses := func(what string, err func() error) {
+		t.Helper()
+		env.Eventually(t, what, func(context.Context) error {
+			if e := err(); !apierrors.IsForbidden(e) && !apierrors.IsInvalid(e) {
+				return fmt.Errorf("not refused: %w", errors.Join(e, errors.New("waiting")))
+			}
+			return nil
+		})
+	}
+	admits := func(what string, err func() error) {
+		t.Helper()
+		env.Eventually(t, what, func(context.Context) error { return err() })
+	}
+	goesTo := func(wave, step int32, done bool) {
+		t.Helper()
+		env.Eventually(t, "the position to be written", func(ctx context.Context) error {
+			if err := admin.Get(ctx, client.ObjectKeyFromObject(r.rel), r.rel); err != nil {
+				return err
+			}
+			was := r.rel.DeepCopy()
+			r.rel.Spec.TargetWave, r.rel.Spec.TargetStep = wave, step
+			if wave != was.Spec.TargetWave || step != was.Spec.TargetStep {
+				stampMove(r.rel, was)
+				if err := reconciler.Update(ctx, r.rel); err != nil {
+					return err
+				}
+			}
+			if !done {
+				return nil
+			}
+			r.rel.Status.ObservedGeneration = r.rel.Generation
+			r.rel.Status.AchievedStep = &shipper.AchievedStep{Step: step, Wave: wave, Name: "x"}
+			r.rel.Status.Progress = &shipper.ReleaseProgress{Step: step, Wave: wave, RequestedTime: metav1.Now()}
+			r.rel.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseStrategyExecuted, Status: "True", LastTransitionTime: metav1.Now()}}
+			return reconciler.Status().Update(ctx, r.rel)
+		})
+	}
+	refuses("a wave that is not done", func() error { return moveTo("dev", 1, 0) })
+	refuses("a wave that there is not", func() error { return moveTo("dev", 3, 0) })
+	admits("a user with the verb skip", func() error { return moveTo("wave-skipper", 1, 0) })
+	refuses("the waves of clusters", func() error {
+		return moveTo("dev", 0, 0, ask.ReleaseAnnotated(shipper.ReleaseWavesAnnotation, "eu=0"))
+	})
+	goesTo(0, 0, true)
+	refuses("a wave before its last step", func() error { return moveTo("dev", 1, 0) })
+	goesTo(0, 1, true)
+	admits("the next wave", func() error { return moveTo("dev", 1, 0) })
+	refuses("two waves at once", func() error { return moveTo("dev", 2, 0) })
+	refuses("two waves at once, for Shipper", func() error {
+		return moveTo(reconcilerUser, 2, 0, func(rel *shipper.Release) {
+			rel.Annotations[shipper.ReleaseMovedAnnotation] = stamp.Move(r.rel, rel, reconcilerUser, "StepDue", metav1.Now())
+		})
+	})
+	admits("a move that is noted", func() error {
+		return moveTo("dev", 1, 0, func(rel *shipper.Release) {
+			rel.Annotations[shipper.ReleaseMovedAnnotation] = stamp.Move(r.rel, rel, "dev", "", metav1.Now())
+		})
+	})
+	refuses("a move that is noted without its wave", func() error {
+		return moveTo("dev", 1, 0, func(rel *shipper.Release) {
+			wrong := rel.DeepCopy()
+			wrong.Spec.TargetWave = 0
+			rel.Annotations[shipper.ReleaseMovedAnnotation] = stamp.Move(r.rel, wrong, "dev", "", metav1.Now())
+		})
+	})
+	block := ask.Block(ns + "/freeze")
+	block.Spec.Allow = []shipper.RolloutBlockChange{shipper.RolloutBlockRetreat}
+	create(t, admin, block)
+	refuses("a later wave with a lower step, under a block that allows Retreat", func() error { return moveTo("dev", 1, 0) })
+	refuses("a later wave beside a hold, under a block", func() error {
+		return moveTo("dev", 1, 1, func(rel *shipper.Release) { rel.Spec.Hold = "lunch" })
+	})
+	admits("a lower step, under a block that allows Retreat", func() error { return moveTo("dev", 0, 0) })
+	if err := admin.Delete(t.Context(), block); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// stampMove notes a move as Shipper does for an abort, which passes waves.
+func stampMove(rel, was *shipper.Release) {
+	rel.Annotations[shipper.ReleaseMovedAnnotation] = stamp.Move(was, rel, reconcilerUser, "NewerAborted", metav1.Now())
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import (
+	"shipper.dev/shipper/apis/rules/waves"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/response"
+)
+
+// previewWaves warns of clusters that no wave selects. For a dry run it describes the waves, too.
+func previewWaves(a *response.Response, s *shipper.RolloutStrategy, chosen []string, clusters []shipper.Cluster, dryRun bool) {
+	if s == nil || len(s.Waves) == 0 || len(chosen) == 0 {
+		return
+	}
+	assigned := waves.Assign(s, chosen, nil, clusters)
+	if outside := assigned.Without(s, chosen); len(outside) > 0 {
+		a.Warn("%sno wave selects %s: a rollout does not complete without them. Label them for a wave, or add a wave without clusterSelector",
+			shipper.MightNotRollOut, abridged(outside))
+	}
+	if !dryRun {
+		return
+	}
+	for i := range s.Waves {
+		in := assigned.In(int32(i), chosen)
+		if len(in) == 0 {
+			a.Warn(shipper.Planned+"wave %d, %s: no cluster", i, s.Waves[i].Name)
+			continue
+		}
+		a.Warn(shipper.Planned+"wave %d, %s: %s, %d at a time", i, s.Waves[i].Name, abridged(in), waves.Bound(&s.Waves[i], len(in)))
+	}
+}

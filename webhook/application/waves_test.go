@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package application
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/response"
+)
+
+func TestWavesAreDescribed(t *testing.T) {
+	tier := func(value string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{"tier": value}}
+	}
+	cluster := func(name, value string) shipper.Cluster {
+		return shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"tier": value}}}
+	}
+	clusters := []shipper.Cluster{cluster("a", "canary"), cluster("b", "prod"), cluster("c", "prod"), cluster("d", "lab")}
+	s := &shipper.RolloutStrategy{Waves: []shipper.Wave{
+		{Name: "canary", ClusterSelector: tier("canary")}, {Name: "none", ClusterSelector: tier("none")},
+		{Name: "production", ClusterSelector: tier("prod"), MaxConcurrency: new(intstr.FromString("60%"))},
+	}}
+	outside := shipper.MightNotRollOut + "no wave selects d: a rollout does not complete without them. Label them for a wave, or add a wave " +
+		"without clusterSelector"
+	for sentence, tc := range map[string]struct {
+		chosen []string
+		dryRun bool
+		want   []string
+	}{
+		"an edit is not described":                      {chosen: []string{"a", "b", "c"}},
+		"an edit warns of clusters that no wave has":    {chosen: []string{"a", "d"}, want: []string{outside}},
+		"without clusters there is nothing to describe": {dryRun: true},
+		"a dry run": {chosen: []string{"a", "b", "c"}, dryRun: true, want: []string{
+			shipper.Planned + "wave 0, canary: a, 1 at a time", shipper.Planned + "wave 1, none: no cluster",
+			shipper.Planned + "wave 2, production: b, c, 2 at a time",
+		}},
+	} {
+		a := &response.Response{}
+		previewWaves(a, s, tc.chosen, clusters, tc.dryRun)
+		if diff := cmp.Diff(tc.want, a.Warnings()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", sentence, diff)
+		}
+	}
+}

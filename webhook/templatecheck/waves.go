@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package templatecheck
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// MaxWaves bounds a strategy.
+const MaxWaves = 100
+
+// validateWaves validates the waves of a strategy with steps.
+func validateWaves(s *shipper.RolloutStrategy, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	switch s.Advance {
+	case "":
+	case shipper.AdvanceManual, shipper.AdvanceAutomatic:
+		if len(s.Waves) == 0 {
+			errs = append(errs, field.Forbidden(path.Child("advance"), "only with waves: after says when a step goes on by itself"))
+		}
+	default:
+		errs = append(errs, field.NotSupported(path.Child("advance"), s.Advance,
+			[]shipper.AdvancePolicy{shipper.AdvanceManual, shipper.AdvanceAutomatic}))
+	}
+	waves := path.Child("waves")
+	if len(s.Waves) > MaxWaves {
+		return append(errs, field.TooMany(waves, len(s.Waves), MaxWaves))
+	}
+	names, rest := map[string]bool{}, -1
+	for i, wave := range s.Waves {
+		at := waves.Index(i)
+		if wrong := validation.IsDNS1123Label(wave.Name); len(wrong) > 0 {
+			errs = append(errs, field.Invalid(at.Child("name"), wave.Name, strings.Join(wrong, "; ")))
+		}
+		if names[wave.Name] {
+			errs = append(errs, field.Duplicate(at.Child("name"), wave.Name))
+		}
+		names[wave.Name] = true
+		if wave.ClusterSelector != nil {
+			errs = append(errs, validateWaveSelector(wave.ClusterSelector, at.Child("clusterSelector"))...)
+		} else if rest >= 0 {
+			errs = append(errs, field.Invalid(at.Child("clusterSelector"), "", fmt.Sprintf("waves[%d] (%s) has all the rest already: say which "+
+				"clusters this wave has", rest, s.Waves[rest].Name)))
+		} else {
+			rest = i
+		}
+		bound := at.Child("maxConcurrency")
+		if wrong := validateBound(wave.MaxConcurrency, bound); len(wrong) > 0 {
+			errs = append(errs, wrong...)
+		} else if isZero(wave.MaxConcurrency) {
+			errs = append(errs, field.Invalid(bound, wave.MaxConcurrency.String(), "then no cluster could ever change: at least 1"))
+		}
+	}
+	return errs
+}
+
+func validateWaveSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
+	return metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, path)
+}

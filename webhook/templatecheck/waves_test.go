@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package templatecheck_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/templatecheck"
+)
+
+func TestWaves(t *testing.T) {
+	tier := func(value string) *metav1.LabelSelector {
+		return &metav1.LabelSelector{MatchLabels: map[string]string{"tier": value}}
+	}
+	bounded := func(text string) *intstr.IntOrString { return new(intstr.Parse(text)) }
+	for sentence, tc := range map[string]struct {
+		edit edit
+		want []string
+	}{
+		"waves with and without a selector and a bound": {edit: strategy(func(s *shipper.RolloutStrategy) {
+			s.Advance = shipper.AdvanceAutomatic
+			s.Waves = []shipper.Wave{{Name: "canary", ClusterSelector: tier("canary")}, {Name: "rest", MaxConcurrency: bounded("25%")}}
+		})},
+		"names that are none": {
+			edit: strategy(func(s *shipper.RolloutStrategy) {
+				s.Waves = []shipper.Wave{{Name: "Canary_1", ClusterSelector: tier("a")}, {Name: "b", ClusterSelector: tier("b")}, {Name: "b"}}
+			}),
+			want: []string{
+				`env.strategy.waves[0].name: Invalid value: "Canary_1": a lowercase RFC 1123 label must consist of lower case alphanumeric ` +
+					`characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for ` +
+					`validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')`,
+				`env.strategy.waves[2].name: Duplicate value: "b"`,
+			},
+		},
+		"two waves for the rest": {
+			edit: strategy(func(s *shipper.RolloutStrategy) { s.Waves = []shipper.Wave{{Name: "a"}, {Name: "b"}} }),
+			want: []string{`env.strategy.waves[1].clusterSelector: Invalid value: "": waves[0] (a) has all the rest already: say which clusters ` +
+				`this wave has`},
+		},
+		"a bound that lets nothing change, and one that is none": {
+			edit: strategy(func(s *shipper.RolloutStrategy) {
+				s.Waves = []shipper.Wave{
+					{Name: "a", MaxConcurrency: bounded("0")}, {Name: "b", ClusterSelector: tier("b"), MaxConcurrency: bounded("101%")},
+				}
+			}),
+			want: []string{
+				`env.strategy.waves[0].maxConcurrency: Invalid value: "0": then no cluster could ever change: at least 1`,
+				`env.strategy.waves[1].maxConcurrency: Invalid value: "101%": write a number of clusters such as 1, or a percentage of them from ` +
+					`0% to 100%`,
+			},
+		},
+		"a selector that is none": {
+			edit: strategy(func(s *shipper.RolloutStrategy) {
+				s.Waves = []shipper.Wave{{Name: "a", ClusterSelector: &metav1.LabelSelector{
+					MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Like", Values: []string{"x"}}},
+				}}}
+			}),
+			want: []string{`env.strategy.waves[0].clusterSelector.matchExpressions[0].operator: Invalid value: "Like": not a valid selector ` +
+				`operator`},
+		},
+		"advance without waves, and one that is none": {
+			edit: strategy(func(s *shipper.RolloutStrategy) { s.Advance = shipper.AdvanceAutomatic }),
+			want: []string{"env.strategy.advance: Forbidden: only with waves: after says when a step goes on by itself"},
+		},
+		"an unknown advance": {
+			edit: strategy(func(s *shipper.RolloutStrategy) { s.Advance, s.Waves = "Never", []shipper.Wave{{Name: "a"}} }),
+			want: []string{`env.strategy.advance: Unsupported value: "Never": supported values: "Manual", "Automatic"`},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			var got []string
+			for _, err := range templatecheck.Validate(env(tc.edit), field.NewPath("env")) {
+				got = append(got, err.Error())
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
