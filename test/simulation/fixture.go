@@ -168,6 +168,29 @@ func (f *Fixture) TryStep(release string, target int32) error {
 	return f.User.Patch(f.Ctx, rel, client.RawPatch(types.MergePatchType, patch))
 }
 
+// Moves requests a position of a Release.
+func (f *Fixture) Moves(release string, wave, step int32) {
+	f.T.Helper()
+	f.persist("requesting a wave", func() error {
+		rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: release}}
+		patch := fmt.Appendf(nil, `{"spec":{"targetStep":%d,"targetWave":%d}}`, step, wave)
+		return f.User.Patch(f.Ctx, rel, client.RawPatch(types.MergePatchType, patch))
+	})
+}
+
+// WaitsAt waits until a Release has achieved a position and waits for the next command.
+func (f *Fixture) WaitsAt(release string, wave, step int32) {
+	f.T.Helper()
+	f.Eventually("achieved position of "+release, fmt.Sprintf("wave %d step %d, waiting for command True", wave, step), func() string {
+		rel := f.Get(release)
+		if rel.Status.AchievedStep == nil || rel.Status.Strategy == nil || rel.Status.ObservedGeneration != rel.Generation {
+			return "none"
+		}
+		return fmt.Sprintf("wave %d step %d, waiting for command %s", rel.Status.AchievedStep.Wave, rel.Status.AchievedStep.Step,
+			rel.Status.Strategy.State.WaitingForCommand)
+	})
+}
+
 // Key names an object of the story's namespace.
 func (f *Fixture) Key(name string) client.ObjectKey {
 	return client.ObjectKey{Namespace: namespace, Name: name}

@@ -12,6 +12,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/reconciler/process"
 	"shipper.dev/shipper/test/memory"
 )
@@ -38,6 +39,8 @@ import (
 //  16. Nothing of an Application is removed before its pre-delete hooks have succeeded, and a post-delete hook begins when nothing is left.
 //  17. Once a Release is said to be complete, or to wait for a command, neither it nor its Application is written again until something
 //     else happens, but for the status of the Application that follows at once: a client that reads then may update without a conflict.
+//  18. Nothing of a Release is written in a cluster whose wave has not begun, and no more clusters of a wave begin to change at the same time
+//     than its maxConcurrency says.
 //
 // A law that depends on the knowledge of a reconciler is judged only while no fault delays that: a reader with late watches may
 // see old states, never false ones.
@@ -64,7 +67,7 @@ type laws struct {
 	podRelease map[string]string               // by host and Pod, of Pods that are gone too
 	weightless map[string]bool                 // Releases whose TrafficTarget has no weight and is ready
 	seen       map[string]map[string]time.Time // blocks, by process
-	targets    map[string][]moved              // targetStep of each Release since it was created
+	targets    map[string][]moved              // positions of each Release since it was created
 	raised     map[string]bool                 // steps that the reconciler requested since the last move by a person
 	installed  map[string]bool                 // charts that were, by the UID of the InstallationTarget and cluster
 	rendered   map[string]string               // digests of what Releases have written, by host, object and target
@@ -75,10 +78,10 @@ type laws struct {
 	touched    time.Time                       // when a user last wrote to an application cluster
 }
 
-// moved is a value of targetStep, from a time on.
+// moved is a position of a Release, from a time on.
 type moved struct {
-	at   time.Time
-	step int32
+	at time.Time
+	to position.Position
 }
 
 func newLaws(w *World) *laws {
@@ -117,6 +120,7 @@ func (l *laws) judge(c change) {
 	}
 	l.ordered(c)
 	l.asks(c)
+	l.begins(c)
 	switch c.kind {
 	case kindOf("releases"):
 		l.releaseChange(c)

@@ -28,6 +28,7 @@ func ours(c change) bool {
 func (l *laws) clusterChange(c change) {
 	o := c.any()
 	l.stays(c)
+	l.waits(c)
 	l.inPlace(c)
 	l.keepsConfiguration(c)
 	l.deletionHooks(c)

@@ -95,14 +95,15 @@ func (l *laws) leastPods(release string, asked shipper.ClusterTrafficTarget) int
 	if i < 0 || newest.Spec.Environment.Strategy == nil {
 		return 0
 	}
-	least, known, list, all := int32(100), false, l.targets[newest.Name], newest.Spec.Environment.Strategy.Steps
+	least, known, list := int32(100), false, l.targets[newest.Name]
 	for n, m := range list {
-		if n+1 < len(list) && time.Since(list[n+1].at) > mostStale || int(m.step) >= len(all) {
+		step, is := stepIn(newest, m.to, asked.Name)
+		if n+1 < len(list) && time.Since(list[n+1].at) > mostStale || !is {
 			continue // over for long enough
 		}
-		percent, weight := all[m.step].Capacity.Incumbent, all[m.step].Traffic.Incumbent
+		percent, weight := step.Capacity.Incumbent, step.Traffic.Incumbent
 		if release == newest.Name {
-			percent, weight = all[m.step].Capacity.Contender, all[m.step].Traffic.Contender
+			percent, weight = step.Capacity.Contender, step.Traffic.Contender
 		}
 		if uint32(weight) >= asked.Weight {
 			least, known = min(least, percent), true

@@ -10,7 +10,9 @@ import (
 
 	discoveryv1 "k8s.io/api/discovery/v1"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/strategy"
+	"shipper.dev/shipper/apis/rules/waves"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -25,14 +27,14 @@ func (l *laws) releaseChange(c change) {
 		delete(l.targets, name)
 		return
 	case !existed:
-		l.targets[name] = []moved{{c.at, rel.Spec.TargetStep}}
+		l.targets[name] = []moved{{c.at, position.Of(rel)}}
 		if byReconciler {
 			l.unblocked(c, "creates Release "+name)
 		}
 		return
 	}
-	if old.Spec.TargetStep != rel.Spec.TargetStep {
-		l.targets[name] = append(l.targets[name], moved{c.at, rel.Spec.TargetStep})
+	if position.Of(old) != position.Of(rel) {
+		l.targets[name] = append(l.targets[name], moved{c.at, position.Of(rel)})
 		if byReconciler {
 			l.moves(c, old, rel)
 		} else {
@@ -45,30 +47,35 @@ func (l *laws) releaseChange(c change) {
 	l.achieves(old, rel)
 }
 
-// moves judges a change of targetStep by the reconciler.
+// moves judges a change of the position by the reconciler.
 func (l *laws) moves(c change, old, rel *shipper.Release) {
-	from, to, s := old.Spec.TargetStep, rel.Spec.TargetStep, rel.Spec.Environment.Strategy
-	l.unblocked(c, fmt.Sprintf("moves %s from step %d to %d", rel.Name, from, to))
-	if to < from {
+	at, to, s := position.Of(old), position.Of(rel), rel.Spec.Environment.Strategy
+	l.unblocked(c, fmt.Sprintf("moves %s from %s to %s", rel.Name, at.In(s), to.In(s)))
+	if to.Before(at) {
 		return // law 8
 	}
-	raise := fmt.Sprintf("%s is raised from step %d to %d", rel.Name, from, to)
+	raise := fmt.Sprintf("%s is raised from %s to %s", rel.Name, at.In(s), to.In(s))
 	key := fmt.Sprint(rel.UID, " ", to)
-	p, a := old.Status.Progress, old.Status.AchievedStep
+	p, a, from := old.Status.Progress, old.Status.AchievedStep, at.Step
+	next, more := at.Next(s)
+	after := s.Steps[from].After
+	if s.Advance == shipper.AdvanceAutomatic && after == "" {
+		after = "0s"
+	}
 	switch {
 	case l.raised[key]:
 		l.offend(4, "%s twice", raise)
-	case to != from+1 || int(to) >= len(s.Steps):
+	case !more || to != next:
 		l.offend(4, "%s at once", raise)
-	case a == nil || a.Step != from || p == nil || p.Step != from || p.ConvergedTime == nil:
+	case a == nil || position.Achieved(old) != at || p == nil || p.Step != from || p.Wave != at.Wave || p.ConvergedTime == nil:
 		l.offend(4, "%s, which is not achieved: %+v, %+v", raise, a, p)
 	case p.MovedBack:
 		l.offend(4, "%s after a move back", raise)
 	case old.Spec.Hold != "":
 		l.offend(4, "%s, which is held", raise)
-	case s.Steps[from].After == "":
+	case after == "":
 		l.offend(4, "%s, which waits for a command", raise)
-	case c.at.Before(p.ConvergedTime.Add(s.Steps[from].After.Value() - time.Second)): // the time is rounded up to a second
+	case c.at.Before(p.ConvergedTime.Add(after.Value() - time.Second)): // the time is rounded up to a second
 		l.offend(4, "%s %s after %s", raise, c.at.Sub(p.ConvergedTime.Time), p.ConvergedTime)
 	case !p.Approvals.Enough(s.Steps[from].RequiredApprovals()):
 		l.offend(4, "%s, which is not approved: %+v", raise, p.Approvals)
@@ -97,8 +104,8 @@ func checksPassed(s *shipper.RolloutStrategy, step int32, p *shipper.ReleaseProg
 
 // blameless is law 8, in stories in which nothing fails but the network.
 func (l *laws) blameless(old, rel *shipper.Release) {
-	if rel.Spec.TargetStep < old.Spec.TargetStep {
-		l.offend(8, "the reconciler moves %s back from step %d to %d", rel.Name, old.Spec.TargetStep, rel.Spec.TargetStep)
+	if position.Of(rel).Before(position.Of(old)) {
+		l.offend(8, "the reconciler moves %s back from %v to %v", rel.Name, position.Of(old), position.Of(rel))
 	}
 	if p := rel.Status.Progress; p != nil && p.Failure != nil && (old.Status.Progress == nil || old.Status.Progress.Failure == nil) {
 		l.offend(8, "%s fails: %+v", rel.Name, p.Failure)
@@ -129,7 +136,7 @@ func (l *laws) newest() *shipper.Release {
 func (l *laws) achieves(old, rel *shipper.Release) {
 	a := rel.Status.AchievedStep
 	if a == nil || rel.Labels[shipper.AppLabel] != appName || rel.Spec.Environment.Resources != nil || rel.DeletionTimestamp != nil ||
-		old.Status.AchievedStep != nil && old.Status.AchievedStep.Step == a.Step || !l.world.Network.calm("", mostStale) {
+		old.Status.AchievedStep != nil && *old.Status.AchievedStep == *a || !l.world.Network.calm("", mostStale) {
 		return
 	}
 	if int(a.Step) >= len(rel.Spec.Environment.Strategy.Steps) || l.movedLately(rel.Name) || l.newest().Name != rel.Name {
@@ -138,7 +145,7 @@ func (l *laws) achieves(old, rel *shipper.Release) {
 	step := rel.Spec.Environment.Strategy.Steps[a.Step]
 	for _, cluster := range strings.Split(rel.Annotations[shipper.ReleaseClustersAnnotation], ",") {
 		h := l.world.hosts[cluster]
-		if h == nil {
+		if h == nil || position.HasWaves(rel) && waves.Parse(rel)[cluster] != a.Wave {
 			continue
 		}
 		if lacks := l.lacks(h, rel, step); lacks != "" {
@@ -229,14 +236,15 @@ func (l *laws) targetChange(c change) {
 	if rel.Name != name || rel.Spec.Environment.Strategy == nil || !l.world.Network.calm(c.by.process(), mostStale) {
 		return
 	}
-	capacity, traffic := l.allowed(rel)
 	switch c.kind {
 	case kindOf("capacitytargets"):
 		var before, now shipper.CapacityTarget
 		convert(c.old, &before)
 		convert(c.object, &now)
-		for i, cluster := range now.Spec.Clusters {
-			if i < len(before.Spec.Clusters) && cluster.Percent > before.Spec.Clusters[i].Percent && cluster.Percent > capacity {
+		for _, cluster := range now.Spec.Clusters {
+			i := slices.IndexFunc(before.Spec.Clusters, func(b shipper.ClusterCapacityTarget) bool { return b.Name == cluster.Name })
+			capacity, _ := l.allowed(rel, cluster.Name)
+			if i >= 0 && cluster.Percent > before.Spec.Clusters[i].Percent && cluster.Percent > capacity {
 				l.offend(4, "%s gets %d %% of its Pods in %s, where its step allows %d %%", name, cluster.Percent, cluster.Name, capacity)
 			}
 		}
@@ -244,22 +252,42 @@ func (l *laws) targetChange(c change) {
 		var before, now shipper.TrafficTarget
 		convert(c.old, &before)
 		convert(c.object, &now)
-		for i, cluster := range now.Spec.Clusters {
-			if i < len(before.Spec.Clusters) && cluster.Weight > before.Spec.Clusters[i].Weight && int32(cluster.Weight) > traffic {
+		for _, cluster := range now.Spec.Clusters {
+			i := slices.IndexFunc(before.Spec.Clusters, func(b shipper.ClusterTrafficTarget) bool { return b.Name == cluster.Name })
+			_, traffic := l.allowed(rel, cluster.Name)
+			if i >= 0 && cluster.Weight > before.Spec.Clusters[i].Weight && int32(cluster.Weight) > traffic {
 				l.offend(4, "%s gets weight %d in %s, where its step allows %d", name, cluster.Weight, cluster.Name, traffic)
 			}
 		}
 	}
 }
 
-// allowed is what the steps allow that a Release was to have since a reconciler may know of them.
-func (l *laws) allowed(rel *shipper.Release) (capacity, traffic int32) {
-	list, all := l.targets[rel.Name], rel.Spec.Environment.Strategy.Steps
+// allowed is what the steps allow in a cluster that a Release was to have since a reconciler may know of them.
+func (l *laws) allowed(rel *shipper.Release, cluster string) (capacity, traffic int32) {
+	list := l.targets[rel.Name]
 	for i, m := range list {
-		if i+1 < len(list) && time.Since(list[i+1].at) > mostStale || int(m.step) >= len(all) {
+		step, is := stepIn(rel, m.to, cluster)
+		if i+1 < len(list) && time.Since(list[i+1].at) > mostStale || !is {
 			continue // over for long enough
 		}
-		capacity, traffic = max(capacity, all[m.step].Capacity.Contender), max(traffic, all[m.step].Traffic.Contender)
+		capacity, traffic = max(capacity, step.Capacity.Contender), max(traffic, step.Traffic.Contender)
 	}
 	return capacity, traffic
+}
+
+// stepIn is the step of a Release in a cluster at a position; is is false if there is none. In a wave after the position the Release before
+// has everything.
+func stepIn(rel *shipper.Release, at position.Position, cluster string) (step shipper.RolloutStrategyStep, is bool) {
+	there := *rel
+	at.Set(&there)
+	n, reached := waves.StepIn(&there, cluster)
+	all := rel.Spec.Environment.Strategy.Steps
+	switch {
+	case !reached:
+		step.Capacity.Incumbent, step.Traffic.Incumbent = 100, 100
+		return step, true
+	case int(n) >= len(all):
+		return step, false
+	}
+	return all[n], true
 }

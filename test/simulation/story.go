@@ -69,6 +69,8 @@ func Stories() []Story {
 		inPlaceStory(),
 		labelsStory(),
 		deadlineStory(),
+		wavesStory(),
+		wavesByThemselvesStory(),
 		walkStory(1),
 		olderStory(1),
 	}

@@ -223,4 +223,18 @@ var mutations = []mutation{
 		new:  "stored == nil || stored.from == from || !stored.known() {\n",
 		hunt: "inplace/undisturbed", law: 7,
 	},
+	{
+		name: "more clusters of a wave begin than maxConcurrency says",
+		file: "apis/rules/waves/begin.go",
+		old:  "		bound := Bound(&s.Waves[i], len(wave))\n",
+		new:  "		bound := len(wave)\n",
+		hunt: "waves/undisturbed", law: 18,
+	},
+	{
+		name: "a cluster begins before its wave",
+		file: "apis/rules/strategy/waves.go",
+		old:  "		p.due = p.wave >= 0 && (p.wave <= w.at.Wave || w.newest().isBegun(cluster))\n",
+		new:  "		p.due = p.wave >= 0\n",
+		hunt: "waves/undisturbed", law: 18,
+	},
 }

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"slices"
+
+	"shipper.dev/shipper/apis/rules/position"
+	"shipper.dev/shipper/apis/rules/waves"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// waits is the first half of law 18: nothing of the newest Release is written in a cluster whose wave has never begun.
+func (l *laws) waits(c change) {
+	rel := l.newest()
+	if c.object == nil || !isReconciler(c.by.process()) || !position.HasWaves(rel) {
+		return
+	}
+	labels := c.object.GetLabels()
+	if labels[shipper.OwnedByLabel] != rel.Name && labels[shipper.ReleaseLabel] != rel.Name {
+		return
+	}
+	wave, known := waves.Parse(rel)[c.host]
+	begun := slices.ContainsFunc(l.targets[rel.Name], func(m moved) bool { return known && m.to.Wave >= wave })
+	if !begun {
+		l.offend(18, "%s %s of %s is written in %s, whose wave has not begun", c.kind, c.object.GetName(), rel.Name, c.host)
+	}
+}
+
+// begins is the second half of law 18, judged when a target of the newest Release is written. A move back is not bounded, nor is an abort.
+func (l *laws) begins(c change) {
+	switch c.kind {
+	case kindOf("installationtargets"), kindOf("capacitytargets"), kindOf("traffictargets"):
+	default:
+		return
+	}
+	rel := l.newest()
+	if c.object == nil || c.object.GetName() != rel.Name || !position.HasWaves(rel) || rel.DeletionTimestamp != nil ||
+		l.wentBack(rel.Name) || c.old != nil && c.old.GetGeneration() == c.object.GetGeneration() {
+		return
+	}
+	s, assigned := rel.Spec.Environment.Strategy, waves.Parse(rel)
+	for i := range s.Waves {
+		var in, moving []string
+		for cluster, wave := range assigned {
+			if wave == int32(i) {
+				in = append(in, cluster)
+				if l.isMoving(rel, cluster) {
+					moving = append(moving, cluster)
+				}
+			}
+		}
+		if bound := waves.Bound(&s.Waves[i], len(in)); len(moving) > bound {
+			slices.Sort(moving)
+			l.offend(18, "%v of wave %s are moving, and %d may", moving, s.Waves[i].Name, bound)
+		}
+	}
+}
+
+// wentBack reports whether a Release was ever moved back.
+func (l *laws) wentBack(release string) bool {
+	list := l.targets[release]
+	for i := 1; i < len(list); i++ {
+		if list[i].to.Before(list[i-1].to) {
+			return true
+		}
+	}
+	return false
+}
+
+// isMoving reports whether what is requested in a cluster is no step, or no Pods were made for it yet.
+func (l *laws) isMoving(rel *shipper.Release, cluster string) bool {
+	m := l.world.hosts[management]
+	var it shipper.InstallationTarget
+	var ct shipper.CapacityTarget
+	var tt shipper.TrafficTarget
+	m.read(kindOf("installationtargets"), namespace, rel.Name, &it)
+	m.read(kindOf("capacitytargets"), namespace, rel.Name, &ct)
+	m.read(kindOf("traffictargets"), namespace, rel.Name, &tt)
+	if !slices.Contains(it.Spec.Clusters, cluster) {
+		return false
+	}
+	percent, weight := int32(0), int32(0)
+	for _, c := range ct.Spec.Clusters {
+		if c.Name == cluster {
+			percent = c.Percent
+		}
+	}
+	for _, c := range tt.Spec.Clusters {
+		if c.Name == cluster {
+			weight = int32(c.Weight)
+		}
+	}
+	return !slices.ContainsFunc(rel.Spec.Environment.Strategy.Steps, func(step shipper.RolloutStrategyStep) bool {
+		return step.Capacity.Contender == percent && step.Traffic.Contender == weight
+	})
+}
