@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -87,7 +88,7 @@ func notes(o *observed, release, cluster string) []string {
 		return c.Name == cluster && c.AvailableReplicas > 0
 	})
 	for _, c := range ct.Spec.Clusters {
-		if c.Name == cluster && c.AsFound && found { // a Release that was just made has none
+		if c.Name == cluster && c.AsFound && found && !waitsForItsTurn(o, release, cluster) { // a Release that was just made has none
 			add("pods of " + release + " are as they were found: Shipper looks at them before it asks for any number")
 		}
 	}
@@ -107,6 +108,13 @@ func notes(o *observed, release, cluster string) []string {
 	add(inoperative(in))
 	add(notInstalled(in))
 	return out
+}
+
+// waitsForItsTurn reports whether nothing of a Release was requested in a cluster because others of its wave come first.
+func waitsForItsTurn(o *observed, release, cluster string) bool {
+	i := slices.IndexFunc(o.releases, func(rel *shipper.Release) bool { return rel.Name == release })
+	it := o.installed[release]
+	return i >= 0 && position.HasWaves(o.releases[i]) && it != nil && !slices.Contains(it.Spec.Clusters, cluster)
 }
 
 // notInstalled is why a Release is not installed in a cluster, beyond that it is in progress; empty if nothing is wrong.

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -25,13 +26,15 @@ func newAdvance(o *options) *cobra.Command {
 		Use:   "advance APPLICATION",
 		Short: "Go to the next step, or to one that is further on",
 		Long: "Go to the next step, or to one that is further on. A step with a gate is passed only when it is achieved, or with --skip by a\n" +
-			"user with the verb skip on the release.",
+			"user with the verb skip on the release. From the last step of a wave, go to the first step of the next one: the wave has to be done.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkStep(cmd, step); err != nil {
 				return err
 			}
-			return o.moveTo(cmd, args[0], func(rel *shipper.Release) (int, error) { return advance(rel, step, force || skip, skip) })
+			return o.moveTo(cmd, args[0], func(rel *shipper.Release) (position.Position, error) {
+				return advanceTo(rel, step, force || skip, skip)
+			})
 		},
 	}
 	stepVar(cmd, &step, "index of the step to go to (default the next one)")
@@ -45,12 +48,14 @@ func newRetreat(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "retreat APPLICATION",
 		Short: "Go back to the step before, or to an earlier one",
-		Args:  cobra.ExactArgs(1),
+		Long: "Go back to the step before, or to an earlier one. From the first step of a wave, go back to the end of the wave before: the\n" +
+			"clusters of the wave return to the release that served there.",
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkStep(cmd, step); err != nil {
 				return err
 			}
-			return o.moveTo(cmd, args[0], func(rel *shipper.Release) (int, error) { return retreat(rel, step) })
+			return o.moveTo(cmd, args[0], func(rel *shipper.Release) (position.Position, error) { return retreatTo(rel, step) })
 		},
 	}
 	stepVar(cmd, &step, "index of the step to go back to (default the one before)")
@@ -65,13 +70,39 @@ func checkStep(cmd *cobra.Command, step int) error {
 	return nil
 }
 
+// advanceTo is the position to go on to. From the last step of a wave that is the first step of the next.
+func advanceTo(rel *shipper.Release, step int, force, skip bool) (position.Position, error) {
+	s, at := rel.Spec.Environment.Strategy, position.Of(rel)
+	next, _ := at.Next(s)
+	if step >= 0 || next.Wave == at.Wave {
+		to, err := advance(rel, step, force, skip)
+		return position.Position{Wave: at.Wave, Step: int32(to)}, err
+	}
+	if position.Achieved(rel) != at && !skip {
+		return at, fmt.Errorf("wave %s of release %s is not done: `shipperctl rollout status` says what it waits for, and a user with the verb "+
+			"skip passes it by --skip", position.WaveName(s, at.Wave), rel.Name)
+	}
+	return next, nil
+}
+
+// retreatTo is the position to go back to. From the first step of a wave that is the last step of the wave before.
+func retreatTo(rel *shipper.Release, step int) (position.Position, error) {
+	at := position.Of(rel)
+	if step < 0 && at.Step == 0 && at.Wave > 0 {
+		before, _ := at.Previous(rel.Spec.Environment.Strategy)
+		return before, nil
+	}
+	to, err := retreat(rel, step)
+	return position.Position{Wave: at.Wave, Step: int32(to)}, err
+}
+
 // advance is the step to go on to; step is the one that was asked for, or -1.
 func advance(rel *shipper.Release, step int, force, skip bool) (int, error) {
 	now, last := int(rel.Spec.TargetStep), lastStep(rel)
 	if step < 0 {
 		step = now + 1
 	}
-	achieved := rel.Status.AchievedStep != nil && int(rel.Status.AchievedStep.Step) == now
+	achieved := position.Achieved(rel) == position.Of(rel)
 	switch {
 	case now >= last:
 		return 0, fmt.Errorf("release %s is at its last step, %d (%s), already", rel.Name, now, stepName(rel, now))
@@ -125,27 +156,47 @@ func stepName(rel *shipper.Release, i int) string {
 	return "unknown"
 }
 
-// moveTo sets the targetStep of an Application's newest Release to the result of decide, unless it has changed meanwhile.
-func (o *options) moveTo(cmd *cobra.Command, app string, decide func(*shipper.Release) (int, error)) error {
+// moveTo sets the position of an Application's newest Release to the result of decide, unless it has changed meanwhile.
+func (o *options) moveTo(cmd *cobra.Command, app string, decide func(*shipper.Release) (position.Position, error)) error {
 	ctx := cmd.Context()
 	c, _, rels, err := o.read(ctx, app)
 	if err != nil {
 		return err
 	}
 	rel := rels[len(rels)-1]
-	step, err := decide(rel)
+	to, err := decide(rel)
 	if err != nil {
 		return err
 	}
-	patch, err := cli.PatchIf("/spec/targetStep", step, "/spec/targetStep", rel.Spec.TargetStep)
+	step, wave := int(to.Step), ""
+	if position.HasWaves(rel) {
+		wave = " in wave " + position.WaveName(rel.Spec.Environment.Strategy, to.Wave)
+	}
+	patch, err := moveIf(rel, to)
 	if err != nil {
 		return err
 	}
 	if err := c.Patch(ctx, rel, patch); err != nil {
 		return fmt.Errorf("moving release %s to step %d: %w", rel.Name, step, explainConflict(err))
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "release %s goes to step %d of %d (%s)\n", rel.Name, step, lastStep(rel), stepName(rel, step))
+	fmt.Fprintf(cmd.OutOrStdout(), "release %s goes to step %d of %d (%s)%s\n", rel.Name, step, lastStep(rel), stepName(rel, step), wave)
 	return nil
+}
+
+// moveIf moves a Release that is where it was read to be. A new wave changes two fields, so that the whole object has to be as it was.
+func moveIf(rel *shipper.Release, to position.Position) (client.Patch, error) {
+	if to.Wave == position.Of(rel).Wave {
+		return cli.PatchIf("/spec/targetStep", to.Step, "/spec/targetStep", rel.Spec.TargetStep)
+	}
+	was := rel.DeepCopy()
+	is := rel.DeepCopy()
+	to.Set(is)
+	patch := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
+	data, err := patch.Data(is)
+	if err != nil {
+		return nil, fmt.Errorf("writing a patch: %w", err)
+	}
+	return client.RawPatch(patch.Type(), data), nil
 }
 
 // patchFailed is the API server's only message about a JSON patch whose test failed.

@@ -86,7 +86,28 @@ func (p *View) head(line func(string), width int, now time.Time) {
 
 func age(t, now time.Time) string { return duration.HumanDuration(max(now.Sub(t), 0)) }
 
+// waves shows the waves: those done, the one that is asked for, and those after it.
+func (p *View) waves(line func(string), width int) {
+	var names []string
+	done := true
+	for _, w := range p.Waves {
+		mark := "·"
+		switch {
+		case w.Target && (w.Achieved < w.Clusters || !p.Complete):
+			mark = "●"
+		case done:
+			mark = "✓"
+		}
+		done = done && !w.Target
+		names = append(names, mark+" "+w.describe())
+	}
+	if len(names) > 0 {
+		flow(line, width, label("waves"), label(""), "    ", names)
+	}
+}
+
 func (p *View) steps(line func(string), width int, now time.Time) {
+	p.waves(line, width)
 	var names []string
 	for _, s := range p.Steps {
 		mark := "·"
@@ -248,6 +269,13 @@ func (p *View) Lines(now time.Time) string {
 		if s.Target {
 			line("step: %d of %d, %s", i, len(p.Steps)-1, s.Name)
 		}
+	}
+	for _, w := range p.Waves {
+		text := w.describe()
+		if w.Target {
+			text += ", asked for"
+		}
+		line("wave: %s", text)
 	}
 	each("workload", p.workloads())
 	line("complete: %t", p.Complete)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
@@ -246,7 +247,7 @@ func awaited(o *observed, step int, now time.Time) ([]string, error) {
 		return nil, fmt.Errorf("release %s has no step %d: its last one is %d", rel.Name, step, steps-1)
 	}
 	switch {
-	case step == steps-1 && step == target:
+	case step == steps-1 && step == target && position.Of(rel).Wave == rel.Spec.Environment.Strategy.LastWave():
 		if !strategy.Complete(rel) {
 			return orElse(waitsFor(rel), "release "+rel.Name+" to be complete"), nil
 		}
@@ -265,9 +266,9 @@ func reached(rel *shipper.Release, step, target int) bool {
 		return false
 	}
 	if step == target {
-		return int(achieved.Step) == step
+		return position.Achieved(rel) == position.Of(rel)
 	}
-	return int(achieved.Step) >= step
+	return !position.Achieved(rel).Before(position.Position{Wave: position.Of(rel).Wave, Step: int32(step)})
 }
 
 func orElse(texts []string, text string) []string {

@@ -4,12 +4,15 @@ package rollout
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/index"
@@ -29,6 +32,8 @@ type View struct {
 	// Incumbent is the Release that served before and serves still; empty when there is none.
 	Incumbent string      `json:"incumbent,omitempty"`
 	Steps     []stepState `json:"steps,omitempty"`
+	// Waves are those of the strategy, with their figures; absent where it has none. The steps are those of the wave that is asked for.
+	Waves []waveState `json:"waves,omitempty"`
 	// Workloads say what becomes of each workload of a chart with several, or with one in place; those with missing Pods first.
 	Workloads []workloadView `json:"workloads,omitempty"`
 	// Complete is true when the newest Release has all capacity and traffic, and nothing else is to be done.
@@ -62,6 +67,19 @@ type stepState struct {
 	Approvals int32 `json:"approvals,omitempty"`
 	// Checks are the names of the checks that are made at the step.
 	Checks []string `json:"checks,omitempty"`
+}
+
+// waveState is one of the strategy's waves.
+type waveState struct {
+	Name string `json:"name"`
+	// Target is true of the wave that is asked for.
+	Target bool `json:"target,omitempty"`
+	// Clusters is how many there are in the wave, Achieved how many of them have what the Release wants there, and Moving how many change.
+	Clusters int32 `json:"clusters"`
+	Achieved int32 `json:"achieved"`
+	Moving   int32 `json:"moving"`
+	// MovingClusters names those that change, at most 10.
+	MovingClusters []string `json:"movingClusters,omitempty"`
 }
 
 // progressView is what a Release does by itself.
@@ -145,7 +163,7 @@ func viewOf(o *observed, now time.Time) *View {
 	if incumbent != nil {
 		p.Incumbent = incumbent.Name
 	}
-	p.Steps = stepsOf(newest)
+	p.Steps, p.Waves = stepsOf(newest), wavesOf(newest)
 	p.Workloads = workloadsOf(o.capacity[newest.Name], newest)
 	p.Complete = complete(o.app, newest)
 	if text := unobserved(o.app, newest, now); text != "" {
@@ -195,18 +213,43 @@ func stepsOf(rel *shipper.Release) []stepState {
 		return nil
 	}
 	var out []stepState
-	achieved := rel.Status.AchievedStep
+	at, achieved := position.Of(rel), position.Achieved(rel)
 	for i, s := range rel.Spec.Environment.Strategy.Steps {
 		var checks []string
 		for _, c := range rel.Spec.Environment.Strategy.ChecksAt(int32(i)) {
 			checks = append(checks, c.NameInStep())
 		}
 		out = append(out, stepState{
-			Name: s.Name, Achieved: achieved != nil && i <= int(achieved.Step), Target: i == int(rel.Spec.TargetStep),
+			Name: s.Name, Achieved: !achieved.Before(position.Position{Wave: at.Wave, Step: int32(i)}), Target: i == int(rel.Spec.TargetStep),
 			Gate: gated(rel, i), After: string(s.After), Approvals: s.RequiredApprovals(), Checks: checks,
 		})
 	}
 	return out
+}
+
+// wavesOf are the waves of a Release; none where its strategy has none.
+func wavesOf(rel *shipper.Release) []waveState {
+	var out []waveState
+	for i, w := range rel.Status.Waves {
+		out = append(out, waveState{
+			Name: w.Name, Target: i == int(position.Of(rel).Wave), Clusters: w.Clusters, Achieved: w.Achieved, Moving: w.Moving,
+			MovingClusters: w.MovingClusters,
+		})
+	}
+	return out
+}
+
+// describe is a wave in one line: canary 1/1, or production 3/9, 2 moving (eu-1, us-1).
+func (w waveState) describe() string {
+	out := fmt.Sprintf("%s %d/%d", w.Name, w.Achieved, w.Clusters)
+	if w.Moving == 0 {
+		return out
+	}
+	names := strings.Join(w.MovingClusters, ", ")
+	if more := int(w.Moving) - len(w.MovingClusters); more > 0 {
+		names += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("%s, %d moving (%s)", out, w.Moving, names)
 }
 
 // progressOf is nil for a Release that does nothing by itself, and while that is not known.
