@@ -105,7 +105,7 @@ func (w *byWave) split(ready bool) {
 		if wave, known := w.assigned[cluster]; known && is {
 			p.wave = wave
 		}
-		p.due = p.wave >= 0 && (p.wave <= w.at.Wave || w.newest().isBegun(cluster))
+		p.due = p.wave >= 0 && (p.wave <= w.at.Wave || w.newest().isBegun(cluster)) || w.bringsBack(p)
 		if w.parts[cluster] = p; ready && p.due && p.fault == "" {
 			p.decide()
 			p.state = w.stateOf(p)
@@ -122,7 +122,7 @@ func (w *byWave) begin() {
 	})
 	for _, cluster := range begunFirst {
 		p := w.parts[cluster]
-		if p.state == "" {
+		if p.state == "" || p.wave < 0 {
 			continue
 		}
 		alone := unbounded || len(p.Releases) == 1 && len(p.Leaving) == 0 || w.returns(p) || p.wave > w.at.Wave
@@ -134,8 +134,15 @@ func (w *byWave) begin() {
 	}
 	for _, cluster := range w.names {
 		p := w.parts[cluster]
-		p.acts = p.state == waves.Done || p.state == waves.Moving || slices.Contains(begins, cluster)
+		p.acts = p.state == waves.Done || p.state == waves.Moving || slices.Contains(begins, cluster) ||
+			p.state != "" && (w.returns(p) || w.bringsBack(p))
 	}
+}
+
+// bringsBack reports whether a cluster that the position does not reach has a Release that is being deleted, and one that served before
+// it: an abort returns the cluster, also when it ends amid the waves of a newer Release, or of one with other waves.
+func (w *byWave) bringsBack(p *part) bool {
+	return (p.wave < 0 || p.wave > w.at.Wave) && p.fault == "" && len(p.Leaving) > 0 && incumbentOf(p.Releases) != nil
 }
 
 // returns reports whether a Release newer than the contender leaves a cluster: an abort.

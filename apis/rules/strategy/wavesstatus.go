@@ -22,10 +22,10 @@ func (w *byWave) sum() {
 // concerns reports whether the position is achieved only if a cluster has what is asked of it. The clusters of waves that are done are
 // repaired beside the others, and only the last position needs them.
 func (w *byWave) concerns(p *part) bool {
-	if p.wave < 0 {
+	if p.wave < 0 && !p.due {
 		return w.isLast() && slices.Contains(chosenOf(w.contender()), p.cluster)
 	}
-	return p.wave == w.at.Wave || p.due && (p.wave > w.at.Wave || w.isLast())
+	return p.wave == w.at.Wave || p.due && (p.wave > w.at.Wave || w.isLast() || p.wave < 0)
 }
 
 // awaitedParts are the clusters that the position waits for now: those that are moving; else those of earlier waves that keep others from
