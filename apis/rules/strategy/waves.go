@@ -105,7 +105,8 @@ func (w *byWave) split(ready bool) {
 		if wave, known := w.assigned[cluster]; known && is {
 			p.wave = wave
 		}
-		p.due = p.wave >= 0 && (p.wave <= w.at.Wave || w.newest().isBegun(cluster)) || w.bringsBack(p)
+		// After a move back a cluster without an earlier Release keeps what it has: nothing else would serve there.
+		p.due = p.wave >= 0 && (p.wave <= w.at.Wave || w.newest().isBegun(cluster) && incumbentOf(p.Releases) != nil) || w.bringsBack(p)
 		if w.parts[cluster] = p; ready && p.due && p.fault == "" {
 			p.decide()
 			p.state = w.stateOf(p)
