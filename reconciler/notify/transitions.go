@@ -59,13 +59,15 @@ type derivation struct {
 	out     []Event
 }
 
-// moves adds that targetStep was lowered.
+// moves adds that the position was lowered.
 func (d *derivation) moves() {
 	before, moved := stamp.Moved(d.was), stamp.Moved(d.is)
-	if moved.Count == before.Count || moved.To >= moved.From {
+	from, to := stamp.Ends(moved)
+	if moved.Count == before.Count || !to.Before(from) {
 		return
 	}
-	message := fmt.Sprintf("went back from step %d to step %d", moved.From, moved.To)
+	s := d.is.Spec.Environment.Strategy
+	message := fmt.Sprintf("went back from %s to %s", from.In(s), to.In(s))
 	if p := d.is.Status.Progress; p != nil && p.Failure != nil && moved.Why != "" {
 		message += ": " + p.Failure.Message
 	}

@@ -65,6 +65,21 @@ func under(o shipper.ReleaseOutcome) func(*shipper.Release) {
 	return func(rel *shipper.Release) { rel.Status.Summary = &shipper.ReleaseSummary{Outcome: o} }
 }
 
+func waves(rel *shipper.Release) {
+	s := *rel.Spec.Environment.Strategy
+	s.Waves = []shipper.Wave{{Name: "canary"}, {Name: "rest"}}
+	rel.Spec.Environment.Strategy = &s
+}
+
+// toWave makes the last move one between waves.
+func toWave(from, to int32) func(*shipper.Release) {
+	return func(rel *shipper.Release) {
+		rel.Spec.TargetWave = to
+		note := rel.Annotations[shipper.ReleaseMovedAnnotation]
+		rel.Annotations[shipper.ReleaseMovedAnnotation] = fmt.Sprintf(`%s,"fromWave":%d,"toWave":%d}`, note[:len(note)-1], from, to)
+	}
+}
+
 func moved(from, to int32, count, at int, by, why string) func(*shipper.Release) {
 	return func(rel *shipper.Release) {
 		rel.Spec.TargetStep = to
@@ -168,7 +183,11 @@ func TestTransitions(t *testing.T) {
 		"a user goes back": {release(), release(moved(1, 0, 2, 8, "bob", "")), []string{
 			"8 WentBack 0 (staging) by bob:  went back from step 1 to step 0",
 		}},
-		"a user goes on": {release(), release(moved(0, 1, 1, 8, "bob", "")), nil},
+		"a user goes on":       {release(), release(moved(0, 1, 1, 8, "bob", "")), nil},
+		"the next wave begins": {release(waves), release(waves, moved(2, 0, 2, 8, "bob", ""), toWave(0, 1)), nil},
+		"a user goes back a wave": {release(waves), release(waves, moved(0, 2, 2, 8, "bob", ""), toWave(1, 0)), []string{
+			"8 WentBack 2 (full on) by bob:  went back from step 0 of wave rest to step 2 of wave canary",
+		}},
 		"it is deleted": {release(under("InProgress")), release(under("InProgress"), deleted(8)), []string{
 			"8 Aborted 0 (staging) by ann:  the Release was deleted before it was complete",
 		}},
