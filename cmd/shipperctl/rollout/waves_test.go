@@ -47,7 +47,7 @@ func TestMovesOverWaves(t *testing.T) {
 	}
 }
 
-func TestAMoveToAnotherWaveIsMadeOnlyOfWhatWasSeen(t *testing.T) {
+func TestAMoveAmidWavesIsMadeOnlyOfWhatWasSeen(t *testing.T) {
 	rel := wavedAt(0, 2, true)
 	rel.ResourceVersion = "7"
 	patch, err := moveIf(rel, position.Position{Wave: 1})
@@ -60,6 +60,15 @@ func TestAMoveToAnotherWaveIsMadeOnlyOfWhatWasSeen(t *testing.T) {
 	}
 	if want := `{"metadata":{"resourceVersion":"7"},"spec":{"targetStep":0,"targetWave":1}}`; string(data) != want {
 		t.Errorf("it is %s, want %s", data, want)
+	}
+	if patch, err = moveIf(rel, position.Position{Step: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if data, err = patch.Data(rel); err != nil {
+		t.Fatal(err)
+	}
+	if want := `{"metadata":{"resourceVersion":"7"},"spec":{"targetStep":1}}`; string(data) != want {
+		t.Errorf("to a step of the same wave it is %s, want %s", data, want)
 	}
 }
 
