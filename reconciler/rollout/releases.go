@@ -151,7 +151,7 @@ func installationTarget(
 	if whose, said := rel.Annotations[shipper.ReleaseLabelPrecedenceAnnotation]; said {
 		metav1.SetMetaDataAnnotation(&it.ObjectMeta, shipper.ReleaseLabelPrecedenceAnnotation, whose)
 	}
-	if position.HasWaves(rel) { // each cluster is added when it may begin
+	if position.HasWaves(rel) && newest { // each cluster is added when it may begin
 		clusters = nil
 	}
 	it.Spec = shipper.InstallationTargetSpec{

@@ -52,6 +52,13 @@ func TestTheTargetsOfAReleaseWithWavesInstallNothingAtFirst(t *testing.T) {
 	}
 }
 
+func TestATargetThatAnEarlierReleaseHasLostListsItsClustersAgain(t *testing.T) {
+	it := installationTarget(wavedRelease("a,b", "a=0,b=1", nil), []string{"a", "b"}, nil, false)
+	if diff := cmp.Diff([]string{"a", "b"}, it.Spec.Clusters); diff != "" {
+		t.Errorf("nothing adds the clusters that the waves of the newest Release do not reach (-want +got):\n%s", diff)
+	}
+}
+
 func TestAWaveThatHasBegunHasTargets(t *testing.T) {
 	r := wavedRelease("a,b", "a=0,b=1", nil)
 	r.Spec.TargetWave = 1
