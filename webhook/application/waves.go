@@ -8,7 +8,7 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-// previewWaves warns of clusters that no wave selects. For a dry run it describes the waves, too.
+// previewWaves warns of clusters that no wave selects, and of waves that select none. For a dry run it describes the waves, too.
 func previewWaves(a *response.Response, s *shipper.RolloutStrategy, chosen []string, clusters []shipper.Cluster, dryRun bool) {
 	if s == nil || len(s.Waves) == 0 || len(chosen) == 0 {
 		return
@@ -18,15 +18,19 @@ func previewWaves(a *response.Response, s *shipper.RolloutStrategy, chosen []str
 		a.Warn("%sno wave selects %s: a rollout does not complete without them. Label them for a wave, or add a wave without clusterSelector",
 			shipper.MightNotRollOut, abridged(outside))
 	}
-	if !dryRun {
-		return
-	}
+	var empty []string
 	for i := range s.Waves {
 		in := assigned.In(int32(i), chosen)
-		if len(in) == 0 {
+		switch {
+		case len(in) == 0 && dryRun:
 			a.Warn(shipper.Planned+"wave %d, %s: no cluster", i, s.Waves[i].Name)
-			continue
+		case len(in) == 0:
+			empty = append(empty, s.Waves[i].Name)
+		case dryRun:
+			a.Warn(shipper.Planned+"wave %d, %s: %s, %d at a time", i, s.Waves[i].Name, abridged(in), waves.Bound(&s.Waves[i], len(in)))
 		}
-		a.Warn(shipper.Planned+"wave %d, %s: %s, %d at a time", i, s.Waves[i].Name, abridged(in), waves.Bound(&s.Waves[i], len(in)))
+	}
+	if len(empty) > 0 {
+		a.Warn("no cluster is in wave %s: the rollout passes it without a change and without checks", abridged(empty))
 	}
 }

@@ -27,13 +27,18 @@ func TestWavesAreDescribed(t *testing.T) {
 	}}
 	outside := shipper.MightNotRollOut + "no wave selects d: a rollout does not complete without them. Label them for a wave, or add a wave " +
 		"without clusterSelector"
+	empty := func(names string) string {
+		return "no cluster is in wave " + names + ": the rollout passes it without a change and without checks"
+	}
 	for sentence, tc := range map[string]struct {
 		chosen []string
 		dryRun bool
 		want   []string
 	}{
-		"an edit is not described":                      {chosen: []string{"a", "b", "c"}},
-		"an edit warns of clusters that no wave has":    {chosen: []string{"a", "d"}, want: []string{outside}},
+		"an edit warns of waves without clusters": {chosen: []string{"a", "b", "c"}, want: []string{empty("none")}},
+		"an edit warns of clusters that no wave has": {
+			chosen: []string{"a", "d"}, want: []string{outside, empty("none, production")},
+		},
 		"without clusters there is nothing to describe": {dryRun: true},
 		"a dry run": {chosen: []string{"a", "b", "c"}, dryRun: true, want: []string{
 			shipper.Planned + "wave 0, canary: a, 1 at a time", shipper.Planned + "wave 1, none: no cluster",
