@@ -28,8 +28,12 @@ func ofPlacement(rel *shipper.Release, p clustersPlan, d releasesDone) *shipper.
 	c := &shipper.Condition{Type: shipper.ReleaseScheduled, Status: corev1.ConditionTrue}
 	if outside := outsideWaves(rel); len(outside) > 0 {
 		c.Status, c.Reason = corev1.ConditionFalse, shipper.NoWaveForClusters
-		c.Message = fmt.Sprintf("no wave of the strategy selects clusters [%s], which keep what they have: label them for a wave, or add a wave "+
-			"without clusterSelector", strings.Join(outside, " "))
+		more := ""
+		if n := len(outside) - maxOutside; n > 0 {
+			outside, more = outside[:maxOutside], fmt.Sprintf(" and %d more", n)
+		}
+		c.Message = fmt.Sprintf("no wave of the strategy selects clusters [%s]%s, which keep what they have: label them for a wave, or add a "+
+			"wave without clusterSelector", strings.Join(outside, " "), more)
 		return c
 	}
 	was := shipper.FindCondition(rel.Status.Conditions, c.Type)
@@ -44,6 +48,9 @@ func ofPlacement(rel *shipper.Release, p clustersPlan, d releasesDone) *shipper.
 	}
 	return c
 }
+
+// maxOutside bounds the clusters without a wave that a condition names.
+const maxOutside = 10
 
 // outsideWaves are the clusters of a Release that no wave of its strategy selects.
 func outsideWaves(rel *shipper.Release) []string {

@@ -3,6 +3,8 @@
 package rollout
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -96,5 +98,16 @@ func TestAClusterThatHadNoWaveGetsOneWhenALabelSelectsIt(t *testing.T) {
 	newest.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseScheduled, Status: "False", Reason: shipper.NoWaveForClusters}}
 	if !(strategy.Release{Release: newest}).Lost() {
 		t.Error("it is taken for one that was never scheduled")
+	}
+}
+
+func TestAConditionNamesFewOfManyClustersWithoutAWave(t *testing.T) {
+	names := make([]string, 1000)
+	for i := range names {
+		names[i] = fmt.Sprintf("c%04d", i)
+	}
+	c := ofPlacement(wavedRelease(strings.Join(names, ","), "", nil), clustersPlan{}, releasesDone{})
+	if !strings.Contains(c.Message, "[c0000 ") || !strings.Contains(c.Message, "c0009] and 990 more, which") {
+		t.Errorf("it says %.300s", c.Message)
 	}
 }
