@@ -219,6 +219,10 @@ func warnOfProgress(a *response.Response, rel, old *shipper.Release) {
 	}
 	from, to := position.Of(old), position.Of(rel)
 	next, more := to.Next(s)
+	if to.Wave > from.Wave && to.Step > 0 {
+		a.Warn("this begins wave %s at step %d (%s): set targetStep to 0 to go through the steps before", position.WaveName(s, to.Wave),
+			to.Step, s.Steps[to.Step].Name)
+	}
 	switch {
 	case to.Before(from):
 		a.Warn("this goes back: nothing goes on by itself until targetStep is raised")

@@ -78,6 +78,10 @@ func TestWavesHold(t *testing.T) {
 	gate.Spec.Environment.Strategy.Steps[0].Gate = &shipper.StepGate{}
 	for sentence, tc := range map[string]row{
 		"the next wave begins when one is done": {req: ask.Update("dev", to(1, 0, ends), ends)},
+		"a wave that begins at a later step": {
+			req:    ask.Update("dev", to(1, 1, ends), ends),
+			warned: []string{"this begins wave half at step 1 (full on): set targetStep to 0 to go through the steps before"},
+		},
 		"a wave that is not done is not passed": {
 			req: ask.Update("dev", to(1, 0, waved(0, 1)), waved(0, 1)), decision: response.Forbidden, message: notDone,
 		},
