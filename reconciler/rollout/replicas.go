@@ -91,7 +91,8 @@ func (r *pass) countAdded(ctx context.Context, have strategy.Release, want *ship
 		return err
 	}
 	clusters, err := r.clusters(ctx, names, regions)
-	if err != nil || len(have.Capacity.Spec.Clusters) > 0 && len(render.Group(values.LayersOf(&have.Release.Spec.Environment), clusters)) == 1 {
+	layers := values.LayersOf(&have.Release.Spec.Environment)
+	if err != nil || len(have.Capacity.Spec.Clusters) > 0 && len(render.Group(layers, clusters)) == 1 {
 		return err
 	}
 	clusters = slices.DeleteFunc(clusters, func(c render.Cluster) bool { return !slices.Contains(added, c.Place.Cluster) })

@@ -39,8 +39,8 @@ import (
 //  16. Nothing of an Application is removed before its pre-delete hooks have succeeded, and a post-delete hook begins when nothing is left.
 //  17. Once a Release is said to be complete, or to wait for a command, neither it nor its Application is written again until something
 //     else happens, but for the status of the Application that follows at once: a client that reads then may update without a conflict.
-//  18. Nothing of a Release is written in a cluster whose wave has not begun, and no more clusters of a wave begin to change at the same time
-//     than its maxConcurrency says.
+//  18. Nothing of a Release is written in a cluster whose wave has not begun, and no more clusters of a wave begin to change at the same
+//     time than its maxConcurrency says.
 //
 // A law that depends on the knowledge of a reconciler is judged only while no fault delays that: a reader with late watches may
 // see old states, never false ones.

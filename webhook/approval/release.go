@@ -40,7 +40,8 @@ func (o ofRelease) judge(a *shipper.Approval) error {
 	switch p := rel.Status.Progress; {
 	case step != rel.Spec.TargetStep:
 		why = fmt.Sprintf("Release %s is at step %d", rel.Name, rel.Spec.TargetStep)
-	case p == nil || p.Approvals == nil || p.Step != step || p.Wave != position.Of(rel).Wave || p.Move != stamp.Moved(rel).Count || p.ConvergedTime == nil:
+	case p == nil || p.Approvals == nil || p.Step != step || p.Wave != position.Of(rel).Wave || p.Move != stamp.Moved(rel).Count ||
+		p.ConvergedTime == nil:
 		why = fmt.Sprintf("step %d of Release %s is not waiting for approval", step, rel.Name)
 		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing); c != nil && c.Message != "" {
 			why += ": " + c.Message

@@ -36,8 +36,8 @@ func (w *Webhook) creation(ctx context.Context, req *admission.Request, app bloc
 	return c
 }
 
-// step is the change made by a new targetStep or targetWave. The reconciler moves a Release for a reason of its own, which matchConditions bear on, or
-// because it aborts a newer one.
+// step is the change made by a new targetStep or targetWave. The reconciler moves a Release for a reason of its own, which
+// matchConditions bear on, or because it aborts a newer one.
 func (w *Webhook) step(
 	ctx context.Context, req *admission.Request, app block.App, rel, old *shipper.Release,
 ) block.Change {

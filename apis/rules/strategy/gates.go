@@ -146,11 +146,12 @@ func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []
 	return out, no
 }
 
-// isUnnoted reports whether a later wave was requested while no webhook noted it. What was approved of the step in an earlier wave has the
-// same number of moves then.
+// isUnnoted reports whether the Release was moved between waves while no webhook noted it. What was approved of the step in another wave
+// has the same number of moves then.
 func isUnnoted(rel *shipper.Release) bool {
-	_, to := stamp.Ends(stamp.Moved(rel))
-	return position.Of(rel).Wave > 0 && to != position.Of(rel)
+	moved := stamp.Moved(rel)
+	_, to := stamp.Ends(moved)
+	return to != position.Of(rel) && (position.Of(rel).Wave > 0 || position.HasWaves(rel) && moved.Count > 0)
 }
 
 func firstOf(a, b *shipper.Approval) bool {

@@ -179,4 +179,6 @@ func TestApprovalsOfAStepCountInTheWaveInWhichTheyWereGiven(t *testing.T) {
 	rel.Annotations[shipper.ReleaseMovedAnnotation] = `{"from":1,"to":0,"toWave":1,"count":2}`
 	counts("in the next wave", given(0), 0)
 	counts("given there", given(2), 1)
+	rel.Spec.TargetWave = 0
+	counts("back in the first wave, which no webhook has noted", given(2), 0)
 }

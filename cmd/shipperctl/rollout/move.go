@@ -183,8 +183,8 @@ func (o *options) moveTo(cmd *cobra.Command, app string, decide func(*shipper.Re
 	return nil
 }
 
-// moveIf moves a Release that is where it was read to be. Where there are waves, that is two fields: the whole object has to be as it was, or
-// a step of one wave could be requested in the next.
+// moveIf moves a Release that is where it was read to be. Where there are waves, that is two fields: the whole object has to be as it
+// was, or a step of one wave could be requested in the next.
 func moveIf(rel *shipper.Release, to position.Position) (client.Patch, error) {
 	if !position.HasWaves(rel) {
 		return cli.PatchIf("/spec/targetStep", to.Step, "/spec/targetStep", rel.Spec.TargetStep)

@@ -195,8 +195,8 @@ var standing = []string{
 // awaitsCommand reports whether the requested step is achieved and nothing but a raised targetStep is awaited.
 func awaitsCommand(rel *shipper.Release, advancing *shipper.Condition) bool {
 	achieved, s := rel.Status.AchievedStep, rel.Status.Strategy
-	return achieved != nil && position.Achieved(rel) == position.Of(rel) && s != nil && s.State.WaitingForCommand == shipper.StrategyStateTrue &&
-		(advancing == nil || advancing.Reason == shipper.AdvancingAwaitingCommand)
+	return achieved != nil && position.Achieved(rel) == position.Of(rel) &&
+		s != nil && s.State.WaitingForCommand == shipper.StrategyStateTrue && (advancing == nil || advancing.Reason == shipper.AdvancingAwaitingCommand)
 }
 
 // last reports whether a step is the last one of a Release.
