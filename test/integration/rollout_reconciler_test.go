@@ -227,8 +227,11 @@ func (f *fakeTargets) work(ctx context.Context, o client.Object) error {
 		o.Status.ObservedGeneration, o.Status.Clusters = o.Generation, nil
 		for _, name := range slices.Sorted(slices.Values(o.Spec.Clusters)) {
 			about = append(about, f.cluster(name))
-			o.Status.Clusters = append(o.Status.Clusters,
-				shipper.ClusterInstallationStatus{Name: name, Conditions: f.cluster(name).Conditions})
+			s := shipper.ClusterInstallationStatus{Name: name, Conditions: f.cluster(name).Conditions}
+			if o.Spec.Chart == nil && !f.isDown(name) { // all that is placed is healthy
+				s.Objects = &shipper.InstalledObjects{}
+			}
+			o.Status.Clusters = append(o.Status.Clusters, s)
 		}
 		o.Status.Conditions = report.Overall(nil, about, metav1.Unix(1, 0))
 	case *shipper.CapacityTarget:

@@ -90,8 +90,8 @@ func (w *Webhook) validateNotes(ctx context.Context, req *admission.Request, rel
 }
 
 // validateMove refuses a move past the gate of a step that is not achieved, or past a wave that is not done, unless the user may skip
-// gates. The reconciler never may, but for the Release that an abort brings back, which has passed them. By itself it goes up one position at a
-// time, and nowhere under a hold.
+// gates. The reconciler never may, but for the Release that an abort brings back, which has passed them. By itself it goes up one position
+// at a time, and nowhere under a hold.
 func (w *Webhook) validateMove(ctx context.Context, req *admission.Request, rel, old *shipper.Release) error {
 	from, to, why := position.Of(old), position.Of(rel), ""
 	next, more := from.Next(old.Spec.Environment.Strategy)

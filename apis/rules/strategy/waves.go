@@ -231,7 +231,7 @@ func (p *part) moved() (contender, incumbent *participant) {
 func (p *part) isReady() bool {
 	contender, incumbent := p.moved()
 	for _, one := range []*participant{contender, incumbent} {
-		if one != nil && !(one.capacity.exists && one.traffic.exists && one.capacity.readyIn(p.cluster) && one.traffic.readyIn(p.cluster)) {
+		if one != nil && (!one.capacity.exists || !one.traffic.exists || !one.capacity.readyIn(p.cluster) || !one.traffic.readyIn(p.cluster)) {
 			return false
 		}
 	}

@@ -202,7 +202,7 @@ func (p *part) covers(j int) bool {
 		return false
 	}
 	if name := p.Releases[j].Release.Name; p.roles[j] == Superseded {
-		return slices.Contains(p.rollout.covered, name)
+		return slices.Contains(p.covered, name)
 	}
 	return p.atPosition() && !p.givesUp() && last(p.contender().Release)
 }

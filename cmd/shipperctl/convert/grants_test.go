@@ -42,7 +42,7 @@ func TestGrantsAreThoseThatTheSelectionNeeds(t *testing.T) {
 		}},
 		"nothing with names that no API server takes": {cluster(`{kind: Namespace, name: "a'; id; '"}, {kind: Namespace, name: "a\n---\nb"}, ` +
 			`{group: a.example, kind: "Foo; id;"}, {group: "a.example\nkind: Foo", kind: Foo}, {kind: Namespace, name: shop}`), []string{
-			reads + "'*,fleet,shop'", namespaces,
+			readsAll + "'*,fleet,shop'", namespaces,
 		}},
 		"nothing of an Envelope with kinds that no API server takes": {"{apiVersion: placement.kubernetes-fleet.io/v1, " +
 			`kind: ClusterResourceEnvelope, metadata: {name: a}, data: {a: {apiVersion: a.example/v1, kind: "Foo; id #", metadata: {name: a}}, ` +

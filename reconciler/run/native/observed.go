@@ -196,7 +196,8 @@ var standing = []string{
 func awaitsCommand(rel *shipper.Release, advancing *shipper.Condition) bool {
 	achieved, s := rel.Status.AchievedStep, rel.Status.Strategy
 	return achieved != nil && position.Achieved(rel) == position.Of(rel) &&
-		s != nil && s.State.WaitingForCommand == shipper.StrategyStateTrue && (advancing == nil || advancing.Reason == shipper.AdvancingAwaitingCommand)
+		s != nil && s.State.WaitingForCommand == shipper.StrategyStateTrue &&
+		(advancing == nil || advancing.Reason == shipper.AdvancingAwaitingCommand)
 }
 
 // last reports whether a step is the last one of a Release.

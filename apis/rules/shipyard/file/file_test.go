@@ -114,14 +114,14 @@ func TestWhatAShipyardCannotHaveIsNotedAndTheRestIsRead(t *testing.T) {
 		notes    []Note
 	}{
 		"unknown keys": {
-			"{version: 0.2.2, kind: Shipyard, description: a, metadata: {name: shop, labels: {}}, spec: {stages: [{name: dev, descripton: b, " +
+			"{version: 0.2.2, kind: Shipyard, description: a, metadata: {name: shop, labels: {}}, spec: {stages: [{name: dev, titel: b, " +
 				"sequence: [], sequences: [{name: delivery, tasks: [{name: test, propertis: {a: b}}]}]}]}}",
 			`[{"name":"dev","sequences":[{"name":"delivery","tasks":[{"name":"test"}]}]}]`,
 			[]Note{
 				{"description", "is no key of a shipyard, and is left out: keep it in a comment or an annotation of the Shipyard"},
 				{"metadata.labels", "is no key of a shipyard, and is left out: keep it in a comment or an annotation of the Shipyard"},
-				{"spec.stages[0].descripton", "is no key of a shipyard, and is left out: keep it in a comment or an annotation of the Shipyard"},
 				{"spec.stages[0].sequence", `is no key of a shipyard, and is left out; did you mean "sequences"?`},
+				{"spec.stages[0].titel", "is no key of a shipyard, and is left out: keep it in a comment or an annotation of the Shipyard"},
 				{"spec.stages[0].sequences[0].tasks[0].propertis", `is no key of a shipyard, and is left out; did you mean "properties"?`},
 			},
 		},
