@@ -24,8 +24,7 @@ type reported struct {
 }
 
 // reports is law 17. Only undisturbed runs are judged: a process that takes over writes what the one before it could not. A status that
-// follows soon after a user's write to an application cluster may report the state before it: it is not judged. What a step does to Pods
-// has ended when it is achieved, so that changes by an application cluster itself excuse nothing.
+// follows soon after a user's write to an application cluster may report the state before it: it is not judged.
 func (l *laws) reports(c change) {
 	if p := l.world.plan; !p.quiet() || p.KillKinds {
 		return
@@ -37,12 +36,9 @@ func (l *laws) reports(c change) {
 	switch {
 	case strings.HasPrefix(c.kind, "coordination.k8s.io/"), strings.HasPrefix(c.kind, "events.k8s.io/"):
 		return
-	case !isReconciler(c.by.process()):
-		switch {
-		case c.host == management:
-			l.reported = map[string]*reported{}
-		case c.by.process() == userName:
-			l.reported, l.touched = map[string]*reported{}, c.at
+	case !isReconciler(c.by.process()): // a user, or something in a cluster
+		if l.reported = map[string]*reported{}; c.host != management && c.by.process() == userName {
+			l.touched = c.at
 		}
 		return
 	case c.host != management:

@@ -147,13 +147,6 @@ var mutations = []mutation{
 		hunt: "rollout/undisturbed", law: 17,
 	},
 	{
-		name: "an evicted Pod of a StatefulSet counts until it is gone",
-		file: "reconciler/member/inplace/evict.go",
-		old:  "	if !ok || !p.shared() || uncounted(set) == 0 {\n",
-		new:  "	if !ok || !p.shared() || uncounted(set) >= 0 {\n",
-		hunt: "inplace/undisturbed", law: 17,
-	},
-	{
 		name: "a run that follows has another name each time it is created",
 		file: "apis/rules/shipyard/followup.go",
 		old:  "ObjectMeta: metav1.ObjectMeta{Namespace: run.Namespace, Name: t.Name},",
