@@ -105,15 +105,15 @@ var mutations = []mutation{
 	{
 		name: "a step soaks from when it was requested, not from when it was there",
 		file: "apis/rules/progress/progress.go",
-		old:  "	due := d.progress.ConvergedTime.Add(step.After.Value())\n",
-		new:  "	due := d.progress.RequestedTime.Add(step.After.Value())\n",
+		old:  "	due := d.progress.ConvergedTime.Add(after.Value())\n",
+		new:  "	due := d.progress.RequestedTime.Add(after.Value())\n",
 		hunt: "soak/undisturbed,soak/killed", law: 4,
 	},
 	{
 		name: "a rollout that goes on by itself skips a step",
 		file: "apis/rules/progress/progress.go",
-		old:  "	next := d.target() + 1\n",
-		new:  "	next := int32(len(d.strategy.Steps) - 1)\n",
+		old:  "	next, _ := d.at().Next(d.strategy)\n",
+		new:  "	next := position.Position{Wave: d.at().Wave, Step: int32(len(d.strategy.Steps) - 1)}\n",
 		hunt: "soak/undisturbed,soak/killed", law: 4,
 	},
 	{
@@ -226,7 +226,8 @@ var mutations = []mutation{
 	{
 		name: "a cluster begins before its wave",
 		file: "apis/rules/strategy/waves.go",
-		old:  "		p.due = p.wave >= 0 && (p.wave <= w.at.Wave || w.newest().isBegun(cluster))\n",
+		old: "		p.due = p.wave >= 0 && (p.wave <= w.at.Wave || w.newest().isBegun(cluster) && incumbentOf(p.Releases) != nil) || " +
+			"w.bringsBack(p)\n",
 		new:  "		p.due = p.wave >= 0\n",
 		hunt: "waves/undisturbed", law: 18,
 	},
