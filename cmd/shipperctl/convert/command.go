@@ -83,8 +83,8 @@ func (o *options) run(cmd *cobra.Command) error {
 	case slices.Contains(o.regions, ""):
 		return cli.WithCode(cli.Misused, errors.New("--region is empty: name a region"))
 	case o.shipyard != "" && len(validation.IsDNS1123Subdomain(o.shipyard))+len(validation.IsValidLabelValue(o.shipyard)) > 0:
-		return cli.WithCode(cli.Misused, fmt.Errorf("--name: %q is no name of a Shipyard: use at most 63 lower-case letters, digits, dots and dashes",
-			o.shipyard))
+		return cli.WithCode(cli.Misused, fmt.Errorf("--name: %q is no name of a Shipyard: use at most 63 lower-case letters, digits, dots "+
+			"and dashes", o.shipyard))
 	case len(validation.IsDNS1123Label(o.namespace)) > 0:
 		return cli.WithCode(cli.Misused, fmt.Errorf("--namespace: %q is no name of a namespace", o.namespace))
 	}
