@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"shipper.dev/shipper/apis/rules/printable"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
 
@@ -111,11 +112,11 @@ func (o *options) run(cmd *cobra.Command) error {
 // conclude writes what failed and what is to be reviewed, and returns the error that has the exit code.
 func (o *options) conclude(to io.Writer, out result) error {
 	for _, err := range out.failed {
-		fmt.Fprintln(to, "error: "+oneLine(err.Error()))
+		fmt.Fprintln(to, "error: "+printable.OneLine(err.Error()))
 	}
 	reviews := out.reviews()
 	for _, review := range reviews {
-		fmt.Fprintln(to, "review: "+oneLine(review))
+		fmt.Fprintln(to, "review: "+printable.OneLine(review))
 	}
 	switch {
 	case len(out.failed) > 0 && out.empty():

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"shipper.dev/shipper/apis/rules/printable"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -297,7 +298,7 @@ func (r result) print() (string, error) {
 	var out strings.Builder
 	if !r.empty() {
 		for _, err := range r.failed {
-			out.WriteString("# error: " + oneLine(err.Error()) + "\n")
+			out.WriteString("# error: " + printable.OneLine(err.Error()) + "\n")
 		}
 	}
 	comment(&out, r.leftOut)
@@ -356,7 +357,7 @@ func (r result) print() (string, error) {
 
 func comment(out *strings.Builder, reviews []string) {
 	for _, review := range reviews {
-		out.WriteString("# review: " + oneLine(review) + "\n")
+		out.WriteString("# review: " + printable.OneLine(review) + "\n")
 	}
 }
 

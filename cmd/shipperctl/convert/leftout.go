@@ -68,6 +68,7 @@ type stageTask struct {
 	WaitTime string `json:"waitTime"`
 }
 
+// String is the type of the task, with its time if it waits.
 func (t stageTask) String() string { return strings.TrimSpace(t.Type + " " + t.WaitTime) }
 
 // stagesOf words the stages of a strategy.

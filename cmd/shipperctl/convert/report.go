@@ -9,9 +9,10 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"unicode"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"shipper.dev/shipper/apis/rules/printable"
 )
 
 // report collects what a person has to review, in the order it was found.
@@ -32,12 +33,7 @@ func (r *report) addOf(d document, field, format string, args ...any) {
 }
 
 func (r *report) put(object, field, message string) {
-	r.reviews = append(r.reviews, oneLine(fmt.Sprintf("%s: %s: %s", object, field, message)))
-}
-
-// oneLine has spaces instead of line breaks, which would end a comment, and of characters that a terminal obeys.
-func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+	r.reviews = append(r.reviews, printable.OneLine(fmt.Sprintf("%s: %s: %s", object, field, message)))
 }
 
 // Fields that are converted.

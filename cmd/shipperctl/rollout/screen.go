@@ -246,6 +246,18 @@ func (c *Cluster) share() string {
 	return fmt.Sprintf("%3d %% : %d %%", percent, 100-percent)
 }
 
+// waveTexts describes each wave, and marks the one that is asked for.
+func (p *View) waveTexts() (out []string) {
+	for _, w := range p.Waves {
+		text := w.describe()
+		if w.Target {
+			text += ", asked for"
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
 // Lines are the view for programs that read lines, and for screen readers.
 func (p *View) Lines(now time.Time) string {
 	var out strings.Builder
@@ -270,13 +282,7 @@ func (p *View) Lines(now time.Time) string {
 			line("step: %d of %d, %s", i, len(p.Steps)-1, s.Name)
 		}
 	}
-	for _, w := range p.Waves {
-		text := w.describe()
-		if w.Target {
-			text += ", asked for"
-		}
-		line("wave: %s", text)
-	}
+	each("wave", p.waveTexts())
 	each("workload", p.workloads())
 	line("complete: %t", p.Complete)
 	each("waiting", p.Waiting)
