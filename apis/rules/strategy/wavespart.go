@@ -147,7 +147,12 @@ func keepAhead(contender *Release, incumbent *shipper.Release) {
 	if all := steps(incumbent); len(all) > 0 && all[len(all)-1].Traffic.Contender > 0 {
 		weight = all[len(all)-1].Traffic.Contender
 	}
-	contender.Release.Spec.Environment.Strategy.Steps = []shipper.RolloutStrategyStep{{
+	contender.Release.Spec.Environment.Strategy.Steps = incumbentAlone(weight)
+}
+
+// incumbentAlone is a step that asks nothing of the contender, and all Pods and a weight of the incumbent.
+func incumbentAlone(weight int32) []shipper.RolloutStrategyStep {
+	return []shipper.RolloutStrategyStep{{
 		Capacity: shipper.RolloutStrategyStepValue{Incumbent: 100}, Traffic: shipper.RolloutStrategyStepValue{Incumbent: weight},
 	}}
 }
@@ -215,9 +220,7 @@ func (l *located) releaseIn(cluster string) *shipper.Release {
 	}
 	step, reached := l.stepIn(cluster)
 	if out.Spec.TargetStep = step; !reached {
-		out.Spec.Environment.Strategy.Steps = []shipper.RolloutStrategyStep{{
-			Capacity: shipper.RolloutStrategyStepValue{Incumbent: 100}, Traffic: shipper.RolloutStrategyStepValue{Incumbent: 100},
-		}}
+		out.Spec.Environment.Strategy.Steps = incumbentAlone(100)
 		out.Status.AchievedStep = nil
 	}
 	if known && !Complete(rel) && !achieved.Before(end) && !position.Of(rel).Before(end) {
