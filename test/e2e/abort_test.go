@@ -61,10 +61,12 @@ func TestAbortReportsThatTheIncumbentWaitsForCapacity(t *testing.T) {
 			s.Steps(contender, 1)
 			s.WaitsForCommand(contender, 1)
 			s.readyPods(incumbent, 2)
-			s.Must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
 			ctx, cancel := context.WithTimeout(s.Ctx, 5*time.Minute)
 			defer cancel()
-			err := until(ctx, &shipper.ReleaseList{}, func(o client.Object) bool {
+			events, err := world.Management.Watch(ctx, &shipper.ReleaseList{})
+			s.Must("watching Releases", err)
+			s.Must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
+			err = among(ctx, events, func(o client.Object) bool {
 				rel, ok := o.(*shipper.Release)
 				return ok && rel.Name == incumbent && rel.Namespace == s.Namespace && rel.Status.Strategy != nil &&
 					rel.Status.Strategy.State.WaitingForCapacity == shipper.StrategyStateTrue

@@ -93,9 +93,11 @@ func (w *conditionWitness) take(change fleet.Change) {
 	}
 }
 
+// compare leaves out what a lost heartbeat changes, as a busy machine may lose one.
 func (w *conditionWitness) compare(of string, was, is []shipper.Condition) {
 	for _, c := range is {
-		if c.Status != corev1.ConditionTrue && shipper.ConditionTrue(was, c.Type) {
+		lost := c.Reason == shipper.ClusterUnreachable || strings.Contains(c.Message, ": "+shipper.ClusterUnreachable+" ")
+		if c.Status != corev1.ConditionTrue && shipper.ConditionTrue(was, c.Type) && !lost {
 			w.turned = append(w.turned, fmt.Sprintf("%s of %s: %s %s %s", c.Type, of, c.Status, c.Reason, c.Message))
 		}
 	}
@@ -165,6 +167,11 @@ func until(ctx context.Context, list client.ObjectList, is func(client.Object) b
 	if err != nil {
 		return fmt.Errorf("watching: %w", err)
 	}
+	return among(ctx, events, is)
+}
+
+// among returns when an object of a watch satisfies a predicate, and ends the watch. What passes soon needs a watch that was begun before.
+func among(ctx context.Context, events watch.Interface, is func(client.Object) bool) error {
 	defer events.Stop()
 	for {
 		select {
