@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -93,7 +94,8 @@ func (w *conditionWitness) take(change fleet.Change) {
 	}
 }
 
-// compare leaves out what a lost heartbeat changes, as a busy machine may lose one.
+// compare leaves out what a lost cluster changes, as a busy machine may miss its heartbeats: the conditions of that cluster, and those over
+// all clusters, whose messages have the reason of each. Another cluster's fault is found in the conditions of that cluster.
 func (w *conditionWitness) compare(of string, was, is []shipper.Condition) {
 	for _, c := range is {
 		lost := c.Reason == shipper.ClusterUnreachable || strings.Contains(c.Message, ": "+shipper.ClusterUnreachable+" ")
@@ -172,18 +174,9 @@ func until(ctx context.Context, list client.ObjectList, is func(client.Object) b
 
 // among returns when an object of a watch satisfies a predicate, and ends the watch. What passes soon needs a watch that was begun before.
 func among(ctx context.Context, events watch.Interface, is func(client.Object) bool) error {
-	defer events.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case e, open := <-events.ResultChan():
-			if !open {
-				return fmt.Errorf("the watch has ended: %w", context.DeadlineExceeded)
-			}
-			if o, ok := e.Object.(client.Object); ok && e.Type != watch.Deleted && is(o) {
-				return nil
-			}
-		}
-	}
+	_, err := watchtools.UntilWithoutRetry(ctx, events, func(e watch.Event) (bool, error) {
+		o, ok := e.Object.(client.Object)
+		return ok && e.Type != watch.Deleted && is(o), nil
+	})
+	return err
 }
