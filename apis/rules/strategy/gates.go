@@ -146,8 +146,8 @@ func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []
 	return out, no
 }
 
-// isUnnoted reports whether the Release was moved between waves while no webhook noted it. What was approved of the step in another wave
-// has the same number of moves then.
+// isUnnoted reports whether the last move of a Release between waves has no note, because no webhook answered. The count of moves is then
+// too low, and an Approval of the same step in another wave would count.
 func isUnnoted(rel *shipper.Release) bool {
 	moved := stamp.Moved(rel)
 	_, to := stamp.Ends(moved)
