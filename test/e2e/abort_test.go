@@ -63,10 +63,10 @@ func TestAbortReportsThatTheIncumbentWaitsForCapacity(t *testing.T) {
 			s.readyPods(incumbent, 2)
 			ctx, cancel := context.WithTimeout(s.Ctx, 5*time.Minute)
 			defer cancel()
-			events, err := world.Management.Watch(ctx, &shipper.ReleaseList{})
-			s.Must("watching Releases", err)
+			before := &shipper.ReleaseList{}
+			s.Must("listing Releases", world.Management.List(ctx, before))
 			s.Must("deleting the contender", s.deletionOf(&shipper.Release{}, contender))
-			err = among(ctx, events, func(o client.Object) bool {
+			err := changed(ctx, before, func(o client.Object) bool {
 				rel, ok := o.(*shipper.Release)
 				return ok && rel.Name == incumbent && rel.Namespace == s.Namespace && rel.Status.Strategy != nil &&
 					rel.Status.Strategy.State.WaitingForCapacity == shipper.StrategyStateTrue

@@ -12,7 +12,11 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -165,16 +169,31 @@ func refusedInEveryCluster(ctx context.Context) error {
 
 // until returns when an object in the management cluster satisfies a predicate.
 func until(ctx context.Context, list client.ObjectList, is func(client.Object) bool) error {
-	events, err := world.Management.Watch(ctx, list)
-	if err != nil {
-		return fmt.Errorf("watching: %w", err)
+	if err := world.Management.List(ctx, list); err != nil {
+		return fmt.Errorf("listing: %w", err)
 	}
-	return among(ctx, events, is)
+	objects, err := meta.ExtractList(list)
+	if err != nil {
+		return fmt.Errorf("reading a list: %w", err)
+	}
+	for _, each := range objects {
+		if o, ok := each.(client.Object); ok && is(o) {
+			return nil
+		}
+	}
+	return changed(ctx, list, is)
 }
 
-// among returns when an object of a watch satisfies a predicate, and ends the watch. What passes soon needs a watch that was begun before.
-func among(ctx context.Context, events watch.Interface, is func(client.Object) bool) error {
-	_, err := watchtools.UntilWithoutRetry(ctx, events, func(e watch.Event) (bool, error) {
+// changed returns when an object satisfies a predicate since a list was read. A watch that nobody reads yet would be ended by the API
+// server, so what passes soon is found by a list from before it.
+func changed(ctx context.Context, list client.ObjectList, is func(client.Object) bool) error {
+	watcher := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, from metav1.ListOptions) (watch.Interface, error) {
+		return world.Management.Watch(ctx, list, &client.ListOptions{Raw: &from})
+	}}
+	_, err := watchtools.Until(ctx, list.GetResourceVersion(), watcher, func(e watch.Event) (bool, error) {
+		if e.Type == watch.Error {
+			return false, apierrors.FromObject(e.Object)
+		}
 		o, ok := e.Object.(client.Object)
 		return ok && e.Type != watch.Deleted && is(o), nil
 	})
