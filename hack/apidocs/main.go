@@ -29,7 +29,8 @@ import (
 // kinds in the order in which people meet them.
 var kinds = []string{
 	"Application", "Release", "InstallationTarget", "CapacityTarget", "TrafficTarget", "Cluster", "RolloutBlock",
-	"ChartSnapshot", "Envelope", "ResourceSnapshot", "Approval", "Shipyard", "SequenceRun", "Notification", "Check", "CheckTarget",
+	"ChartSnapshot", "Envelope", "ResourceOverride", "ResourceSnapshot", "Approval", "Shipyard", "SequenceRun", "Notification", "Check",
+	"CheckTarget",
 }
 
 // elsewhere are lists of what Kubernetes itself describes; their fields are not repeated.

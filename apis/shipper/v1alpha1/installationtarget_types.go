@@ -87,6 +87,12 @@ type InstallationTargetSpec struct {
 	// resources names the content to place, instead of a chart. Absent means that chart is installed.
 	// +optional
 	Resources *TargetResources `json:"resources,omitempty"`
+
+	// overrides are those of the Release.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=500
+	Overrides []ReleaseOverride `json:"overrides,omitempty"`
 }
 
 // TargetResources name the content that is placed.

@@ -38,6 +38,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&Envelope{}, &EnvelopeList{},
 		&Shipyard{}, &ShipyardList{},
 		&SequenceRun{}, &SequenceRunList{},
+		&ResourceOverride{}, &ResourceOverrideList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -40,6 +40,7 @@ type Release struct {
 }
 
 // ReleaseSpec is an environment and the target step of its strategy.
+// +kubebuilder:validation:XValidation:rule="has(self.overrides) == has(oldSelf.overrides)",message="the overrides of a Release must not be changed; edit the Application, the next Release copies the ResourceOverrides",fieldPath=".overrides",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.targetWave) || self.targetWave == 0 || has(self.environment.strategy.waves) && self.targetWave < size(self.environment.strategy.waves)",message="must be a wave of the strategy",fieldPath=".targetWave"
 type ReleaseSpec struct {
 	// targetStep is the index, from 0, of the strategy's step to move to. Raise it to advance, lower it to retreat; steps may be
@@ -65,6 +66,14 @@ type ReleaseSpec struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TargetWave int32 `json:"targetWave,omitempty"`
+
+	// overrides are copies of the ResourceOverrides that bore on the Application when the Release was created, in the order in which they are
+	// applied; 512 KiB together. A rollback copies those of the Release that it restores. Default: none. The original had no such field.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=500
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the overrides of a Release must not be changed; edit the Application, the next Release copies the ResourceOverrides",reason=FieldValueForbidden
+	Overrides []ReleaseOverride `json:"overrides,omitempty"`
 }
 
 // ReleaseStatus is the progress of a Release.

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package override_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"shipper.dev/shipper/apis/rules/override"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+const global = "rollout-blocks-global"
+
+func named(namespace, name string, change func(*shipper.ResourceOverrideSpec)) shipper.ResourceOverride {
+	out := shipper.ResourceOverride{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	if change != nil {
+		change(&out.Spec)
+	}
+	return out
+}
+
+func TestOverridesBearInTheirOrder(t *testing.T) {
+	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "work", Name: "web", Labels: map[string]string{"team": "a"},
+	}}
+	priority := func(n int32) func(*shipper.ResourceOverrideSpec) {
+		return func(s *shipper.ResourceOverrideSpec) { s.Priority = n }
+	}
+	mandatory := func(s *shipper.ResourceOverrideSpec) { s.Mandatory = true }
+	labels := func(team string) func(*shipper.ResourceOverrideSpec) {
+		return func(s *shipper.ResourceOverrideSpec) {
+			s.Applications = &metav1.LabelSelector{MatchLabels: map[string]string{"team": team}}
+		}
+	}
+	deleted := named("work", "deleted", nil)
+	deleted.DeletionTimestamp = &metav1.Time{}
+	for name, c := range map[string]struct {
+		all  []shipper.ResourceOverride
+		want []string
+	}{
+		"global, own, then mandatory ones": {
+			[]shipper.ResourceOverride{named(global, "a", mandatory), named("work", "b", nil), named(global, "c", nil)},
+			[]string{global + "/c", "work/b", global + "/a"},
+		},
+		"by priority, then by name": {
+			[]shipper.ResourceOverride{named("work", "b", nil), named("work", "c", priority(-1)), named("work", "a", nil),
+				named("work", "0", priority(7))},
+			[]string{"work/c", "work/a", "work/b", "work/0"},
+		},
+		"mandatory means nothing outside the global namespace": {
+			[]shipper.ResourceOverride{named("work", "a", mandatory), named("work", "b", nil)},
+			[]string{"work/a", "work/b"},
+		},
+		"not those of other namespaces": {
+			[]shipper.ResourceOverride{named("other", "a", nil), named("work", "b", nil)}, []string{"work/b"},
+		},
+		"those that name or select the Application": {
+			[]shipper.ResourceOverride{
+				named("work", "a", func(s *shipper.ResourceOverrideSpec) { s.ApplicationNames = []string{"web"} }),
+				named("work", "b", func(s *shipper.ResourceOverrideSpec) { s.ApplicationNames = []string{"api"} }),
+				named("work", "c", labels("a")), named("work", "d", labels("b")),
+			},
+			[]string{"work/a", "work/c"},
+		},
+		"a selector that cannot be read selects none": {
+			[]shipper.ResourceOverride{named("work", "a", func(s *shipper.ResourceOverrideSpec) {
+				s.Applications = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Odd"}}}
+			})}, nil,
+		},
+		"not those that are being deleted": {[]shipper.ResourceOverride{deleted}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, o := range override.Bearing(app, c.all, global) {
+				if o.Global != strings.HasPrefix(o.Name, global+"/") {
+					t.Errorf("%s: global is %t", o.Name, o.Global)
+				}
+				got = append(got, o.Name)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRulesAreResolvedForACluster(t *testing.T) {
+	eu := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu-1", Labels: map[string]string{"env": "prod"}}}
+	eu.Spec.Region = "eu"
+	rule := func(terms []shipper.OverrideClusterTerm, value any) shipper.OverrideRule {
+		return shipper.OverrideRule{
+			ClusterTerms: terms, Patch: []shipper.PatchOperation{{"op": "add", "path": "/data/a", "value": value}},
+		}
+	}
+	byLabel := func(key, value string) shipper.OverrideClusterTerm {
+		return shipper.OverrideClusterTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}
+	}
+	for name, c := range map[string]struct {
+		rule    shipper.OverrideRule
+		cluster *shipper.Cluster
+		want    []any // values of the operation; "failed: …" for a change that cannot be made
+	}{
+		"all variables": {
+			rule(nil, map[string]any{"a": []any{"${cluster.name} ${cluster.region} ${cluster.labels['env']} ${release.name}", int64(1)}}), eu,
+			[]any{map[string]any{"a": []any{"eu-1 eu prod web-1", int64(1)}}},
+		},
+		"an escaped variable is text":      {rule(nil, "$${cluster.name}${cluster.name}$5"), eu, []any{"${cluster.name}eu-1$5"}},
+		"a label that the cluster lacks":   {rule(nil, "${cluster.labels['zone']}"), eu, []any{`failed: patch[0]: ${cluster.labels['zone']} has no value: Cluster "eu-1" has no such label`}},
+		"without terms: all clusters":      {rule(nil, "x"), nil, []any{"x"}},
+		"an unknown cluster has no labels": {rule([]shipper.OverrideClusterTerm{byLabel("env", "prod")}, "x"), nil, nil},
+		"by name":                          {rule([]shipper.OverrideClusterTerm{{Names: []string{"eu-2"}}, {Names: []string{"eu-1"}}}, "x"), eu, []any{"x"}},
+		"by the labels that every cluster has": {
+			rule([]shipper.OverrideClusterTerm{byLabel(shipper.RegionLabel, "eu")}, "x"), eu, []any{"x"},
+		},
+		"names and labels are both required": {
+			rule([]shipper.OverrideClusterTerm{{Names: []string{"eu-1"}, LabelSelector: byLabel("env", "dev").LabelSelector}}, "x"), eu, nil,
+		},
+		"not another cluster": {rule([]shipper.OverrideClusterTerm{byLabel("env", "dev")}, "x"), eu, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pinned := []shipper.ReleaseOverride{{
+				Name: "work/a", Resources: []shipper.OverriddenResource{{Kind: "ConfigMap"}}, Rules: []shipper.OverrideRule{c.rule},
+			}}
+			before := pinned[0].DeepCopy()
+			var got []any
+			for _, change := range override.Resolve(pinned, "work", "web-1", c.cluster) {
+				if change.Failed != "" {
+					got = append(got, "failed: "+change.Failed)
+				} else {
+					got = append(got, change.Patch[0]["value"])
+				}
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(*before, pinned[0]); diff != "" {
+				t.Errorf("the copy in the Release was changed: %s", diff)
+			}
+		})
+	}
+}
+
+func TestReach(t *testing.T) {
+	labels := map[string]string{"tier": "web"}
+	select1 := func(r shipper.OverriddenResource) []shipper.OverriddenResource {
+		return []shipper.OverriddenResource{r}
+	}
+	own := override.Object{Group: "apps", Kind: "Deployment", Namespace: "work", Name: "web-1", Labels: labels}
+	role := override.Object{Group: "rbac.authorization.k8s.io", Kind: "Role", Namespace: "work", Name: "a"}
+	for name, c := range map[string]struct {
+		global bool
+		of     []shipper.OverriddenResource
+		o      override.Object
+		want   bool
+	}{
+		"by kind":                      {false, select1(shipper.OverriddenResource{Group: "apps", Kind: "Deployment"}), own, true},
+		"not by kind in another group": {false, select1(shipper.OverriddenResource{Kind: "Deployment"}), own, false},
+		"by a name with the Release": {
+			false, select1(shipper.OverriddenResource{Group: "apps", Kind: "Deployment", Name: "${release.name}"}), own, true,
+		},
+		"by labels": {false, select1(shipper.OverriddenResource{Group: "apps", Kind: "Deployment",
+			LabelSelector: &metav1.LabelSelector{MatchLabels: labels}}), own, true},
+		"an object of another namespace needs a global override": {
+			false, select1(shipper.OverriddenResource{Kind: "ConfigMap"}), override.Object{Kind: "ConfigMap", Namespace: "other"}, false,
+		},
+		"a global override reaches it": {
+			true, select1(shipper.OverriddenResource{Kind: "ConfigMap"}), override.Object{Kind: "ConfigMap", Namespace: "other"}, true,
+		},
+		"an object without a namespace needs a global override": {
+			false, select1(shipper.OverriddenResource{Kind: "Namespace"}), override.Object{Kind: "Namespace", Name: "work"}, false,
+		},
+		"rights need a global override": {false, select1(shipper.OverriddenResource{Group: role.Group, Kind: "Role"}), role, false},
+		"which reaches them":            {true, select1(shipper.OverriddenResource{Group: role.Group, Kind: "Role"}), role, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			pinned := []shipper.ReleaseOverride{{Global: c.global, Resources: c.of, Rules: []shipper.OverrideRule{{Delete: true}}}}
+			changes := override.Resolve(pinned, "work", "web-1", nil)
+			if got := changes[0].Concerns(c.o); got != c.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+func TestValidate(t *testing.T) {
+	configMap := shipper.OverriddenResource{Kind: "ConfigMap", Name: "a"}
+	operation := func(fields ...any) shipper.PatchOperation {
+		out := shipper.PatchOperation{}
+		for i := 0; i < len(fields); i += 2 {
+			out[fields[i].(string)] = fields[i+1]
+		}
+		return out
+	}
+	patch := func(op shipper.PatchOperation) shipper.ResourceOverrideSpec {
+		return shipper.ResourceOverrideSpec{
+			Resources: []shipper.OverriddenResource{configMap}, Rules: []shipper.OverrideRule{{Patch: []shipper.PatchOperation{op}}},
+		}
+	}
+	add := func(path string) shipper.ResourceOverrideSpec {
+		return patch(operation("op", "add", "path", path, "value", "x"))
+	}
+	of := func(r shipper.OverriddenResource, deletes bool) shipper.ResourceOverrideSpec {
+		out := add("/data/a")
+		out.Resources = []shipper.OverriddenResource{r}
+		if deletes {
+			out.Rules = []shipper.OverrideRule{{Delete: true}}
+		}
+		return out
+	}
+	mandatory := add("/data/a")
+	mandatory.Mandatory = true
+	large := patch(operation("op", "add", "path", "/data/a", "value", strings.Repeat("x", override.MaxBytes)))
+	empty := add("/data/a")
+	empty.Rules[0].ClusterTerms = []shipper.OverrideClusterTerm{{}}
+	neither := add("/data/a")
+	neither.Rules[0].Patch = nil
+	for name, c := range map[string]struct {
+		spec   shipper.ResourceOverrideSpec
+		global bool
+		want   []string // fields
+	}{
+		"a field":                            {add("/data/a"), false, nil},
+		"a label":                            {add("/metadata/labels/a~1b"), false, nil},
+		"apiVersion":                         {add("/apiVersion"), true, []string{"spec.rules[0].patch[0].path"}},
+		"kind":                               {add("/kind"), true, []string{"spec.rules[0].patch[0].path"}},
+		"status":                             {add("/status/x"), true, []string{"spec.rules[0].patch[0].path"}},
+		"name":                               {add("/metadata/name"), true, []string{"spec.rules[0].patch[0].path"}},
+		"owners":                             {add("/metadata/ownerReferences/-"), true, []string{"spec.rules[0].patch[0].path"}},
+		"all metadata":                       {add("/metadata"), true, []string{"spec.rules[0].patch[0].path"}},
+		"the whole object":                   {add(""), true, []string{"spec.rules[0].patch[0].path"}},
+		"an empty segment":                   {add("/data//a"), true, []string{"spec.rules[0].patch[0].path"}},
+		"a label of Shipper":                 {add("/metadata/labels/shipper-app"), true, []string{"spec.rules[0].patch[0].path"}},
+		"an annotation of Shipper, escaped":  {add("/metadata/annotations/shipper.booking.com~1owner"), true, []string{"spec.rules[0].patch[0].path"}},
+		"a hook of Helm":                     {add("/metadata/annotations/helm.sh~1hook"), true, []string{"spec.rules[0].patch[0].path"}},
+		"moving the name away":               {patch(operation("op", "move", "path", "/data/a", "from", "/metadata/name")), true, []string{"spec.rules[0].patch[0].from"}},
+		"copying the name":                   {patch(operation("op", "copy", "path", "/data/a", "from", "/metadata/name")), false, nil},
+		"testing the name":                   {patch(operation("op", "test", "path", "/metadata/name", "value", "a")), false, nil},
+		"remove with a value":                {patch(operation("op", "remove", "path", "/data/a", "value", "x")), false, []string{"spec.rules[0].patch[0].value"}},
+		"an unknown variable":                {patch(operation("op", "add", "path", "/data/a", "value", []any{"${CLUSTER}"})), false, []string{"spec.rules[0].patch[0].value"}},
+		"an unclosed variable":               {patch(operation("op", "add", "path", "/data/a", "value", "${cluster.name")), false, []string{"spec.rules[0].patch[0].value"}},
+		"a variable of the cluster in names": {of(shipper.OverriddenResource{Kind: "ConfigMap", Name: "${cluster.name}"}, false), false, []string{"spec.resources[0].name"}},
+		"objects of Shipper":                 {of(shipper.OverriddenResource{Group: shipper.GroupName, Kind: "Application"}, false), true, []string{"spec.resources[0].group"}},
+		"rights":                             {of(shipper.OverriddenResource{Group: "rbac.authorization.k8s.io", Kind: "Role"}, false), false, []string{"spec.resources[0].group"}},
+		"rights in the global namespace":     {of(shipper.OverriddenResource{Group: "rbac.authorization.k8s.io", Kind: "Role"}, false), true, nil},
+		"deleting a Namespace":               {of(shipper.OverriddenResource{Kind: "Namespace"}, true), true, []string{"spec.resources[0].kind"}},
+		"patching a Namespace":               {of(shipper.OverriddenResource{Kind: "Namespace"}, false), true, nil},
+		"mandatory":                          {mandatory, false, []string{"spec.mandatory"}},
+		"mandatory in the global namespace":  {mandatory, true, nil},
+		"too large":                          {large, false, []string{"spec"}},
+		"an empty term":                      {empty, false, []string{"spec.rules[0].clusterTerms[0]"}},
+		"neither patch nor delete":           {neither, false, []string{"spec.rules[0].patch"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, err := range override.Validate(&c.spec, field.NewPath("spec"), c.global) {
+				got = append(got, err.Field)
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestTheCopiesOfAReleaseAreBounded(t *testing.T) {
+	var pinned []shipper.ReleaseOverride
+	for i := range 9 {
+		pinned = append(pinned, shipper.ReleaseOverride{Name: fmt.Sprintf("work/%d%s", i, strings.Repeat("x", override.MaxBytes))})
+	}
+	if err := override.CheckSize(pinned[:7]); err != nil {
+		t.Error(err)
+	}
+	if err := override.CheckSize(pinned); err == nil {
+		t.Error("not refused")
+	}
+}
