@@ -4,6 +4,7 @@ package render
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -41,6 +42,10 @@ func (c *Chart) renderKey(values map[string]any, t Target) [sha256.Size]byte {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q %#v %q %q %t ",
 		c.digest, t.ReleaseName, t.Naming, t.releaseOptions(), t.KubeVersion, t.APIVersions, t.Lookups != nil)
+	if len(t.Overrides) > 0 {
+		text, _ := json.Marshal(t.Overrides) // patches were decoded from JSON
+		fmt.Fprintf(h, "overrides %d %s ", len(text), text)
+	}
 	spell(h, values)
 	return [sha256.Size]byte(h.Sum(nil))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 	helmchart "helm.sh/helm/v3/pkg/chart"
 
+	"shipper.dev/shipper/apis/rules/override"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/lots"
@@ -42,6 +43,9 @@ type Target struct {
 	Lookups *Lookups `json:"-"`
 	// InUse is what Pods in place use in the cluster. Nil: nothing.
 	InUse lots.InUse `json:"-"`
+	// Overrides are changes of the rendered objects, before anything else is done to them. They are a part of what a manifest is rendered
+	// from: Source of package installation has them.
+	Overrides []override.Change `json:"-"`
 }
 
 // Chart is one version of a chart, loaded. It is safe for concurrent use.

@@ -19,12 +19,15 @@ type Cluster struct {
 	// KubeVersion and APIVersions are those of Target.
 	KubeVersion string
 	APIVersions []string
+	// Object decides which overrides there are; nil for a cluster that is not known.
+	Object *shipper.Cluster
 }
 
 // ClusterOf is what the management cluster knows of a cluster. Version and APIs are empty before Shipper was connected to it.
 func ClusterOf(c *shipper.Cluster) Cluster {
 	return Cluster{
 		Place: values.Place{Cluster: c.Name, Region: c.Spec.Region}, KubeVersion: c.Status.KubernetesVersion, APIVersions: c.Status.APIVersions,
+		Object: c,
 	}
 }
 
@@ -69,7 +72,9 @@ func Group(layers values.Layers, clusters []Cluster) []Alike {
 
 // targetOf is the Target of a Release in a cluster.
 func targetOf(rel *shipper.Release, in Cluster) Target {
-	return TargetOf(&rel.ObjectMeta, rel.Spec.Environment.Chart.Naming, in.KubeVersion, in.APIVersions)
+	t := TargetOf(&rel.ObjectMeta, rel.Spec.Environment.Chart.Naming, in.KubeVersion, in.APIVersions)
+	t.Overrides = overridesIn(rel, &in)
+	return t
 }
 
 // NamingIn decides how the objects of the first Release of an Application are named: by Release if the chart fits the rules of the original
@@ -77,7 +82,7 @@ func targetOf(rel *shipper.Release, in Cluster) Target {
 func (c *Chart) NamingIn(
 	ctx context.Context, rel *shipper.Release, layers values.Layers, clusters []Cluster,
 ) (shipper.ChartNaming, error) {
-	for _, in := range Group(layers, clusters) {
+	for _, in := range GroupOf(rel, clusters) {
 		from, err := layers.At(in.Place)
 		if err != nil {
 			return "", err

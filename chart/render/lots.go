@@ -14,6 +14,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/lots"
+	"shipper.dev/shipper/chart/override"
 	"shipper.dev/shipper/chart/values"
 )
 
@@ -66,6 +67,10 @@ func (c *Chart) LotsOf(ctx context.Context, rel *shipper.Release, layers values.
 	}
 	t := targetOf(rel, in)
 	manifest, err := c.Render(ctx, from, t)
+	if override.Failed(err) {
+		t.Overrides = nil
+		manifest, err = c.Render(ctx, from, t)
+	}
 	if err != nil {
 		return lots.Table{}, err
 	}

@@ -4,6 +4,7 @@ package render
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"maps"
 	"path"
@@ -55,7 +56,7 @@ func (m Manifest) source(i int) string {
 }
 
 // assemble parses rendered files into objects in install order.
-func assemble(c *helmchart.Chart, files map[string]string) (Manifest, error) {
+func assemble(ctx context.Context, c *helmchart.Chart, files map[string]string, t Target) (Manifest, error) {
 	var definitions, manifest Manifest
 	for _, crd := range c.CRDObjects() {
 		if err := definitions.add(crd.Filename, string(crd.File.Data)); err != nil {
@@ -81,6 +82,9 @@ func assemble(c *helmchart.Chart, files map[string]string) (Manifest, error) {
 		return Manifest{}, chartError("it renders to %d objects, more than the %d that are accepted", n, maxObjects)
 	}
 	if err := manifest.checkUnique(); err != nil {
+		return Manifest{}, err
+	}
+	if err := manifest.override(ctx, t); err != nil {
 		return Manifest{}, err
 	}
 	if err := manifest.removeDuplicates(); err != nil {

@@ -160,7 +160,7 @@ func (c *Chart) once(
 	if err != nil {
 		return Manifest{}, err
 	}
-	return assemble(work, files)
+	return assemble(ctx, work, files, t)
 }
 
 // execute runs the templates and returns the result of each file.

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/override"
 	"shipper.dev/shipper/chart/values"
 )
 
@@ -15,7 +16,12 @@ func (c *Chart) Replicas(ctx context.Context, rel *shipper.Release, layers value
 	if err != nil {
 		return 0, err
 	}
-	manifest, err := c.Render(ctx, values, targetOf(rel, in))
+	t := targetOf(rel, in)
+	manifest, err := c.Render(ctx, values, t)
+	if override.Failed(err) { // the installation reports it; other clusters get their Pods
+		t.Overrides = nil
+		manifest, err = c.Render(ctx, values, t)
+	}
 	if err != nil {
 		return 0, err
 	}

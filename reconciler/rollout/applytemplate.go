@@ -59,6 +59,9 @@ func (r *pass) applyTemplate(ctx context.Context, s *scope, p templatePlan) appl
 	}
 	if p.create != nil {
 		rel := p.create.DeepCopy()
+		if err := r.copyOverrides(ctx, s, rel); err != nil {
+			return applied{create: err}
+		}
 		if err := r.decideNaming(ctx, s, rel); err != nil {
 			return applied{create: err}
 		}

@@ -157,7 +157,7 @@ func installationTarget(
 	it.Spec = shipper.InstallationTargetSpec{
 		Clusters: append([]string{}, clusters...), CanOverride: newest, Chart: &chart, Values: env.Values,
 		ValuesPerRegion: env.ValuesPerRegion, ValuesPerCluster: env.ValuesPerCluster, Regions: regions,
-		ValuesFrom: env.ValuesFrom, ValuesDigests: env.ValuesDigests,
+		ValuesFrom: env.ValuesFrom, ValuesDigests: env.ValuesDigests, Overrides: rel.DeepCopy().Spec.Overrides,
 	}
 	return it
 }
@@ -170,7 +170,7 @@ func resourcesTarget(h history.History, rel *shipper.Release, clusters []string)
 	it.Finalizers = []string{shipper.InstallationFinalizer}
 	it.Spec = shipper.InstallationTargetSpec{Clusters: []string{}, CanOverride: rel == h.Newest(), Resources: &shipper.TargetResources{
 		Apply: env.Apply, Removal: env.Resources.Removal, Ready: env.Resources.Ready, Snapshot: env.ResourcesDigest,
-	}}
+	}, Overrides: rel.DeepCopy().Spec.Overrides}
 	if len(h.All) == 1 {
 		it.Spec.Clusters = append(it.Spec.Clusters, clusters...)
 	}

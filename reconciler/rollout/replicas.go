@@ -62,7 +62,7 @@ func (r *pass) count(ctx context.Context, rel *shipper.Release, clusters []rende
 	if len(clusters) == 0 {
 		return out, nil
 	}
-	for _, in := range render.Group(values.LayersOf(&rel.Spec.Environment), clusters) {
+	for _, in := range render.GroupOf(rel, clusters) {
 		replicas, err := r.charts.Replicas(ctx, rel, in.Cluster)
 		if err != nil {
 			return nil, fmt.Errorf("counting the replicas of release %s/%s: %w", rel.Namespace, rel.Name, err)
@@ -91,8 +91,7 @@ func (r *pass) countAdded(ctx context.Context, have strategy.Release, want *ship
 		return err
 	}
 	clusters, err := r.clusters(ctx, names, regions)
-	layers := values.LayersOf(&have.Release.Spec.Environment)
-	if err != nil || len(have.Capacity.Spec.Clusters) > 0 && len(render.Group(layers, clusters)) == 1 {
+	if err != nil || len(have.Capacity.Spec.Clusters) > 0 && len(render.GroupOf(have.Release, clusters)) == 1 {
 		return err
 	}
 	clusters = slices.DeleteFunc(clusters, func(c render.Cluster) bool { return !slices.Contains(added, c.Place.Cluster) })

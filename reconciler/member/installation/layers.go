@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/override"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/values"
 )
@@ -27,6 +28,8 @@ type sources struct {
 	found bool
 	// open is set when who sees errors may see values.
 	open bool
+	// overrides are those in the cluster of the pass.
+	overrides []override.Change
 }
 
 // sourcesOf reads what a target says itself.
@@ -75,11 +78,26 @@ func (s sources) in(cluster string) (Source, error) {
 	place := values.Place{Cluster: cluster, Region: s.regions[cluster]}
 	if len(s.pinned.From) > 0 {
 		later := &Later{Pinned: s.pinned, Layers: s.values.For(place), Place: place}
-		return Source{Chart: s.Chart, Digest: s.Digest, Later: later}, nil
+		return Source{Chart: s.Chart, Digest: s.Digest, Later: later, Overrides: s.overrides}, nil
 	}
 	values, err := s.values.At(place)
 	if err != nil {
 		return Source{}, ofChart(err)
 	}
-	return Source{Chart: s.Chart, Digest: s.Digest, Values: values}, nil
+	return Source{Chart: s.Chart, Digest: s.Digest, Values: values, Overrides: s.overrides}, nil
+}
+
+// overridesIn are the overrides of a target in a cluster, by the labels that its Cluster has now.
+func (w *Worker) overridesIn(ctx context.Context, it *shipper.InstallationTarget, cluster string) ([]override.Change, error) {
+	if len(it.Spec.Overrides) == 0 {
+		return nil, nil
+	}
+	of := &shipper.Cluster{}
+	switch err := w.client.Get(ctx, client.ObjectKey{Name: cluster}, of); {
+	case apierrors.IsNotFound(err): // nothing can be written there either
+		of = nil
+	case err != nil:
+		return nil, fmt.Errorf("reading the labels of cluster %s: %w", cluster, err)
+	}
+	return override.Resolve(it.Spec.Overrides, it.Namespace, it.Name, of), nil
 }

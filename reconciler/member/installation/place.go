@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"shipper.dev/shipper/apis/rules/override"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/fleet"
 	"shipper.dev/shipper/reconciler/member/resources"
@@ -15,7 +16,9 @@ import (
 )
 
 // place places the resources of a target in a cluster.
-func (w *Worker) place(ctx context.Context, it *shipper.InstallationTarget, cluster string, all *resources.Siblings) Outcome {
+func (w *Worker) place(
+	ctx context.Context, it *shipper.InstallationTarget, cluster string, all *resources.Siblings, changes []override.Change,
+) Outcome {
 	out := Outcome{cluster: cluster}
 	policy, err := w.driftPolicy(ctx, it.Namespace, it.Labels[shipper.AppLabel])
 	if err != nil {
@@ -29,7 +32,9 @@ func (w *Worker) place(ctx context.Context, it *shipper.InstallationTarget, clus
 	}
 	ctx, cancel := member.Context(ctx, fleet.WorkTimeout)
 	defer cancel()
-	return placedOutcome(out, w.resources.Place(ctx, resources.TaskIn(member, it, all, policy)))
+	task := resources.TaskIn(member, it, all, policy)
+	task.Overrides = changes
+	return placedOutcome(out, w.resources.Place(ctx, task))
 }
 
 // Siblings are the targets with resources of an Application, which a pass in a cluster works on one after the other.

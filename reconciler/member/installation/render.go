@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"shipper.dev/shipper/apis/rules/override"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/render"
@@ -32,6 +33,8 @@ type Source struct {
 	Values *shipper.ChartValues
 	// Later is set, and Values nil, where ConfigMaps and Secrets hold some of the values: they are read when the chart is rendered.
 	Later *Later `json:",omitempty"`
+	// Overrides are what the Release changes in this cluster.
+	Overrides []override.Change `json:",omitempty"`
 }
 
 // Later is how values are made of what ConfigMaps and Secrets held. It says all that decides what becomes of it.
@@ -85,6 +88,7 @@ func (r chartRenderer) Render(ctx context.Context, s Source, t render.Target, fi
 			return render.Manifest{}, err
 		}
 	}
+	t.Overrides = s.Overrides
 	return loaded.RenderIn(ctx, s.Values, t, find)
 }
 

@@ -63,11 +63,15 @@ func (w *Worker) Work(ctx context.Context, it *shipper.InstallationTarget, clust
 	if !controllerutil.ContainsFinalizer(it, shipper.InstallationFinalizer) || find(it.Status.Clusters, cluster).Name == "" {
 		return Outcome{cluster: cluster, missing: true}
 	}
+	changes, err := w.overridesIn(ctx, it, cluster)
+	if err != nil {
+		return Outcome{cluster: cluster, general: err}
+	}
 	if it.Spec.Resources != nil {
-		return w.place(ctx, it, cluster, all)
+		return w.place(ctx, it, cluster, all, changes)
 	}
 	source, err := w.source(ctx, it)
-	if err == nil {
+	if source.overrides = changes; err == nil {
 		err = w.readRegion(ctx, it, cluster, &source)
 	}
 	if err != nil {
@@ -155,6 +159,10 @@ func (w *Worker) uninstall(
 		return placedOutcome(out, w.resources.Remove(ctx, resources.TaskIn(member, it, all, "")))
 	}
 	work := &installer{member: member, it: it, rendering: &rendering{sources: sourcesOf(it)}, now: w.clock.Now()}
+	if work.rendering.sources.overrides, err = w.overridesIn(ctx, it, cluster); err != nil {
+		out.general = err
+		return out
+	}
 	after := func(_ context.Context, a *anchor) (*anchor, error) { return a, nil }
 	switch deletion, held, err := w.runsDeleteHooks(ctx, it, cluster); {
 	case err != nil:

@@ -13,6 +13,7 @@ import (
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/objects"
+	overrides "shipper.dev/shipper/chart/override"
 	"shipper.dev/shipper/reconciler/fleet/report"
 	"shipper.dev/shipper/reconciler/member/applyset"
 	"shipper.dev/shipper/reconciler/member/drift"
@@ -128,6 +129,9 @@ func (p *pass) fields(e entry, list []drift.Difference, live *unstructured.Unstr
 // reportDiff compares all objects, and writes nothing.
 func (p *pass) reportDiff(ctx context.Context) error {
 	all, err := p.load(ctx)
+	if overrides.Failed(err) { // of this cluster alone
+		return err
+	}
 	if err != nil {
 		p.out.General = err
 		return nil

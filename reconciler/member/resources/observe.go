@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +39,9 @@ func (p *pass) load(ctx context.Context) ([]*item, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the content %s: %w", p.spec.Snapshot, err)
 	}
-	content = slices.Clone(content)
+	if content, err = overridden(ctx, content, p.Overrides); err != nil {
+		return nil, err
+	}
 	objects.SortForApply(content)
 	applicable := withoutDuplicates(content)
 	out := make([]*item, 0, len(content))

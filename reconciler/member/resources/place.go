@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	overrides "shipper.dev/shipper/chart/override"
 )
 
 // pass is one pass of a target in one cluster.
@@ -26,6 +27,8 @@ type pass struct {
 
 	anchor *anchor
 	items  []*item
+	// placing identifies what is placed in this cluster: the content, and what overrides change of it.
+	placing string
 	// lost is set once further requests make no sense.
 	lost atomic.Bool
 	out  Result
@@ -33,6 +36,7 @@ type pass struct {
 
 func (w *Worker) pass(t Task) *pass {
 	p := &pass{Task: t, worker: w, spec: *t.Target.Spec.Resources, now: w.Clock.Now()}
+	p.placing = placing(p.spec.Snapshot, t.Overrides)
 	if p.spec.Apply != nil {
 		p.how = *p.spec.Apply
 	}
@@ -72,7 +76,7 @@ func (p *pass) place(ctx context.Context) error {
 	if p.anchor, err = p.readAnchor(ctx, p.Cluster.Client()); err != nil {
 		return err
 	}
-	if rests, err := p.rests(ctx, p.by(nil, p.spec.Snapshot)); rests || err != nil {
+	if rests, err := p.rests(ctx, p.by(nil, p.placing)); rests || err != nil {
 		return err
 	}
 	if p.anchor, err = p.readAnchor(ctx, p.Cluster.Live()); err != nil {
@@ -84,16 +88,19 @@ func (p *pass) place(ctx context.Context) error {
 	if p.anchor != nil && p.anchor.deleting {
 		return waiting("the list of an earlier placement is still being removed")
 	}
-	if p.anchor != nil && p.anchor.placed == p.spec.Snapshot {
+	if p.anchor != nil && p.anchor.placed == p.placing {
 		intact, err := p.intact(ctx)
 		if err != nil {
 			return err
 		}
 		if intact { // another Release with equal content
-			return p.record(ctx, p.anchor.inventory, p.spec.Snapshot)
+			return p.record(ctx, p.anchor.inventory, p.placing)
 		}
 	}
 	all, err := p.load(ctx)
+	if overrides.Failed(err) { // of this cluster alone
+		return err
+	}
 	if err != nil {
 		p.out.General = err
 		return nil
@@ -182,7 +189,7 @@ func (p *pass) converge(ctx context.Context, all []*item) error {
 	inventory, whole := placed(all, p.now.Unix())
 	digest := ""
 	if whole && len(left) == 0 && err == nil {
-		digest = p.spec.Snapshot
+		digest = p.placing
 	}
 	if err := p.record(ctx, append(inventory, left...), digest); err != nil {
 		return err

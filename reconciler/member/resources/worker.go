@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/override"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/reconciler/fleet"
@@ -113,6 +114,8 @@ type Task struct {
 	Identity string
 	// Policy is the driftPolicy of the Application.
 	Policy shipper.DriftPolicy
+	// Overrides are what the Release changes in this cluster.
+	Overrides []override.Change
 }
 
 // TaskIn is a Task in a member of the fleet.

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"context"
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	rules "shipper.dev/shipper/apis/rules/override"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/override"
+	"shipper.dev/shipper/chart/values"
+)
+
+// override applies the overrides of t to the objects, which are the manifest's own. Hooks stay as they are.
+func (m *Manifest) override(ctx context.Context, t Target) error {
+	if len(t.Overrides) == 0 {
+		return nil
+	}
+	var objects []unstructured.Unstructured
+	var sources []string
+	for i := range m.Objects {
+		if ended := ctx.Err(); ended != nil {
+			return late(ended)
+		}
+		changed, err := override.Apply(&m.Objects[i], t.Namespace, t.Overrides)
+		if err != nil {
+			return err
+		}
+		if changed != nil {
+			objects, sources = append(objects, *changed), append(sources, m.sources[i])
+		}
+	}
+	m.Objects, m.sources = objects, sources
+	return nil
+}
+
+// overridesIn are the changes of a Release in a cluster.
+func overridesIn(rel *shipper.Release, in *Cluster) []rules.Change {
+	return rules.Resolve(rel.Spec.Overrides, rel.Namespace, rel.Name, in.Object)
+}
+
+// GroupOf is Group for a Release, whose overrides may differ in clusters that have the same values.
+func GroupOf(rel *shipper.Release, clusters []Cluster) []Alike {
+	out := Group(values.LayersOf(&rel.Spec.Environment), clusters)
+	if len(rel.Spec.Overrides) == 0 || len(clusters) == 0 {
+		return out
+	}
+	byName := map[string]Cluster{}
+	for _, c := range clusters {
+		byName[c.Place.Cluster] = c
+	}
+	var split []Alike
+	for _, alike := range out {
+		at := map[string]int{}
+		for _, name := range alike.Names {
+			one := byName[name]
+			text, _ := json.Marshal(overridesIn(rel, &one)) // patches were decoded from JSON
+			i, known := at[string(text)]
+			if !known {
+				i = len(split)
+				at[string(text)] = i
+				next := Alike{Cluster: alike.Cluster}
+				next.Object = one.Object
+				split = append(split, next)
+			}
+			split[i].Names = append(split[i].Names, name)
+		}
+	}
+	return split
+}
