@@ -31,6 +31,7 @@ import (
 	"shipper.dev/shipper/webhook/notification"
 	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/release"
+	"shipper.dev/shipper/webhook/resourceoverride"
 	"shipper.dev/shipper/webhook/resources"
 	"shipper.dev/shipper/webhook/response"
 	"shipper.dev/shipper/webhook/rolloutblock"
@@ -131,6 +132,9 @@ func Setup(server Server, o Options) error {
 	serve("/validate-check", response.Validate, "Check", chk.Validate)
 
 	serveResources(serve, placed, guard)
+
+	ro := &resourceoverride.Webhook{Authz: o.Authz, GlobalNamespace: o.State.GlobalNamespace()}
+	serve("/validate-resourceoverride", response.Validate, "ResourceOverride", ro.Validate).Ready = always // it needs no other objects
 
 	ntf := &notification.Webhook{Authz: o.Authz}
 	serve("/validate-notification", response.Validate, "Notification", ntf.Validate).Ready = always // it needs no other objects

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package resourceoverride validates ResourceOverrides: each operation may be carried out, and the author may change the Applications whose
+// objects differ by it.
+package resourceoverride
+
+import (
+	"context"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"shipper.dev/shipper/apis/rules/override"
+	"shipper.dev/shipper/apis/rules/rights"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/values"
+	"shipper.dev/shipper/webhook/authz"
+	"shipper.dev/shipper/webhook/protected"
+	"shipper.dev/shipper/webhook/response"
+)
+
+const (
+	kind     = "ResourceOverride"
+	resource = "resourceoverrides"
+	// maxAsked bounds the Applications of which a review asks for a right each. More need the right to all of the namespace.
+	maxAsked = 20
+)
+
+// Webhook validates ResourceOverrides.
+type Webhook struct {
+	Authz authz.Authorizer
+	// GlobalNamespace is the one whose ResourceOverrides bear on all namespaces.
+	GlobalNamespace string
+}
+
+// Validate validates an object before it is stored or deleted. Labels mean nothing here, but an owner would delete it.
+func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *response.Response) error {
+	now, old, err := response.Decode[shipper.ResourceOverride](req)
+	if err != nil {
+		return err
+	}
+	if req.Operation == admissionv1.Delete {
+		if protected.IsController(req.UserInfo.Username) {
+			return nil
+		}
+		return w.permit(ctx, req, &old.Spec)
+	}
+	same := old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec)
+	if same && !protected.OwnerAdded(&old.ObjectMeta, &now.ObjectMeta) {
+		return nil
+	}
+	global := req.Namespace == w.GlobalNamespace
+	if err := response.Invalidate(kind, req.Name, validate(&now.Spec, global)); err != nil {
+		return err
+	}
+	specs := []*shipper.ResourceOverrideSpec{&now.Spec}
+	if old != nil {
+		specs = append(specs, &old.Spec)
+	}
+	if err := w.permit(ctx, req, specs...); err != nil {
+		return err
+	}
+	if !same {
+		a.Warn("it takes effect with the next Release of each Application that it bears on; Releases that exist stay as they are")
+	}
+	return nil
+}
+
+// validate returns what is wrong with a spec.
+func validate(spec *shipper.ResourceOverrideSpec, global bool) field.ErrorList {
+	path := field.NewPath("spec")
+	errs := override.Validate(spec, path, global)
+	for i := range spec.Rules {
+		if bad, why := values.CheckPatch(spec.Rules[i].Patch); why != "" {
+			errs = append(errs, field.Invalid(path.Child("rules").Index(i).Child("patch").Index(bad), "", "the operation "+why))
+		}
+	}
+	return errs
+}
+
+// need is a right, and the field that needs it.
+type need struct {
+	rights.Action
+	path *field.Path
+}
+
+// permit refuses a user who may not change what the ResourceOverride changes.
+func (w *Webhook) permit(ctx context.Context, req *admission.Request, specs ...*shipper.ResourceOverrideSpec) error {
+	for _, spec := range specs {
+		for _, n := range w.needs(spec, req.Namespace) {
+			allowed, err := w.may(ctx, req.UserInfo, spec, n)
+			if err != nil {
+				return response.Later(err.Error(), authz.RetryAfter)
+			}
+			if !allowed {
+				return forbid(req, n)
+			}
+		}
+	}
+	return nil
+}
+
+// needs are the rights that a spec needs. In the global namespace it changes objects of all namespaces, and those without one. Elsewhere,
+// Secrets need the right to read them: the result of a test operation shows what they contain.
+func (w *Webhook) needs(spec *shipper.ResourceOverrideSpec, namespace string) []need {
+	path := field.NewPath("spec")
+	if namespace == w.GlobalNamespace {
+		return []need{
+			{authz.On("update", "applications", types.NamespacedName{}), path},
+			{rights.PlaceEverything, path},
+		}
+	}
+	out := []need{{authz.On("update", "applications", types.NamespacedName{Namespace: namespace}), path.Child("applicationNames")}}
+	for i, r := range spec.Resources {
+		if r.Group == "" && r.Kind == "Secret" {
+			out = append(out, need{
+				rights.Action{Verb: "list", Resource: "secrets", Namespace: namespace}, path.Child("resources").Index(i),
+			})
+		}
+	}
+	return out
+}
+
+// may asks for a right. One who may not update all Applications may update those that are named.
+func (w *Webhook) may(
+	ctx context.Context, who authenticationv1.UserInfo, spec *shipper.ResourceOverrideSpec, n need,
+) (bool, error) {
+	allowed, err := w.Authz.May(ctx, who, n.Action)
+	named := n.Resource == "applications" && n.Namespace != "" && len(spec.ApplicationNames) > 0
+	if err != nil || allowed || !named || len(spec.ApplicationNames) > maxAsked {
+		return allowed, err
+	}
+	for _, name := range spec.ApplicationNames {
+		one := n.Action
+		one.Name = name
+		if allowed, err = w.Authz.May(ctx, who, one); err != nil || !allowed {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+func forbid(req *admission.Request, n need) error {
+	where := "in all namespaces"
+	if n.Namespace != "" {
+		where = "in namespace " + n.Namespace
+	}
+	return response.Forbid(resource, req.Name, fmt.Sprintf("%s: a ResourceOverride changes what Applications install: user %q may not %s %s %s; %s",
+		n.path, req.UserInfo.Username, n.Verb, n.Object(), where, rights.Remedy(n.Action, req.UserInfo.Username)))
+}
