@@ -123,7 +123,7 @@ func schemaErrors(object any, kind string) (field.ErrorList, error) {
 }
 
 // judged are the kinds that are made.
-var judged = []string{"Check", kindOfClusters, kindOfEnvelopes, kindOfShipyards, kindOfApplications}
+var judged = []string{"Check", kindOfClusters, kindOfEnvelopes, kindOfOverrides, kindOfShipyards, kindOfApplications}
 
 // schemas are the validators of these kinds. They are compiled once, which takes a good part of a second.
 var schemas = sync.OnceValues(func() (map[string]validation.SchemaValidator, error) {

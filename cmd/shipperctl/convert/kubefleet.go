@@ -41,14 +41,14 @@ const (
 	kindOfClusters     = "Cluster"
 	kindOfEnvelopes    = "Envelope"
 	kindOfApplications = "Application"
+	kindOfOverrides    = "ResourceOverride"
 )
 
 // What to do instead of kinds that are not converted.
 const (
 	noCounterpart      = "Shipper has no counterpart yet, "
-	insteadOfOverrides = noCounterpart + "and resources are the same in all clusters: give the clusters that differ an Application of their " +
-		"own, or use a chart, with valuesPerCluster"
-	insteadOfStages = noCounterpart + "and a person does it: label the clusters of one stage after the other, as the review of the " +
+	insteadOfOverrides = "no rule has clusters that are selected by labels: for every cluster, write clusterSelector: {clusterSelectorTerms: []}"
+	insteadOfStages    = noCounterpart + "and a person does it: label the clusters of one stage after the other, as the review of the " +
 		"placement with the strategy External says"
 	insteadOfAsking  = noCounterpart + "and a person who approves labels the clusters of the next stage"
 	insteadOfLeaving = noCounterpart + "and a placement removes from clusters that it does not choose: require in its affinity.required " +
@@ -100,8 +100,9 @@ type fleetObject struct {
 	clusterWide bool
 }
 
-// fleetOrder is that in which kinds are printed: an Application selects Envelopes and chooses Clusters.
-var fleetOrder = []string{kindOfClusters, kindOfEnvelopes, kindOfApplications}
+// fleetOrder is that in which kinds are printed: an Application selects Envelopes and chooses Clusters, and
+// its first Release copies ResourceOverrides.
+var fleetOrder = []string{kindOfClusters, kindOfEnvelopes, kindOfOverrides, kindOfApplications}
 
 // home is the namespace of what is made of objects without a namespace.
 func (s settings) home() string { return cmp.Or(s.namespace, defaultHome) }
@@ -133,6 +134,10 @@ func converterOf(d document) func(document, settings) (fleetObject, error) {
 		return applicationOfPlacement
 	case fleetPlacements + " " + clusterEnvelope, fleetPlacements + " " + namespacedEnvelope:
 		return envelopeOf
+	case fleetPlacements + " " + clusterOverride, fleetPlacements + " " + namespacedOverride:
+		if hasClusters(d) {
+			return resourceOverrideOf
+		}
 	}
 	return nil
 }

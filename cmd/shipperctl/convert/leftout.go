@@ -5,7 +5,6 @@ package convert
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,8 +14,6 @@ import (
 
 // leftOutDetails say what an object of KubeFleet that is not converted does, by kind.
 var leftOutDetails = map[string]func(document) (string, error){
-	"ClusterResourceOverride":                  overrideOf,
-	"ResourceOverride":                         overrideOf,
 	"ClusterStagedUpdateStrategy":              stagesOf,
 	"StagedUpdateStrategy":                     stagesOf,
 	"ClusterStagedUpdateRun":                   runOf,
@@ -52,7 +49,7 @@ func specOf[T any](d document) (out struct {
 	return out, err
 }
 
-// selectorText words a selector of clusters in stages and overrides: without one they have no cluster.
+// selectorText words a selector of clusters in stages: without one they have no cluster.
 func selectorText(s *metav1.LabelSelector) string {
 	switch {
 	case s == nil:
@@ -157,56 +154,4 @@ func budgetOf(d document) (string, error) {
 		return fmt.Sprintf("refuses evictions that leave less than %s clusters of %s available", is.MinAvailable, d.GetName()), err
 	}
 	return "", err
-}
-
-// overrideOf words the rules of an override: which fields of which objects differ in which clusters.
-func overrideOf(d document) (string, error) {
-	type selector struct {
-		Kind string `json:"kind"`
-		Name string `json:"name"`
-	}
-	from, err := specOf[struct {
-		ClusterObjects []selector `json:"clusterResourceSelectors"`
-		Objects        []selector `json:"resourceSelectors"`
-		Policy         struct {
-			Rules []struct {
-				ClusterSelector *struct {
-					Terms []clusterTerm `json:"clusterSelectorTerms"`
-				} `json:"clusterSelector"`
-				Type    string `json:"overrideType"`
-				Patches []struct {
-					Op   string `json:"op"`
-					Path string `json:"path"`
-				} `json:"jsonPatchOverrides"`
-			} `json:"overrideRules"`
-		} `json:"policy"`
-	}](d)
-	var objects, rules []string
-	for _, s := range slices.Concat(from.Spec.ClusterObjects, from.Spec.Objects) {
-		objects = append(objects, s.Kind+" "+s.Name)
-	}
-	for _, rule := range from.Spec.Policy.Rules {
-		var does, where []string
-		for _, patch := range rule.Patches {
-			does = append(does, patch.Op+" "+patch.Path)
-		}
-		if rule.Type == "Delete" {
-			does = []string{"delete it"}
-		}
-		switch {
-		case rule.ClusterSelector == nil:
-			where = []string{"no cluster"}
-		case len(rule.ClusterSelector.Terms) == 0:
-			where = []string{"every cluster"}
-		default:
-			for i := range rule.ClusterSelector.Terms {
-				where = append(where, selectorText(cmp.Or(rule.ClusterSelector.Terms[i].LabelSelector, &metav1.LabelSelector{})))
-			}
-		}
-		rules = append(rules, strings.Join(does, ", ")+" in "+strings.Join(where, " or "))
-	}
-	if len(rules) == 0 {
-		return "", err
-	}
-	return "of " + strings.Join(objects, ", ") + ": " + strings.Join(rules, "; "), err
 }
