@@ -150,6 +150,6 @@ func forbid(req *admission.Request, n need) error {
 	if n.Namespace != "" {
 		where = "in namespace " + n.Namespace
 	}
-	return response.Forbid(resource, req.Name, fmt.Sprintf("%s: a ResourceOverride changes what Applications install: user %q may not %s %s %s; %s",
-		n.path, req.UserInfo.Username, n.Verb, n.Object(), where, rights.Remedy(n.Action, req.UserInfo.Username)))
+	return response.Forbid(resource, req.Name, fmt.Sprintf("%s: a ResourceOverride changes what Applications install: user %q may not %s "+
+		"%s %s; %s", n.path, req.UserInfo.Username, n.Verb, n.Object(), where, rights.Remedy(n.Action, req.UserInfo.Username)))
 }

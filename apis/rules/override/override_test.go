@@ -101,6 +101,8 @@ func TestRulesAreResolvedForACluster(t *testing.T) {
 	byLabel := func(key, value string) shipper.OverrideClusterTerm {
 		return shipper.OverrideClusterTerm{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}
 	}
+	inEU := []shipper.OverrideClusterTerm{{Names: []string{"eu-2"}}, {Names: []string{"eu-1"}}}
+	const unset = `failed: patch[0]: ${cluster.labels['zone']} has no value: Cluster "eu-1" has no such label`
 	for name, c := range map[string]struct {
 		rule    shipper.OverrideRule
 		cluster *shipper.Cluster
@@ -111,10 +113,10 @@ func TestRulesAreResolvedForACluster(t *testing.T) {
 			[]any{map[string]any{"a": []any{"eu-1 eu prod web-1", int64(1)}}},
 		},
 		"an escaped variable is text":      {rule(nil, "$${cluster.name}${cluster.name}$5"), eu, []any{"${cluster.name}eu-1$5"}},
-		"a label that the cluster lacks":   {rule(nil, "${cluster.labels['zone']}"), eu, []any{`failed: patch[0]: ${cluster.labels['zone']} has no value: Cluster "eu-1" has no such label`}},
+		"a label that the cluster lacks":   {rule(nil, "${cluster.labels['zone']}"), eu, []any{unset}},
 		"without terms: all clusters":      {rule(nil, "x"), nil, []any{"x"}},
 		"an unknown cluster has no labels": {rule([]shipper.OverrideClusterTerm{byLabel("env", "prod")}, "x"), nil, nil},
-		"by name":                          {rule([]shipper.OverrideClusterTerm{{Names: []string{"eu-2"}}, {Names: []string{"eu-1"}}}, "x"), eu, []any{"x"}},
+		"by name":                          {rule(inEU, "x"), eu, []any{"x"}},
 		"by the labels that every cluster has": {
 			rule([]shipper.OverrideClusterTerm{byLabel(shipper.RegionLabel, "eu")}, "x"), eu, []any{"x"},
 		},
@@ -213,6 +215,13 @@ func TestValidate(t *testing.T) {
 		}
 		return out
 	}
+	at := func(name string) []string { return []string{"spec.rules[0].patch[0]." + name} }
+	value := func(v any) shipper.ResourceOverrideSpec {
+		return patch(operation("op", "add", "path", "/data/a", "value", v))
+	}
+	role := shipper.OverriddenResource{Group: "rbac.authorization.k8s.io", Kind: "Role"}
+	application := shipper.OverriddenResource{Group: shipper.GroupName, Kind: "Application"}
+	byCluster := shipper.OverriddenResource{Kind: "ConfigMap", Name: "${cluster.name}"}
 	mandatory := add("/data/a")
 	mandatory.Mandatory = true
 	large := patch(operation("op", "add", "path", "/data/a", "value", strings.Repeat("x", override.MaxBytes)))
@@ -227,27 +236,27 @@ func TestValidate(t *testing.T) {
 	}{
 		"a field":                            {add("/data/a"), false, nil},
 		"a label":                            {add("/metadata/labels/a~1b"), false, nil},
-		"apiVersion":                         {add("/apiVersion"), true, []string{"spec.rules[0].patch[0].path"}},
-		"kind":                               {add("/kind"), true, []string{"spec.rules[0].patch[0].path"}},
-		"status":                             {add("/status/x"), true, []string{"spec.rules[0].patch[0].path"}},
-		"name":                               {add("/metadata/name"), true, []string{"spec.rules[0].patch[0].path"}},
-		"owners":                             {add("/metadata/ownerReferences/-"), true, []string{"spec.rules[0].patch[0].path"}},
-		"all metadata":                       {add("/metadata"), true, []string{"spec.rules[0].patch[0].path"}},
-		"the whole object":                   {add(""), true, []string{"spec.rules[0].patch[0].path"}},
-		"an empty segment":                   {add("/data//a"), true, []string{"spec.rules[0].patch[0].path"}},
-		"a label of Shipper":                 {add("/metadata/labels/shipper-app"), true, []string{"spec.rules[0].patch[0].path"}},
-		"an annotation of Shipper, escaped":  {add("/metadata/annotations/shipper.booking.com~1owner"), true, []string{"spec.rules[0].patch[0].path"}},
-		"a hook of Helm":                     {add("/metadata/annotations/helm.sh~1hook"), true, []string{"spec.rules[0].patch[0].path"}},
-		"moving the name away":               {patch(operation("op", "move", "path", "/data/a", "from", "/metadata/name")), true, []string{"spec.rules[0].patch[0].from"}},
+		"apiVersion":                         {add("/apiVersion"), true, at("path")},
+		"kind":                               {add("/kind"), true, at("path")},
+		"status":                             {add("/status/x"), true, at("path")},
+		"name":                               {add("/metadata/name"), true, at("path")},
+		"owners":                             {add("/metadata/ownerReferences/-"), true, at("path")},
+		"all metadata":                       {add("/metadata"), true, at("path")},
+		"the whole object":                   {add(""), true, at("path")},
+		"an empty segment":                   {add("/data//a"), true, at("path")},
+		"a label of Shipper":                 {add("/metadata/labels/shipper-app"), true, at("path")},
+		"an annotation of Shipper, escaped":  {add("/metadata/annotations/shipper.booking.com~1owner"), true, at("path")},
+		"a hook of Helm":                     {add("/metadata/annotations/helm.sh~1hook"), true, at("path")},
+		"moving the name away":               {patch(operation("op", "move", "path", "/data/a", "from", "/metadata/name")), true, at("from")},
 		"copying the name":                   {patch(operation("op", "copy", "path", "/data/a", "from", "/metadata/name")), false, nil},
 		"testing the name":                   {patch(operation("op", "test", "path", "/metadata/name", "value", "a")), false, nil},
-		"remove with a value":                {patch(operation("op", "remove", "path", "/data/a", "value", "x")), false, []string{"spec.rules[0].patch[0].value"}},
-		"an unknown variable":                {patch(operation("op", "add", "path", "/data/a", "value", []any{"${CLUSTER}"})), false, []string{"spec.rules[0].patch[0].value"}},
-		"an unclosed variable":               {patch(operation("op", "add", "path", "/data/a", "value", "${cluster.name")), false, []string{"spec.rules[0].patch[0].value"}},
-		"a variable of the cluster in names": {of(shipper.OverriddenResource{Kind: "ConfigMap", Name: "${cluster.name}"}, false), false, []string{"spec.resources[0].name"}},
-		"objects of Shipper":                 {of(shipper.OverriddenResource{Group: shipper.GroupName, Kind: "Application"}, false), true, []string{"spec.resources[0].group"}},
-		"rights":                             {of(shipper.OverriddenResource{Group: "rbac.authorization.k8s.io", Kind: "Role"}, false), false, []string{"spec.resources[0].group"}},
-		"rights in the global namespace":     {of(shipper.OverriddenResource{Group: "rbac.authorization.k8s.io", Kind: "Role"}, false), true, nil},
+		"remove with a value":                {patch(operation("op", "remove", "path", "/data/a", "value", "x")), false, at("value")},
+		"an unknown variable":                {value([]any{"${CLUSTER}"}), false, at("value")},
+		"an unclosed variable":               {value("${cluster.name"), false, at("value")},
+		"a variable of the cluster in names": {of(byCluster, false), false, []string{"spec.resources[0].name"}},
+		"objects of Shipper":                 {of(application, false), true, []string{"spec.resources[0].group"}},
+		"rights":                             {of(role, false), false, []string{"spec.resources[0].group"}},
+		"rights in the global namespace":     {of(role, false), true, nil},
 		"deleting a Namespace":               {of(shipper.OverriddenResource{Kind: "Namespace"}, true), true, []string{"spec.resources[0].kind"}},
 		"patching a Namespace":               {of(shipper.OverriddenResource{Kind: "Namespace"}, false), true, nil},
 		"mandatory":                          {mandatory, false, []string{"spec.mandatory"}},

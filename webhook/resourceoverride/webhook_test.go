@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resourceoverride_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/resourceoverride"
+	"shipper.dev/shipper/webhook/response"
+)
+
+const (
+	updateAll  = " update applications shop/"
+	everywhere = " update applications /"
+)
+
+// labels is an override that labels ConfigMaps of the Applications called names, of all without.
+func labels(namespace string, names ...string) *shipper.ResourceOverride {
+	o := &shipper.ResourceOverride{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "labels"}}
+	o.Spec = shipper.ResourceOverrideSpec{
+		ApplicationNames: names, Resources: []shipper.OverriddenResource{{Kind: "ConfigMap"}},
+		Rules: []shipper.OverrideRule{{Patch: []shipper.PatchOperation{{"op": "add", "path": "/metadata/labels/a", "value": "b"}}}},
+	}
+	return o
+}
+
+func changed(o *shipper.ResourceOverride, edit func(*shipper.ResourceOverride)) *shipper.ResourceOverride {
+	edit(o)
+	return o
+}
+
+func ofKind(kind string) func(*shipper.ResourceOverride) {
+	return func(o *shipper.ResourceOverride) { o.Spec.Resources[0].Kind = kind }
+}
+
+// TestWhoChangesWhatApplicationsInstallMayUpdateThem has the attacks of users who may write ResourceOverrides, and not more.
+func TestWhoChangesWhatApplicationsInstallMayUpdateThem(t *testing.T) {
+	owned := func(o *shipper.ResourceOverride) {
+		o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "1"}}
+	}
+	merge := func(o *shipper.ResourceOverride) { o.Spec.Rules[0].Patch[0]["op"] = "merge" }
+	mandatory := func(o *shipper.ResourceOverride) { o.Spec.Mandatory = true }
+	all, one, place := []string{"ann" + updateAll}, []string{"bob" + updateAll + "web"}, "ann place *.* /"
+	secret := func() *shipper.ResourceOverride { return changed(labels("shop"), ofKind("Secret")) }
+	taken := ask.Update("bob", labels("shop", "web"), labels("shop", "api"))
+	given := ask.Update("bob", changed(labels("shop"), owned), labels("shop"))
+	const controller = "system:serviceaccount:kube-system:namespace-controller"
+	label := func(o *shipper.ResourceOverride) { o.Labels = map[string]string{"a": "b"} }
+	for sentence, tc := range map[string]struct {
+		req     *admission.Request
+		granted []string
+		want    response.Decision
+	}{
+		"a user who may update all Applications":      {ask.Create("ann", labels("shop")), all, ""},
+		"a user who may update none":                  {ask.Create("bob", labels("shop")), nil, response.Forbidden},
+		"a user who may update the named one":         {ask.Create("bob", labels("shop", "web")), one, ""},
+		"a user who may update one of two":            {ask.Create("bob", labels("shop", "web", "api")), one, response.Forbidden},
+		"a user who may update one, and selects all":  {ask.Create("bob", labels("shop")), one, response.Forbidden},
+		"taking an override away changes it, too":     {ask.Delete("bob", labels("shop")), nil, response.Forbidden},
+		"as does taking it over to another one":       {taken, one, response.Forbidden},
+		"as does an owner that is deleted":            {given, nil, response.Forbidden},
+		"labels of the override mean nothing":         {ask.Update("bob", changed(labels("shop"), label), labels("shop")), nil, ""},
+		"a namespace that is deleted":                 {ask.Delete(controller, labels("shop")), nil, ""},
+		"a global override needs all namespaces":      {ask.Create("ann", labels("global")), []string{"ann" + updateAll, place}, response.Forbidden},
+		"and the right to place":                      {ask.Create("ann", labels("global")), []string{"ann" + everywhere}, response.Forbidden},
+		"which administrators have":                   {ask.Create("ann", labels("global")), []string{"ann" + everywhere, place}, ""},
+		"a Secret needs the right to read it":         {ask.Create("ann", secret()), all, response.Forbidden},
+		"which some have":                             {ask.Create("ann", secret()), []string{"ann" + updateAll, "ann list secrets shop/"}, ""},
+		"a patch that is none":                        {ask.Create("ann", changed(labels("shop"), merge)), all, response.Invalid},
+		"a mandatory override outside the global one": {ask.Create("ann", changed(labels("shop"), mandatory)), all, response.Invalid},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			hook := &resourceoverride.Webhook{Authz: ask.Grant(tc.granted...), GlobalNamespace: "global"}
+			err := hook.Validate(t.Context(), tc.req, &response.Response{})
+			got := response.Decision("")
+			if refusal, ok := errors.AsType[*response.Refusal](err); ok {
+				got = refusal.Decision
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if got != tc.want {
+				t.Errorf("got %q (%v), want %q", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestTheRefusalNamesTheRightAndTheCommand(t *testing.T) {
+	hook := &resourceoverride.Webhook{Authz: ask.Grant(), GlobalNamespace: "global"}
+	err := hook.Validate(t.Context(), ask.Create("bob", labels("shop")), &response.Response{})
+	ask.CheckRefusal(t, err, response.Forbidden, `spec.applicationNames: `+
+		`a ResourceOverride changes what Applications install: user "bob" may not update all applications.shipper.booking.com in namespace `+
+		`shop; ask the owner of the namespace to run: kubectl -n shop create role update-applications --verb=update `+
+		`--resource=applications.shipper.booking.com; kubectl -n shop create rolebinding update-applications-bob --role=update-applications `+
+		`--user=bob`)
+}
+
+func TestAnEditSaysWhenItTakesEffect(t *testing.T) {
+	hook := &resourceoverride.Webhook{Authz: ask.Grant("ann" + updateAll), GlobalNamespace: "global"}
+	a := &response.Response{}
+	if err := hook.Validate(t.Context(), ask.Create("ann", labels("shop")), a); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"it takes effect with the next Release of each Application that it bears on; Releases that exist stay as they are"}
+	if diff := cmp.Diff(want, a.Warnings()); diff != "" {
+		t.Error(diff)
+	}
+}
