@@ -72,7 +72,7 @@ func TestAPlacementTakesFewRequests(t *testing.T) {
 			f.Creates(app)
 			f.rests()
 			if n > 0 {
-				checkRequests(t, w, before, 28) // four ask for the rights of the user who selects
+				checkRequests(t, w, before, 30) // four ask for the rights of the user who selects, and two list ResourceOverrides
 			}
 		}
 	})

@@ -60,6 +60,7 @@ func Stories() []Story {
 		deletionStory(),
 		deleteHooksStory(),
 		scopedStory(),
+		overrideStory(),
 		anchorStory(),
 		lostStory(),
 		addressStory(),
