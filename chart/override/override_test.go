@@ -16,7 +16,8 @@ import (
 )
 
 const deployment = `{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","labels":{"app":"web"},"annotations":{"a":"b"}},
-"spec":{"replicas":3,"template":{"metadata":{"labels":{"shipper-app":"web"}},"spec":{"containers":[{"name":"a","image":"x:1"},{"name":"b"}]}}}}`
+"spec":{"replicas":3,"template":{"metadata":{"labels":{"shipper-app":"web"}},
+"spec":{"containers":[{"name":"a","image":"x:1"},{"name":"b"}]}}}}`
 
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
@@ -86,8 +87,8 @@ func TestChangesAreMadeInTheirOrder(t *testing.T) {
 	}
 }
 
-// TestNoPatchMakesAnotherObject has the attacks on what decides who may place an object, and whose it is. They were admitted while no webhook
-// was called.
+// TestNoPatchMakesAnotherObject has the attacks on what decides who may place an object, and whose it is. Such
+// patches may be stored while no webhook is called.
 func TestNoPatchMakesAnotherObject(t *testing.T) {
 	for name, patch := range map[string]string{
 		"another kind":                  `[{"op":"replace","path":"/kind","value":"ClusterRole"}]`,

@@ -13,8 +13,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// copyOverrides gives a new Release the ResourceOverrides that bear on its Application now, or, for a rollback, those of the Release that it
-// restores. They are read from the API server: a user applies them and the Application together, and a cache may show the latter first.
+// copyOverrides gives a new Release the ResourceOverrides that bear on its Application now, or, for a rollback, those of the Release that
+// it restores. They are read from the API server: a user applies them and the Application together, and a cache may show the latter first.
 func (r *pass) copyOverrides(ctx context.Context, s *scope, rel *shipper.Release) error {
 	if goal := restoredBy(s, rel); goal != nil {
 		rel.Spec.Overrides = goal.DeepCopy().Spec.Overrides

@@ -68,7 +68,7 @@ func TestWhoChangesWhatApplicationsInstallMayUpdateThem(t *testing.T) {
 		"as does an owner that is deleted":            {given, nil, response.Forbidden},
 		"labels of the override mean nothing":         {ask.Update("bob", changed(labels("shop"), label), labels("shop")), nil, ""},
 		"a namespace that is deleted":                 {ask.Delete(controller, labels("shop")), nil, ""},
-		"a global override needs all namespaces":      {ask.Create("ann", labels("global")), []string{"ann" + updateAll, place}, response.Forbidden},
+		"a global override needs all namespaces":      {ask.Create("ann", labels("global")), append(all, place), response.Forbidden},
 		"and the right to place":                      {ask.Create("ann", labels("global")), []string{"ann" + everywhere}, response.Forbidden},
 		"which administrators have":                   {ask.Create("ann", labels("global")), []string{"ann" + everywhere, place}, ""},
 		"a Secret needs the right to read it":         {ask.Create("ann", secret()), all, response.Forbidden},

@@ -67,7 +67,8 @@ func resourceOverrideOf(d document, _ settings) (fleetObject, error) {
 	}
 	for _, o := range slices.Concat(from.Spec.ClusterObjects, from.Spec.Objects) {
 		if o.Group == "" && o.Kind == "Namespace" {
-			report.add("spec.clusterResourceSelectors", "selects the Namespace %s alone: name the kinds of the objects that it contains, too", o.Name)
+			report.add("spec.clusterResourceSelectors", "selects the Namespace %s alone: name the kinds of the objects that "+
+				"it contains, too", o.Name)
 		}
 		out.Spec.Resources = append(out.Spec.Resources, shipper.OverriddenResource{Group: o.Group, Kind: o.Kind, Name: o.Name})
 	}
