@@ -27,8 +27,9 @@ import (
 const (
 	kind     = "ResourceOverride"
 	resource = "resourceoverrides"
-	// maxAsked bounds the Applications of which a review asks for a right each. More need the right to all of the namespace.
-	maxAsked = 20
+	// maxAsked bounds the Applications of which a review asks for a right each. More need the right to all of the namespace. The policy
+	// overrides.shipper.booking.com has the same bound.
+	maxAsked = 5
 )
 
 // Webhook validates ResourceOverrides.

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package manifests_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// overrideOf is a ResourceOverride of a kind, for the Applications with these names.
+func overrideOf(namespace, group, kind string, names ...any) *unstructured.Unstructured {
+	spec := map[string]any{
+		"resources": []any{map[string]any{"group": group, "kind": kind}}, "rules": []any{map[string]any{"delete": true}},
+	}
+	if len(names) > 0 {
+		spec["applicationNames"] = names
+	}
+	o := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	o.SetName("a")
+	o.SetNamespace(namespace)
+	return o
+}
+
+// TestThePolicyAsksForTheRightsOfOverrides evaluates overrides.shipper.booking.com: without a webhook it alone keeps a user who may write
+// ResourceOverrides from changing what others install.
+func TestThePolicyAsksForTheRightsOfOverrides(t *testing.T) {
+	policy := policyOf(t, "overrides.shipper.booking.com")
+	const global = "rollout-blocks-global"
+	one := []string{`a ResourceOverride changes what Applications install: user dev may not update the Applications that it names, in ` +
+		`namespace work`}
+	every := []string{`a ResourceOverride in the global namespace changes objects of all namespaces: user dev needs the verbs "update" on ` +
+		`all Applications and "place" on all resources, in all namespaces`}
+	secrets := []string{`whether an operation on a Secret succeeds shows what it contains: user dev may not list secrets in namespace work`}
+	all := granted{"update applications.shipper.booking.com work/"}
+	mandatory := overrideOf("work", "", "ConfigMap")
+	mandatory.Object["spec"].(map[string]any)["mandatory"] = true
+	labelled := overrideOf("work", "", "ConfigMap")
+	labelled.SetLabels(map[string]string{"a": "b"})
+	for sentence, tc := range map[string]struct {
+		before, after *unstructured.Unstructured
+		user          string // absent: dev
+		rights        granted
+		want          []string
+	}{
+		"by a user who may update none": {after: overrideOf("work", "", "ConfigMap"), want: one},
+		"by a user who may update all":  {after: overrideOf("work", "", "ConfigMap"), rights: all},
+		"by a user who may update the named one": {
+			after: overrideOf("work", "", "ConfigMap", "web"), rights: granted{"update applications.shipper.booking.com work/web"},
+		},
+		"by a user who may update one of two": {
+			after:  overrideOf("work", "", "ConfigMap", "web", "api"),
+			rights: granted{"update applications.shipper.booking.com work/web"}, want: one,
+		},
+		"who takes one over from another": {
+			before: overrideOf("work", "", "ConfigMap", "api"), after: overrideOf("work", "", "ConfigMap", "web"),
+			rights: granted{"update applications.shipper.booking.com work/web"}, want: one,
+		},
+		"who deletes it":             {before: overrideOf("work", "", "ConfigMap"), want: one},
+		"who labels it":              {before: overrideOf("work", "", "ConfigMap"), after: labelled},
+		"a controller that does":     {before: overrideOf("work", "", "ConfigMap"), user: "system:kube-controller-manager"},
+		"of Secrets":                 {after: overrideOf("work", "", "Secret"), rights: all, want: secrets},
+		"of Secrets, with the right": {after: overrideOf("work", "", "Secret"), rights: append(granted{"list secrets. work/"}, all...)},
+		"of rights": {
+			after: overrideOf("work", "rbac.authorization.k8s.io", "Role"), rights: all,
+			want: []string{"only a ResourceOverride in the global namespace may change rights"},
+		},
+		"mandatory": {after: mandatory, rights: all, want: []string{"mandatory is only for the global namespace: leave it out"}},
+		"a global one, without rights": {
+			after: overrideOf(global, "", "ConfigMap"), rights: granted{"update applications.shipper.booking.com " + global + "/"}, want: every,
+		},
+		"a global one, without place": {
+			after: overrideOf(global, "", "ConfigMap"), rights: granted{"update applications.shipper.booking.com /"}, want: every,
+		},
+		"a global one, with all": {
+			after:  overrideOf(global, "rbac.authorization.k8s.io", "Role"),
+			rights: granted{"update applications.shipper.booking.com /", "place *.* /"},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			user := tc.user
+			if user == "" {
+				user = "dev"
+			}
+			before := tc.before
+			if before == nil { // an edit of the rules
+				before = tc.after.DeepCopy()
+				before.Object["spec"].(map[string]any)["rules"] = []any{}
+			}
+			if diff := cmp.Diff(tc.want, refusalsTo(t, user, policy, "resourceoverrides", before, tc.after, tc.rights)); diff != "" {
+				t.Errorf("refusals (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
