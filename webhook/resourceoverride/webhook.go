@@ -37,6 +37,9 @@ type Webhook struct {
 	Authz authz.Authorizer
 	// GlobalNamespace is the one whose ResourceOverrides bear on all namespaces.
 	GlobalNamespace string
+	// State and Charts are for trying rules.
+	State  State
+	Charts Charts
 }
 
 // Validate validates an object before it is stored or deleted. Labels mean nothing here, but an owner would delete it.
@@ -66,9 +69,15 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	if err := w.permit(ctx, req, specs...); err != nil {
 		return err
 	}
-	if !same {
-		a.Warn("it takes effect with the next Release of each Application that it bears on; Releases that exist stay as they are")
+	if same {
+		return nil
 	}
+	if now.Namespace = req.Namespace; !global {
+		if err := response.Invalidate(kind, req.Name, w.try(ctx, now, a)); err != nil {
+			return err
+		}
+	}
+	a.Warn("it takes effect with the next Release of each Application that it bears on; Releases that exist stay as they are")
 	return nil
 }
 

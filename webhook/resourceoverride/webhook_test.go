@@ -3,14 +3,19 @@
 package resourceoverride_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/test/admission/ask"
 	"shipper.dev/shipper/webhook/resourceoverride"
 	"shipper.dev/shipper/webhook/response"
@@ -77,7 +82,7 @@ func TestWhoChangesWhatApplicationsInstallMayUpdateThem(t *testing.T) {
 		"a mandatory override outside the global one": {ask.Create("ann", changed(labels("shop"), mandatory)), all, response.Invalid},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			hook := &resourceoverride.Webhook{Authz: ask.Grant(tc.granted...), GlobalNamespace: "global"}
+			hook := &resourceoverride.Webhook{Authz: ask.Grant(tc.granted...), GlobalNamespace: "global", State: known{}, Charts: &judging{}}
 			err := hook.Validate(t.Context(), tc.req, &response.Response{})
 			got := response.Decision("")
 			if refusal, ok := errors.AsType[*response.Refusal](err); ok {
@@ -93,7 +98,7 @@ func TestWhoChangesWhatApplicationsInstallMayUpdateThem(t *testing.T) {
 }
 
 func TestTheRefusalNamesTheRightAndTheCommand(t *testing.T) {
-	hook := &resourceoverride.Webhook{Authz: ask.Grant(), GlobalNamespace: "global"}
+	hook := &resourceoverride.Webhook{Authz: ask.Grant(), GlobalNamespace: "global", State: known{}, Charts: &judging{}}
 	err := hook.Validate(t.Context(), ask.Create("bob", labels("shop")), &response.Response{})
 	ask.CheckRefusal(t, err, response.Forbidden, `spec.applicationNames: `+
 		`a ResourceOverride changes what Applications install: user "bob" may not update all applications.shipper.booking.com in namespace `+
@@ -103,7 +108,7 @@ func TestTheRefusalNamesTheRightAndTheCommand(t *testing.T) {
 }
 
 func TestAnEditSaysWhenItTakesEffect(t *testing.T) {
-	hook := &resourceoverride.Webhook{Authz: ask.Grant("ann" + updateAll), GlobalNamespace: "global"}
+	hook := &resourceoverride.Webhook{Authz: ask.Grant("ann" + updateAll), GlobalNamespace: "global", State: known{}, Charts: &judging{}}
 	a := &response.Response{}
 	if err := hook.Validate(t.Context(), ask.Create("ann", labels("shop")), a); err != nil {
 		t.Fatal(err)
@@ -111,5 +116,92 @@ func TestAnEditSaysWhenItTakesEffect(t *testing.T) {
 	want := []string{"it takes effect with the next Release of each Application that it bears on; Releases that exist stay as they are"}
 	if diff := cmp.Diff(want, a.Warnings()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// known has a Release of web in clusters eu-1 and eu-2, and one of placed, which has resources.
+type known struct{}
+
+func (known) Releases(app types.NamespacedName) ([]*shipper.Release, error) {
+	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{
+		Namespace: app.Namespace, Name: app.Name + "-1-0", Labels: map[string]string{shipper.AppLabel: app.Name},
+		Annotations: map[string]string{
+			shipper.ReleaseGenerationAnnotation: "0", shipper.ReleaseClustersAnnotation: "eu-1,eu-2",
+		},
+	}}
+	switch app.Name {
+	case "web":
+	case "placed":
+		rel.Spec.Environment.Resources = &shipper.Resources{}
+	default:
+		return nil, nil
+	}
+	return []*shipper.Release{rel}, nil
+}
+
+func (known) Clusters() []shipper.Cluster {
+	return []shipper.Cluster{
+		{ObjectMeta: metav1.ObjectMeta{Name: "eu-1"}}, {ObjectMeta: metav1.ObjectMeta{Name: "eu-2"}}, {ObjectMeta: metav1.ObjectMeta{Name: "us-1"}},
+	}
+}
+
+// judging fails where a Release has an override in a cluster, and notes the clusters.
+type judging struct {
+	err   error
+	asked []string
+}
+
+func (j *judging) Judge(_ context.Context, rel *shipper.Release, in render.Cluster) ([]string, error) {
+	if len(rel.Spec.Overrides) == 0 {
+		return nil, nil
+	}
+	j.asked = append(j.asked, fmt.Sprintf("%s rules %d", in.Place.Cluster, len(rel.Spec.Overrides[0].Rules)))
+	return nil, j.err
+}
+
+func TestRulesAreTriedOnWhatIsInstalled(t *testing.T) {
+	const effect = "it takes effect with the next Release of each Application that it bears on; Releases that exist stay as they are"
+	in := func(name string) []shipper.OverrideClusterTerm {
+		return []shipper.OverrideClusterTerm{{Names: []string{name}}}
+	}
+	failed := &chart.Error{Reason: shipper.OverrideFailed, Message: "no such place"}
+	for sentence, tc := range map[string]struct {
+		names   []string
+		err     error
+		asked   []string
+		message string
+		warned  []string
+	}{
+		"each in a cluster that it matches": {[]string{"web"}, nil, []string{"eu-1 rules 1", "eu-2 rules 2"}, "", []string{effect}},
+		"one that fails is refused": {
+			[]string{"web"}, failed, []string{"eu-1 rules 1"}, `ResourceOverride.shipper.booking.com "labels" is invalid: spec.rules[0]: ` +
+				`Invalid value: "": tried on Application web in cluster eu-1: no such place`, nil,
+		},
+		"not if the chart is not there": {
+			[]string{"web"}, &chart.Error{Message: "no answer", Retry: true}, []string{"eu-1 rules 1"}, "",
+			[]string{"not tried on Application web: no answer", effect},
+		},
+		"not of resources": {[]string{"placed"}, failed, nil, "", []string{"not tried on Application placed: it has resources", effect}},
+		"not without a Release": {
+			[]string{"new"}, failed, nil, "", []string{"not tried on Application new: it has no Release yet", effect},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			charts := &judging{err: tc.err}
+			hook := &resourceoverride.Webhook{Authz: ask.Grant("ann" + updateAll), GlobalNamespace: "global", State: known{}, Charts: charts}
+			o := labels("shop", tc.names...)
+			patch := o.Spec.Rules[0].Patch
+			o.Spec.Rules = append(o.Spec.Rules, shipper.OverrideRule{ClusterTerms: in("eu-2"), Patch: patch},
+				shipper.OverrideRule{ClusterTerms: in("us-1"), Patch: patch})
+			a := &response.Response{}
+			decision := response.Decision("")
+			if tc.message != "" {
+				decision = response.Invalid
+			}
+			ask.CheckRefusal(t, hook.Validate(t.Context(), ask.Create("ann", o), a), decision, tc.message)
+			if diff := cmp.Diff([][]string{tc.asked, tc.warned}, [][]string{charts.asked, a.Warnings()}); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

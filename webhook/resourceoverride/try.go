@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resourceoverride
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"shipper.dev/shipper/apis/rules/override"
+	"shipper.dev/shipper/apis/rules/stamp"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart"
+	"shipper.dev/shipper/chart/render"
+	"shipper.dev/shipper/webhook/response"
+)
+
+const (
+	// maxTried bounds the Applications whose charts are rendered in a review, and tryTimeout the time that takes.
+	maxTried   = 5
+	tryTimeout = time.Second
+)
+
+// Charts renders the charts of Releases.
+type Charts interface {
+	// Judge returns an *chart.Error without Retry if a Release cannot be rolled out in a cluster.
+	Judge(ctx context.Context, rel *shipper.Release, in render.Cluster) (doubts []string, err error)
+}
+
+// State has the Releases of Applications, and the clusters.
+type State interface {
+	Releases(app types.NamespacedName) ([]*shipper.Release, error)
+	Clusters() []shipper.Cluster
+}
+
+// try applies each rule to the newest Releases of the Applications that are named, in one of their clusters that it matches, and returns
+// the rules that fail. What is not tried in time, or cannot be, is a warning: Shipper reports it when it installs.
+func (w *Webhook) try(ctx context.Context, o *shipper.ResourceOverride, a *response.Response) field.ErrorList {
+	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	var errs field.ErrorList
+	for i, name := range o.Spec.ApplicationNames {
+		if i == maxTried {
+			a.Warn("only the first %d Applications were tried", maxTried)
+			break
+		}
+		rel, why := w.newest(types.NamespacedName{Namespace: o.Namespace, Name: name})
+		if why != "" {
+			a.Warn("not tried on Application %s: %s", name, why)
+			continue
+		}
+		wrong, err := w.tryOn(ctx, o, rel)
+		if errs = append(errs, wrong...); err != nil {
+			a.Warn("not tried on Application %s: %v", name, err)
+		}
+	}
+	return errs
+}
+
+// newest is the newest Release of an Application, or why its chart cannot be rendered in a review.
+func (w *Webhook) newest(app types.NamespacedName) (*shipper.Release, string) {
+	rels, err := w.State.Releases(app)
+	rel := stamp.NewestOf(rels)
+	switch {
+	case err != nil:
+		return nil, err.Error()
+	case rel == nil:
+		return nil, "it has no Release yet"
+	case rel.Spec.Environment.Resources != nil:
+		return nil, "it has resources"
+	case len(rel.Spec.Environment.ValuesFrom) > 0:
+		return nil, "it has values from ConfigMaps or Secrets"
+	}
+	return rel, ""
+}
+
+// tryOn returns the rules that fail on a Release. err is why they could not be tried.
+func (w *Webhook) tryOn(ctx context.Context, o *shipper.ResourceOverride, rel *shipper.Release) (errs field.ErrorList, err error) {
+	var clusters []*shipper.Cluster
+	all, chosen := w.State.Clusters(), stamp.Clusters(rel)
+	for i := range all {
+		if slices.Contains(chosen, all[i].Name) {
+			clusters = append(clusters, &all[i])
+		}
+	}
+	for i := range o.Spec.Rules {
+		tried := rel.DeepCopy()
+		tried.Spec.Overrides = []shipper.ReleaseOverride{{
+			Name: o.Namespace + "/" + o.Name, Resources: o.Spec.Resources, Rules: o.Spec.Rules[:i+1],
+		}}
+		at := slices.IndexFunc(clusters, func(c *shipper.Cluster) bool {
+			changes := override.Resolve(tried.Spec.Overrides, rel.Namespace, rel.Name, c)
+			return len(changes) > 0 && changes[len(changes)-1].Rule == i
+		})
+		if at < 0 {
+			continue
+		}
+		in := render.ClusterOf(clusters[at])
+		_, err := w.Charts.Judge(ctx, tried, in)
+		failure, ok := errors.AsType[*chart.Error](err)
+		if err != nil && (!ok || failure.Retry) {
+			return errs, err
+		}
+		if ok {
+			if _, err := w.Charts.Judge(ctx, rel, in); err != nil {
+				return errs, fmt.Errorf("its newest Release cannot be rendered: %w", err)
+			}
+			return append(errs, field.Invalid(field.NewPath("spec", "rules").Index(i), "", fmt.Sprintf(
+				"tried on Application %s in cluster %s: %s", rel.Labels[shipper.AppLabel], in.Place.Cluster, failure.Message))), nil
+		}
+	}
+	return errs, nil
+}
