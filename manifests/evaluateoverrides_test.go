@@ -66,7 +66,7 @@ func TestThePolicyAsksForTheRightsOfOverrides(t *testing.T) {
 			after: overrideOf("work", "rbac.authorization.k8s.io", "Role"), rights: all,
 			want: []string{"only a ResourceOverride in the global namespace may change rights"},
 		},
-		"mandatory": {after: mandatory, rights: all, want: []string{"mandatory is only for the global namespace: leave it out"}},
+		"mandatory": {after: mandatory, rights: all, want: []string{"mandatory: only in the global namespace: leave it out"}},
 		"a global one, without rights": {
 			after: overrideOf(global, "", "ConfigMap"), rights: granted{"update applications.shipper.booking.com " + global + "/"}, want: every,
 		},

@@ -140,9 +140,11 @@ func (known) Releases(app types.NamespacedName) ([]*shipper.Release, error) {
 }
 
 func (known) Clusters() []shipper.Cluster {
-	return []shipper.Cluster{
-		{ObjectMeta: metav1.ObjectMeta{Name: "eu-1"}}, {ObjectMeta: metav1.ObjectMeta{Name: "eu-2"}}, {ObjectMeta: metav1.ObjectMeta{Name: "us-1"}},
+	var out []shipper.Cluster
+	for _, name := range []string{"eu-1", "eu-2", "us-1"} {
+		out = append(out, shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
+	return out
 }
 
 // judging fails where a Release has an override in a cluster, and notes the clusters.
