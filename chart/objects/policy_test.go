@@ -177,6 +177,7 @@ func TestParsePolicyNamesTheFlag(t *testing.T) {
 
 func TestSkipLeavesOutWhatEachClusterMakes(t *testing.T) {
 	const own, here = "the API server of each cluster makes its own", "it is a token for this cluster"
+	const ours = "it gives rights to Shipper's own accounts, and so to every tenant's chart"
 	for _, c := range []struct{ text, want string }{
 		{`{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: work}}`,
 			"each cluster publishes its own certificate authority"},
@@ -219,6 +220,19 @@ func TestSkipLeavesOutWhatEachClusterMakes(t *testing.T) {
 			roleRef: {kind: ClusterRole, name: shipper-runner-impersonator}}`, "it is a right of Shipper in the management cluster"},
 		{`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: work},
 			roleRef: {kind: ClusterRole, name: view}}`, ""},
+		{`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: a,
+			labels: {shipper.booking.com/aggregate-to-application: "true"}}}`, "its label shipper.booking.com/aggregate-to-application gives " +
+			"its rights to Shipper's own account, and so to every tenant's chart"},
+		{`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "shipper:grant:clusterroles.x:a"}}`,
+			"names with the prefix shipper: are those of Shipper's own rights"},
+		{`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: a},
+			subjects: [{kind: ServiceAccount, namespace: work, name: a}, {kind: ServiceAccount, namespace: shipper-system, name: any}]}`, ours},
+		{`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: work},
+			subjects: [{kind: User, name: "system:serviceaccount:shipper-system:shipper-app-cluster"}]}`, ours},
+		{`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: a},
+			subjects: [{kind: Group, name: "system:serviceaccounts:shipper-system"}]}`, ours},
+		{`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: a},
+			subjects: [{kind: ServiceAccount, namespace: work, name: shipper-app-cluster}]}`, ""},
 		{`{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: system-node-critical}}`, own},
 		{`{apiVersion: flowcontrol.apiserver.k8s.io/v1, kind: FlowSchema, metadata: {name: exempt,
 			annotations: {apf.kubernetes.io/autoupdate-spec: "true"}}}`, own},

@@ -20,7 +20,7 @@ var (
 	// liveSkipRules are for what the API server says of a live object. Manifests lose these fields.
 	liveSkipRules = []skipRule{skipDeleted, skipControlled, skipInstalled}
 	// ownSkipRules are for what each cluster has of its own, whether an object is live or a manifest.
-	ownSkipRules = []skipRule{skipSecret, skipConfigMap, skipServiceAccount, skipRoleBinding, skipBuiltIn}
+	ownSkipRules = []skipRule{skipSecret, skipConfigMap, skipServiceAccount, skipRoleBinding, skipOwnRights, skipBuiltIn}
 )
 
 // OwnOfCluster is why an object or a manifest is never placed: each cluster has its own. It is empty for what may be placed.

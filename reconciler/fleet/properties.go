@@ -298,4 +298,4 @@ func (p *Properties) Problem() string {
 }
 
 // aggregateLabel marks ClusterRoles whose rights Shipper's account in an application cluster gets.
-const aggregateLabel = "shipper.booking.com/aggregate-to-application"
+const aggregateLabel = shipper.AggregateLabel

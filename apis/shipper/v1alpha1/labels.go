@@ -21,6 +21,9 @@ const (
 	ManagementServiceAccount = "shipper-mgmt-cluster"
 	// ApplicationServiceAccount is the account Shipper uses in application clusters.
 	ApplicationServiceAccount = "shipper-app-cluster"
+	// GrantedServiceAccount is the account to which administrators of application clusters grant objects without a namespace, by name. It has
+	// no token: Shipper's account impersonates it for Applications with resources, whose authors need the verb place.
+	GrantedServiceAccount = "shipper-granted"
 )
 
 // FieldOwner is the name under which Shipper owns fields by server-side apply.
@@ -346,3 +349,16 @@ type RunClaim struct {
 	// Requesters are the users who asked for the run, and for those that it repeats. They do not approve the steps of the Release.
 	Requesters []string `json:"requesters,omitempty"`
 }
+
+// Labels and annotations of ClusterRoles in application clusters.
+const (
+	// AggregateLabel with value "true" on a ClusterRole gives its rules to Shipper's account in that cluster.
+	AggregateLabel = ReservedPrefix + "aggregate-to-application"
+	// GrantLabel is on the roles and bindings that `shipperctl clusters grant` writes.
+	GrantLabel = ReservedPrefix + "grant"
+	// GrantedByAnnotation names the administrator who granted, GrantedAtAnnotation the time, in RFC 3339, and GrantReasonAnnotation the
+	// reason.
+	GrantedByAnnotation   = ReservedPrefix + "granted-by"
+	GrantedAtAnnotation   = ReservedPrefix + "granted-at"
+	GrantReasonAnnotation = ReservedPrefix + "grant-reason"
+)

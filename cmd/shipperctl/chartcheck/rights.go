@@ -22,7 +22,7 @@ import (
 )
 
 // aggregate is the label of a ClusterRole whose rules Shipper's account in an application cluster gets.
-const aggregate = shipper.ReservedPrefix + "aggregate-to-application"
+const aggregate = shipper.AggregateLabel
 
 // needed are the verbs that Shipper needs for a kind that it installs.
 var needed = []string{"get", "list", "watch", "create", "update", "patch", "delete"}
