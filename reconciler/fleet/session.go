@@ -73,14 +73,16 @@ type session struct {
 	cluster cluster.Cluster
 	// consistent is the client of cluster whose Gets wait for its own writes.
 	consistent client.Client
-	http       *http.Client // for the heartbeat and discovery
-	answers    *answers     // the transport of everything else
-	leases     coordinationv1client.LeasesGetter
-	version    string
-	apis       []string
-	done       <-chan struct{} // closed when the session is over
-	ended      chan error      // the caches' end, when it comes before the session's
-	stopped    chan struct{}   // closed when the caches have stopped
+	// granted writes as the account of grants.
+	granted client.Client
+	http    *http.Client // for the heartbeat and discovery
+	answers *answers     // the transport of everything else
+	leases  coordinationv1client.LeasesGetter
+	version string
+	apis    []string
+	done    <-chan struct{} // closed when the session is over
+	ended   chan error      // the caches' end, when it comes before the session's
+	stopped chan struct{}   // closed when the caches have stopped
 
 	mu    sync.Mutex
 	kinds map[schema.GroupVersionKind]*kind
@@ -131,6 +133,9 @@ func (c *connection) prepare(ctx, opening context.Context, s *session) error {
 		Cache: &client.CacheOptions{Reader: s.cluster.GetCache(), EnableReadYourWritesConsistency: ptr.To(true)},
 	}); err != nil {
 		return fmt.Errorf("making clients: %w", err)
+	}
+	if s.granted, err = s.newGranted(shipper.SystemNamespace); err != nil {
+		return err
 	}
 	return s.fill(ctx, opening, c.fleet.options.SyncTimeout)
 }

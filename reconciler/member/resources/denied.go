@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/reconciler/member/rights"
 	"shipper.dev/shipper/reconciler/retry"
 )
@@ -21,6 +22,18 @@ type denied struct {
 	object   string
 	resource schema.GroupResource
 	cluster  string
+	// name is that of an object without a namespace, which administrators can grant; empty for others.
+	name string
+	// escalates means that the object is a role with more rights than its writer has.
+	escalates bool
+}
+
+// grantableName is the name of an object that can be granted by name; empty for none.
+func grantableName(key objects.Key) string {
+	if key.Namespace != "" {
+		return ""
+	}
+	return key.Name
 }
 
 // Error names the right and how to grant it.
@@ -31,11 +44,30 @@ func (d *denied) Classify() (reason string, action retry.Action) {
 	return shipper.NotGranted, retry.Retry
 }
 
-// lacking is one error about the rights that a command grants, and one about those that no command should grant.
+// The ways to a right that is missing.
+const (
+	forAll = iota // a right to the kind, for all tenants
+	byName        // a grant of the name
+	byHand        // none: an administrator writes the object
+)
+
+// way is how an administrator grants a right. Objects that give rights in a whole cluster are granted by name alone.
+func (d *denied) way() int {
+	switch {
+	case !rights.Grants(d.resource):
+		return forAll
+	case d.name != "":
+		return byName
+	default:
+		return byHand
+	}
+}
+
+// lacking is one error for each way to rights that are missing.
 func lacking(all []*denied) []error {
 	var out []error
-	for _, grants := range []bool{false, true} {
-		some := slices.DeleteFunc(slices.Clone(all), func(d *denied) bool { return rights.Grants(d.resource) != grants })
+	for _, way := range []int{forAll, byName, byHand} {
+		some := slices.DeleteFunc(slices.Clone(all), func(d *denied) bool { return d.way() != way })
 		if len(some) > 0 {
 			out = append(out, &problem{shipper.NotGranted, retry.Retry, lack(some)})
 		}
@@ -43,7 +75,7 @@ func lacking(all []*denied) []error {
 	return out
 }
 
-// lack says which rights Shipper's account lacks, with one command that grants all of them. Objects that give rights get no command.
+// lack says which rights Shipper's account lacks, with one command that grants all of them. They have one way.
 func lack(all []*denied) string {
 	var called, names []string
 	var resources []schema.GroupResource
@@ -54,9 +86,29 @@ func lack(all []*denied) string {
 		}
 	}
 	text := fmt.Sprintf("%s: Shipper's account lacks rights to %s; ", named(called, ", "), strings.Join(names, ", "))
-	if rights.Grants(all[0].resource) {
+	switch all[0].way() {
+	case byName:
+		return text + "such objects give rights in the whole cluster, so an administrator grants each name: " + grantCommand(all)
+	case byHand:
 		return text + "such objects give rights, and " + rights.Shared +
 			": have an administrator of the cluster write them, and leave them out here"
 	}
 	return text + rights.Command(all[0].cluster, resources...) + "; " + rights.Shared
+}
+
+// grantCommand grants objects by name in their cluster.
+func grantCommand(all []*denied) string {
+	var names []string
+	rules := ""
+	for _, d := range all {
+		names = append(names, rights.GrantName(d.resource, d.name))
+		if d.escalates {
+			rules = " --rules FILE, with a ClusterRole of the rights that they give,"
+		}
+	}
+	command := "shipperctl clusters grant " + strings.Join(names, " ") + " --clusters " + all[0].cluster
+	if rules == "" {
+		return command + " --reason WHY"
+	}
+	return command + " --reason WHY" + rules + " because the account may give no others"
 }

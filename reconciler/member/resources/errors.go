@@ -100,7 +100,7 @@ func differs(s *item) string {
 func (p *pass) explain(key objects.Key, gvk schema.GroupVersionKind, err error) error {
 	switch {
 	case rights.Denied(err):
-		return &denied{key.String(), p.resourceOf(gvk), p.Name}
+		return &denied{key.String(), p.resourceOf(gvk), p.Name, grantableName(key), rights.Escalates(err)}
 	case lacksNamespace(err):
 		return &problem{shipper.NamespaceMissing, retry.Retry, fmt.Sprintf("%s: the cluster has no namespace %q; create it there, or place "+
 			"it as well", key, key.Namespace)}

@@ -37,8 +37,10 @@ type member struct {
 	admin  client.WithWatch
 	live   client.Reader
 	faulty client.Client
-	mapper *meta.DefaultRESTMapper
-	claim  error
+	// byGrant writes as the granted account.
+	byGrant client.Client
+	mapper  *meta.DefaultRESTMapper
+	claim   error
 	// lives counts requests that no cache answers.
 	lives atomic.Int64
 
@@ -48,6 +50,8 @@ type member struct {
 	left int
 	// denied are kinds that Shipper's account may not write.
 	denied map[string]bool
+	// granted is what the granted account may write; escalates are roles with more rights than it has. Each is a kind and a name.
+	granted, escalates map[string]bool
 	// unmade is a namespace that does not exist in the cluster; empty if all do.
 	unmade string
 	// late is true while the cache that health is read from has the objects as they were before the last write.
@@ -59,6 +63,7 @@ var errKilled = errors.New("killed")
 
 func newMember(t *testing.T) *member {
 	m := &member{t: t, left: -1, mapper: meta.NewDefaultRESTMapper(nil), denied: map[string]bool{}}
+	m.granted, m.escalates = map[string]bool{}, map[string]bool{}
 	for _, kind := range []string{"ConfigMap", "Secret", "Service", "ServiceAccount", "Pod", "PersistentVolumeClaim", "Endpoints"} {
 		m.mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
@@ -75,8 +80,10 @@ func newMember(t *testing.T) *member {
 	m.live = interceptor.NewClient(m.admin, interceptor.Funcs{Get: getScaled})
 	m.faulty = interceptor.NewClient(m.admin, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
-			m.setUID(o)
-			return m.write("create", o, func() error { return c.Create(ctx, o, opts...) })
+			return m.write("create", o, func() error {
+				m.setUID(o)
+				return c.Create(ctx, o, opts...)
+			})
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, patch client.Patch, opts ...client.PatchOption) error {
 			return m.write("patch", o, func() error { return c.Patch(ctx, o, patch, opts...) })
@@ -86,6 +93,7 @@ func newMember(t *testing.T) *member {
 		},
 		Apply: m.apply,
 	})
+	m.byGrant = m.newGranted()
 	return m
 }
 
@@ -190,6 +198,7 @@ func (m *member) merged(live, applied map[string]any) map[string]any {
 }
 
 func (m *member) Client() client.Client         { return m.faulty }
+func (m *member) Granted() client.Client        { return m.byGrant }
 func (m *member) Live() client.Reader           { m.lives.Add(1); return m.live }
 func (m *member) Session() uint64               { return 1 }
 func (m *member) Claim(*corev1.ConfigMap) error { return m.claim }

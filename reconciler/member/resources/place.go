@@ -37,6 +37,7 @@ type pass struct {
 func (w *Worker) pass(t Task) *pass {
 	p := &pass{Task: t, worker: w, spec: *t.Target.Spec.Resources, now: w.Clock.Now()}
 	p.placing = placing(p.spec.Snapshot, t.Overrides)
+	p.Cluster = withGrants{t.Cluster}
 	if p.spec.Apply != nil {
 		p.how = *p.spec.Apply
 	}

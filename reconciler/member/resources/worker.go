@@ -33,6 +33,7 @@ type Content interface {
 // Cluster is what a pass needs of a connection to an application cluster. *fleet.Member is one.
 type Cluster interface {
 	Client() client.Client
+	Granted() client.Client
 	Live() client.Reader
 	Session() uint64
 	APIVersions() []string

@@ -16,7 +16,7 @@ import (
 )
 
 // aggregate is the label of ClusterRoles whose rules Shipper's account in their cluster gets.
-const aggregate = shipper.ReservedPrefix + "aggregate-to-application"
+const aggregate = shipper.AggregateLabel
 
 // Shared is why an administrator thinks before giving a right.
 const Shared = "every chart and Envelope of every tenant that may write Applications can do what Shipper's account may"
@@ -62,3 +62,6 @@ func Grant(of ...schema.GroupResource) string {
 	return fmt.Sprintf("kubectl create clusterrole %s --verb=get,list,watch,create,patch,delete --resource=%s && "+
 		"kubectl label clusterrole %s %s=true", role, strings.Join(resources, ","), role, aggregate)
 }
+
+// GrantName names an object without a namespace as `shipperctl clusters grant` takes it: clusterroles.rbac.authorization.k8s.io/monitoring.
+func GrantName(of schema.GroupResource, name string) string { return of.String() + "/" + name }
