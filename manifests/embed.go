@@ -30,11 +30,13 @@ const (
 	Guard   = "guard"   // the policies of application clusters
 	// Placement has the rights of Shipper's account in application clusters that `clusters join --placements` adds.
 	Placement = "placements"
+	// Grant has the right by which Shipper's account in application clusters uses what `clusters grant` grants.
+	Grant = "grants"
 	// CertManager has the Issuers and Certificates of cert-manager.
 	CertManager = "certs/cert-manager"
 )
 
-//go:embed crd rbac webhook policy deploy guard placements certs
+//go:embed crd rbac webhook policy deploy guard placements grants certs
 var files embed.FS
 
 // kustomization is the name of kustomize's own files, which contain no objects.

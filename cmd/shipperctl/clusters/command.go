@@ -37,7 +37,8 @@ func NewCommand() *cobra.Command {
 	o.registerWriting(setup.PersistentFlags())
 	o.registerWriting(join.Flags())
 	cmd := cli.Group("clusters", "Set up the management cluster, join application clusters to it, and look after them",
-		setup, join, newList(o), newCheck(o), newCordon(o, true), newCordon(o, false), newDrain(o), newRevoke(o), newRemove(o))
+		setup, join, newList(o), newCheck(o), newCordon(o, true), newCordon(o, false), newDrain(o), newRevoke(o), newRemove(o),
+		newGrant(o))
 	cmd.Long = "Set up the management cluster, then join application clusters to it. Both can be repeated: objects that are as wanted\n" +
 		"stay untouched. They do not deploy Shipper itself. The other commands look after clusters that are joined."
 	o.Register(cmd.PersistentFlags())

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package integration
+
+import (
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/cmd/shipperctl/install"
+	"shipper.dev/shipper/test/charts"
+)
+
+const (
+	grantedRole = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-granted}, rules: [` +
+		`{apiGroups: [""], resources: [nodes/metrics], verbs: [VERB]}]}` + "\n"
+	otherRole = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: NS-other}}` + "\n"
+)
+
+// TestAGrantIsOfOneNameForPlacementsAlone has an account with the rights of `shipperctl clusters join`, and tenants that attack a grant.
+func TestAGrantIsOfOneNameForPlacementsAlone(t *testing.T) {
+	t.Parallel()
+	s := begin(t, west)
+	const name = "granting"
+	s.lend(s.limited(name, func(rbacv1.PolicyRule) bool { return false }))
+	s.lend(aCluster(name, west))
+	s.clusterIs(name, "")
+	content := func(letter, verb, more string) shipper.TargetResources {
+		return shipper.TargetResources{Snapshot: s.snapshot(letter, strings.Replace(grantedRole, "VERB", verb, 1)+more), Removal: shipper.RemovalAll}
+	}
+	it := s.place("web-1", content("1", "get", ""), name)
+	role := s.namespace + "-granted"
+	command := "shipperctl clusters grant clusterroles.rbac.authorization.k8s.io/" + role + " --clusters " + name + " --reason WHY"
+	s.deniedWith("web-1", name, command)
+
+	a := s.granter(name)
+	roles := schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterroles"}
+	granted := []install.Granted{{GroupResource: roles, Name: role}, {GroupResource: roles, Name: s.namespace + "-spare"}}
+	metrics := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/metrics"}, Verbs: []string{"get"}}
+	s.must(a.Grants(s.ctx, granted, []rbacv1.PolicyRule{metrics}, "a test"))
+	s.Cleanup(func() { s.must(a.NoGrants(context.Background(), granted)) })
+	s.installed("web-1")
+	s.hasRules(role, metrics)
+
+	s.change(it, func(o client.Object) {
+		o.(*shipper.InstallationTarget).Spec.Resources.Snapshot = content("2", "create", "---\n"+otherRole).Snapshot
+	})
+	s.deniedWith("web-1", name, "--rules FILE", s.namespace+"-other --clusters")
+	s.hasRules(role, metrics)
+	if err := world.clusters[west].Get(s.ctx, client.ObjectKey{Name: s.namespace + "-other"}, &rbacv1.ClusterRole{}); !apierrors.IsNotFound(err) {
+		t.Errorf("a ClusterRole that is not granted was written: %v", err)
+	}
+
+	for chart, tc := range map[string]struct{ template, refused string }{
+		"granted-name": {
+			`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: "{{ .Release.Namespace }}-spare"}}`,
+			`ClusterRole "` + s.namespace + `-spare": Shipper's account lacks rights to clusterroles.rbac.authorization.k8s.io`,
+		},
+		"granted-account": {
+			`{apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: act}, rules: [` +
+				`{apiGroups: [""], resources: [serviceaccounts], resourceNames: [shipper-granted], verbs: [impersonate]}]}`,
+			`Role "act": Shipper's account lacks rights that it gives`,
+		},
+	} {
+		archive, err := charts.PackFiles(chart, "0.0.1", map[string]string{
+			"Chart.yaml":                "apiVersion: v2\nname: " + chart + "\nversion: 0.0.1\n",
+			"templates/deployment.yaml": ownKind["templates/deployment.yaml"], "templates/service.yaml": ownKind["templates/service.yaml"],
+			"templates/attack.yaml": tc.template,
+		})
+		s.must(err)
+		world.charts.Publish(archive)
+		s.install(chart, chart, "0.0.1", shipper.ChartValues{}, name)
+		if said := s.notInstalled(chart, name, shipper.NotGranted); !strings.HasPrefix(said, tc.refused) {
+			t.Errorf("the refusal does not begin with %q: %s", tc.refused, said)
+		}
+	}
+
+	s.must(s.management.Delete(s.ctx, it))
+	s.soon("the ClusterRole that was placed is still there", func() string {
+		err := world.clusters[west].Get(s.ctx, client.ObjectKey{Name: role}, &rbacv1.ClusterRole{})
+		if apierrors.IsNotFound(err) {
+			return ""
+		}
+		return "it is there"
+	})
+}
+
+// granter grants to an account in the western cluster, as an administrator.
+func (s *fixture) granter(account string) *install.Application {
+	s.Helper()
+	c, err := install.NewClient(world.members[west].Config)
+	s.must(err)
+	return &install.Application{
+		Client: c, Report: install.NewReport(io.Discard), Name: account, ServiceAccount: account, Clock: clock.RealClock{},
+	}
+}
+
+// deniedWith waits until a target is NotGranted in a cluster, in these words among others.
+func (s *fixture) deniedWith(target, cluster string, words ...string) {
+	s.Helper()
+	s.soon(target+" is not refused as expected", func() string {
+		it := &shipper.InstallationTarget{}
+		s.must(s.management.Get(s.ctx, s.key(target), it))
+		for _, one := range it.Status.Clusters {
+			c := shipper.FindCondition(one.Conditions, shipper.TargetReady)
+			if one.Name != cluster || c == nil || c.Status != corev1.ConditionFalse || c.Reason != shipper.NotGranted {
+				continue
+			}
+			for _, part := range words {
+				if !strings.Contains(c.Message, part) {
+					return c.Message
+				}
+			}
+			return ""
+		}
+		return "it is not NotGranted"
+	})
+}
+
+// hasRules compares the rules of a ClusterRole in the western cluster.
+func (s *fixture) hasRules(name string, want ...rbacv1.PolicyRule) {
+	s.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	s.must(world.clusters[west].Get(s.ctx, client.ObjectKeyFromObject(role), role))
+	if diff := cmp.Diff(want, role.Rules); diff != "" {
+		s.Errorf("rules of %s (-want +got):\n%s", name, diff)
+	}
+}
