@@ -433,6 +433,44 @@ func TestHasteOf(t *testing.T) {
 	}
 }
 
+// TestInWavesTheTurnsOfClustersMayLag: a wave of 50 clusters would otherwise write the status of its Release at each turn.
+func TestInWavesTheTurnsOfClustersMayLag(t *testing.T) {
+	waits := func(edit func(*shipper.ReleaseStrategyState)) shipper.ReleaseStatus {
+		out := shipper.ReleaseStatus{
+			Waves: []shipper.ReleaseWave{{Name: "all"}}, Strategy: &shipper.ReleaseStrategyStatus{},
+			Conditions: []shipper.Condition{{Type: shipper.ReleaseStrategyExecuted, Status: "False", Reason: shipper.StrategyInProgress}},
+		}
+		edit(&out.Strategy.State)
+		return out
+	}
+	was := waits(func(*shipper.ReleaseStrategyState) {})
+	advancing := func(status corev1.ConditionStatus, reason string) shipper.ReleaseStatus {
+		out := *was.DeepCopy()
+		out.Conditions = append(out.Conditions, shipper.Condition{Type: shipper.ReleaseAdvancing, Status: status, Reason: reason})
+		return out
+	}
+	if statusTurned(advancing("True", shipper.AdvancingMoving), advancing("False", shipper.ClustersNotOperational)) {
+		t.Error("that clusters of a wave begin is written at once")
+	}
+	if !statusTurned(advancing("True", shipper.AdvancingMoving), advancing("True", shipper.AdvancingSoaking)) {
+		t.Error("that a step soaks may lag")
+	}
+	for sentence, tc := range map[string]struct {
+		is   shipper.ReleaseStatus
+		want bool
+	}{
+		"the installation is awaited": {waits(func(s *shipper.ReleaseStrategyState) { s.WaitingForInstallation = "True" }), false},
+		"capacity is awaited":         {waits(func(s *shipper.ReleaseStrategyState) { s.WaitingForCapacity = "True" }), false},
+		"traffic is awaited":          {waits(func(s *shipper.ReleaseStrategyState) { s.WaitingForTraffic = "True" }), false},
+		"a command is awaited":        {waits(func(s *shipper.ReleaseStrategyState) { s.WaitingForCommand = "True" }), true},
+		"an approval is awaited":      {waits(func(s *shipper.ReleaseStrategyState) { s.WaitingForApproval = "True" }), true},
+	} {
+		if got := statusTurned(was, tc.is); got != tc.want {
+			t.Errorf("%s: turned is %t", sentence, got)
+		}
+	}
+}
+
 // TestThatAStepBeginsIsToldAtOnce: a client that waits for the next step has no other sign that it has begun.
 func TestThatAStepBeginsIsToldAtOnce(t *testing.T) {
 	said := func(generation int64, executed shipper.Condition, command shipper.StrategyState) shipper.ReleaseStatus {

@@ -85,10 +85,29 @@ func statusTurned(was, is shipper.ReleaseStatus) bool {
 		return false
 	}
 	return was.ObservedGeneration != is.ObservedGeneration || !equality.Semantic.DeepEqual(was.AchievedStep, is.AchievedStep) ||
-		!awaited(was) || !awaited(is) || states(was) != states(is) ||
+		!awaited(was) || !awaited(is) || urgentStates(was) != urgentStates(is) ||
 		slices.ContainsFunc(is.Conditions, func(c shipper.Condition) bool {
-			return turned(shipper.FindCondition(was.Conditions, c.Type), c)
+			before := shipper.FindCondition(was.Conditions, c.Type)
+			return turned(before, c) && (len(is.Waves) == 0 || !takesTurns(before, c))
 		})
+}
+
+// takesTurns reports whether a condition says that other clusters of a wave move: those that begin are not operational for a moment.
+func takesTurns(was *shipper.Condition, is shipper.Condition) bool {
+	moves := func(c *shipper.Condition) bool {
+		return c.Reason == shipper.AdvancingMoving || c.Reason == shipper.ClustersNotOperational
+	}
+	return is.Type == shipper.ReleaseAdvancing && was != nil && moves(was) && moves(&is)
+}
+
+// urgentStates are the states whose changes are written at once. In waves, one cluster after another is installed and gets Pods and traffic,
+// so that these states come and go with each of them. The original had no waves, and its clients do not act on them.
+func urgentStates(s shipper.ReleaseStatus) shipper.ReleaseStrategyState {
+	out := states(s)
+	if len(s.Waves) > 0 {
+		out.WaitingForInstallation, out.WaitingForCapacity, out.WaitingForTraffic = "", "", ""
+	}
+	return out
 }
 
 // turned reports whether a condition says something that is waited for while a step is under way: anything but how far that is, and how
