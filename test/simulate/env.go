@@ -29,7 +29,7 @@ var fullOn = world.Step("full on", 0, 100, 0, 100)
 // join makes the application clusters, each a region of its own, known to the reconciler.
 func (s *simulation) join() error {
 	for i, server := range s.servers {
-		c := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName(i)}}
+		c := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: clusterName(i), Labels: map[string]string{waveLabel: s.waves.of(i)}}}
 		c.Spec.Region, c.Spec.APIMaster = world.Region(i), server.URL
 		secret := &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Namespace: shipper.SystemNamespace, Name: c.Name},

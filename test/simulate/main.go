@@ -39,10 +39,16 @@ func main() {
 	flag.BoolVar(&s.placements, "placements", false, "Applications have a placement that all clusters are judged for, and no regions")
 	flag.BoolVar(&s.resources, "resources", false, "Applications place a namespace and a ConfigMap of the management cluster, and no chart")
 	flag.StringVar(&s.profiles, "profiles", "", "a `folder` for profiles of the reconciler")
+	flag.Var(&s.waves, "waves", "`sizes` of waves, such as 20,30,50: Applications are on as many clusters, are rolled out wave after wave, half "+
+		"of a wave at a time, and nothing else is measured. The goals are those of KubeFleet's published run, with -latency 2ms")
+	flag.IntVar(&s.tries, "tries", 10, "with -waves, how often one Application is rolled out alone")
 	reconciler := flag.String("reconciler", "", "") // this program again, as the reconciler
 	flag.Parse()
-	if min(s.applications, s.clusters, s.changes, s.workers) < 1 || min(s.rounds, s.atOnce) < 0 || s.every <= 0 {
-		fmt.Fprintln(os.Stderr, "simulate: want 1 at least of Applications, clusters, changes and workers, and 0 rounds and at once")
+	if len(s.waves) > 0 {
+		s.clusters = s.waves.clusters()
+	}
+	if min(s.applications, s.clusters, s.changes, s.workers, s.tries) < 1 || min(s.rounds, s.atOnce) < 0 || s.every <= 0 {
+		fmt.Fprintln(os.Stderr, "simulate: want 1 at least of Applications, clusters, changes, workers and tries, and 0 rounds and at once")
 		os.Exit(2)
 	}
 	run := s.run

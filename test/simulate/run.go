@@ -27,8 +27,10 @@ type simulation struct {
 	latency, pods, rest, patience             time.Duration
 	every                                     time.Duration // how often the progress of a change of all is printed
 	profiles                                  string
-	placements                                bool // whether Applications have placements, and no regions
-	resources                                 bool // whether Applications have resources, and no chart
+	placements                                bool  // whether Applications have placements, and no regions
+	resources                                 bool  // whether Applications have resources, and no chart
+	waves                                     sizes // of the clusters of a rollout in waves; none: another run
+	tries                                     int   // how often one Application is rolled out in waves alone
 	out                                       io.Writer
 
 	told func(event []byte) // is called with events; nil: they are dropped
@@ -38,6 +40,7 @@ type simulation struct {
 	management *memory.Server
 	servers    []*memory.Server
 	sight      *sight
+	completed  *completions // with waves
 	reconciler *process
 	empty      float64 // MiB of heap when there were clusters and no Application
 	places     int     // clusters of all Applications together
@@ -65,6 +68,9 @@ func (s *simulation) run(ctx context.Context) (err error) {
 		s.latency, s.pods, s.workers)
 	if err := s.start(); err != nil {
 		return err
+	}
+	if len(s.waves) > 0 {
+		return s.runStaged(ctx)
 	}
 	for _, part := range []func(context.Context) error{s.connect, s.create, s.atRest, s.change, s.changeAll, s.restart} {
 		if err := part(ctx); err != nil {

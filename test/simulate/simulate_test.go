@@ -71,6 +71,29 @@ func simulateAFew(t *testing.T, s simulation) {
 	}
 }
 
+func TestAFewRolloutsInWaves(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	s := simulation{
+		applications: 3, clusters: 5, replicas: 1, workers: 2, waves: sizes{1, 2, 2}, tries: 2, latency: time.Millisecond,
+		pods: 10 * time.Millisecond, every: time.Hour, patience: 3 * time.Minute, out: &out,
+	}
+	if err := s.run(t.Context()); err != nil && !strings.Contains(err.Error(), "writes of the status") { // so few are done at once
+		t.Fatalf("%v\n%s", err, &out)
+	}
+	if n := strings.Count(out.String(), "at once: "); n != 4 { // two tries, the others, and their figure
+		t.Errorf("%d lines about rollouts at once:\n%s", n, &out)
+	}
+}
+
+func TestPercentiles(t *testing.T) {
+	for percent, want := range map[int]float64{1: 1, 50: 5, 90: 9, 91: 10, 100: 10} {
+		if got := percentile([]float64{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, percent); got != want {
+			t.Errorf("the %d. percentile is %v, want %v", percent, got, want)
+		}
+	}
+}
+
 func TestShares(t *testing.T) {
 	sample := func(spent int64, stack ...string) *profile.Sample { // the innermost first, as profiles have it
 		s := &profile.Sample{Value: []int64{1, spent}}
