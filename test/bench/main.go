@@ -52,13 +52,13 @@ func main() {
 	file := flag.String("o", "", "a `file` that is given all samples, for benchstat")
 	var clusters, counts numbers = []int{1, 2, 5}, []int{100, 1000}
 	flag.Var(&clusters, "clusters", "rollout: on how many clusters, in rising `order`")
-	rounds := flag.Int("rounds", 7, "rollout, bluegreen, resources: how many upgrades are measured of each side")
+	rounds := flag.Int("rounds", 7, "rollout, bluegreen, resources, wide, waves: how many upgrades are measured of each side")
 	replicas := flag.Int("replicas", 10, "rollout, bluegreen, burst: how many Pods a workload has in each cluster")
 	burst := flag.Int("burst", 100, "burst, resources: how many Applications are created at once")
 	rest := flag.Duration("rest", 5*time.Minute, "burst, resources: how `long` what was rolled out is watched at rest")
 	flag.Var(&counts, "applications", "growth: how many Applications there are, in rising `order`; restart and block: the last of them")
 	of := flag.Int("of", 2, "growth, restart, block: how many clusters")
-	across := flag.Int("across", 20, "wide: how many clusters")
+	across := flag.Int("across", 20, "wide, waves: how many clusters")
 	automatic := scale.Automatic{}
 	flag.IntVar(&automatic.Releases, "soaking", 1000, "automatic: how many Releases go on by themselves")
 	flag.DurationVar(&automatic.After, "after", 4*time.Minute, "automatic: how `long` the first soaks before")
@@ -91,6 +91,7 @@ func main() {
 	g := scale.Growth{Applications: counts, Clusters: *of, Profiles: *profiles}
 	r.Profiles = *profiles
 	wide := rollout.Wide{Clusters: *across, Rounds: *rounds, Profiles: *profiles}
+	waves := rollout.Waves{Clusters: *across, Rounds: *rounds}
 	err := run(ctx, []row{
 		{"rollout", func(ctx context.Context, out, samples io.Writer) ([]table.Line, error) {
 			return rollout.Run(ctx, o, out, samples)
@@ -103,6 +104,7 @@ func main() {
 		{"burst", func(ctx context.Context, out, _ io.Writer) ([]table.Line, error) { return b.Run(ctx, out) }},
 		{"growth", func(ctx context.Context, out, _ io.Writer) ([]table.Line, error) { return g.Run(ctx, out) }},
 		{"wide", func(ctx context.Context, _, samples io.Writer) ([]table.Line, error) { return wide.Run(ctx, samples) }},
+		{"waves", func(ctx context.Context, _, samples io.Writer) ([]table.Line, error) { return waves.Run(ctx, samples) }},
 		{"charts", func(ctx context.Context, _, samples io.Writer) ([]table.Line, error) { return c.Run(ctx, samples) }},
 		{"admission", a.Run},
 		{"fairness", f.Run},

@@ -17,6 +17,7 @@ type rollout struct {
 	sight    *world.Sight
 	key      client.ObjectKey
 	strategy []shipper.RolloutStrategyStep
+	waves    []shipper.Wave // none: lock-step
 	upgrades int
 }
 
@@ -62,7 +63,8 @@ func (r *rollout) steps() []func(context.Context) error {
 // upgrade edits the template, and waits until the Release this makes has achieved its first step.
 func (r *rollout) upgrade(ctx context.Context) error {
 	r.upgrades++
-	if err := r.world.Upgrade(ctx, r.key, r.upgrades, r.strategy...); err != nil {
+	strategy := shipper.RolloutStrategy{Steps: r.strategy, Waves: r.waves}
+	if err := r.world.UpgradeBy(ctx, r.key, r.upgrades, strategy); err != nil {
 		return err
 	}
 	return r.awaitStep(ctx, 0)

@@ -41,9 +41,14 @@ func Step(name string, capacityOld, capacityNew, trafficOld, trafficNew int32) s
 
 // Upgrade makes the n-th Release of an Application after its first.
 func (w *World) Upgrade(ctx context.Context, of client.ObjectKey, n int, steps ...shipper.RolloutStrategyStep) error {
+	return w.UpgradeBy(ctx, of, n, shipper.RolloutStrategy{Steps: steps})
+}
+
+// UpgradeBy is Upgrade with a whole strategy.
+func (w *World) UpgradeBy(ctx context.Context, of client.ObjectKey, n int, strategy shipper.RolloutStrategy) error {
 	app := &shipper.Application{ObjectMeta: metav1.ObjectMeta{Namespace: of.Namespace, Name: of.Name}}
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{
-		"values": map[string]any{"upgrade": n}, "strategy": shipper.RolloutStrategy{Steps: steps},
+		"values": map[string]any{"upgrade": n}, "strategy": strategy,
 	}}})
 	if err != nil {
 		return fmt.Errorf("upgrading %s: %w", of, err)
