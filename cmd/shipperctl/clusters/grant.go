@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -92,6 +93,9 @@ func (g *granter) run(ctx context.Context, file *File) error {
 	if err != nil {
 		return cli.WithCode(cli.Misused, err)
 	}
+	if err := g.joined(ctx, chosen); err != nil {
+		return err
+	}
 	var members []install.Application
 	var problems []error
 	for _, one := range chosen {
@@ -114,6 +118,22 @@ func (g *granter) run(ctx context.Context, file *File) error {
 		}
 	}
 	return nil
+}
+
+// joined refuses to grant in a cluster that the management cluster does not know. One that has left may still have grants to take back.
+func (g *granter) joined(ctx context.Context, all []ApplicationCluster) error {
+	if g.remove {
+		return nil
+	}
+	var problems []error
+	for _, one := range all {
+		_, _, err := g.read(ctx, one.Name)
+		if apierrors.IsNotFound(err) {
+			err = fmt.Errorf("cluster %s has not joined: run `shipperctl clusters join` first, or name others with --clusters", one.Name)
+		}
+		problems = append(problems, err)
+	}
+	return errors.Join(problems...)
 }
 
 // member connects to a cluster, and checks that it serves what is granted.

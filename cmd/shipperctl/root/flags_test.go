@@ -35,6 +35,7 @@ var reaching = map[string]string{
 	"clusters check":                "eu",
 	"clusters cordon":               "eu",
 	"clusters drain":                "eu",
+	"clusters grant":                "priorityclasses.scheduling.k8s.io/a --reason why -f CLUSTERS",
 	"clusters join":                 "-f CLUSTERS",
 	"clusters list":                 "",
 	"clusters remove":               "eu",
