@@ -61,7 +61,11 @@ func (j *Judge) JudgeEnvelope(ctx context.Context, who authenticationv1.UserInfo
 		if err != nil {
 			return err
 		}
-		needs = append(needs, removed...)
+		for _, n := range removed { // a manifest that is changed needs its right once
+			if !slices.ContainsFunc(needs, func(other need) bool { return other.Action == n.Action }) {
+				needs = append(needs, n)
+			}
+		}
 	}
 	return j.permitEnvelope(ctx, who, now.Name, needs)
 }

@@ -189,6 +189,10 @@ func TestManifestsOfEnvelopes(t *testing.T) {
 	}
 	role := object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "admin")
 	invalid := `Envelope.shipper.booking.com "e" is invalid: spec.manifests[0]`
+	const placeAdmin = `spec.manifests[0]: you may not place clusterroles.rbac.authorization.k8s.io "admin" on clusters: that needs the ` +
+		`verb "place" on it; kubectl create clusterrole place-clusterroles-admin --verb=place ` +
+		"--resource=clusterroles.rbac.authorization.k8s.io --resource-name=admin; kubectl create clusterrolebinding " +
+		"place-clusterroles-admin-dev --clusterrole=place-clusterroles-admin --user=dev"
 	for name, tc := range map[string]struct {
 		manifest shipper.Manifest
 		rights   []string
@@ -204,14 +208,32 @@ func TestManifestsOfEnvelopes(t *testing.T) {
 				"kubectl create clusterrolebinding place-namespaces-payments-dev --clusterrole=place-namespaces-payments --user=dev",
 		},
 		"of a kind without a namespace": {
-			manifest: role, decision: response.Forbidden,
-			message: `spec.manifests[0]: you may not place clusterroles.rbac.authorization.k8s.io "admin" on clusters: that needs the verb ` +
-				`"place" on it; kubectl create clusterrole place-clusterroles-admin --verb=place --resource=clusterroles.rbac.authorization.k8s.io ` +
-				"--resource-name=admin; kubectl create clusterrolebinding place-clusterroles-admin-dev " +
-				"--clusterrole=place-clusterroles-admin --user=dev",
+			manifest: role, decision: response.Forbidden, message: placeAdmin,
 		},
 		"of a kind without a namespace, by an administrator": {
 			manifest: role, rights: []string{"dev place clusterroles.rbac.authorization.k8s.io /admin"},
+		},
+		"of a kind without a namespace, by a user with the right to another name": {
+			manifest: role, rights: []string{"dev place clusterroles.rbac.authorization.k8s.io /monitoring"}, decision: response.Forbidden,
+			message: placeAdmin,
+		},
+		"with more rights than an administrator wrote before": {
+			manifest: shipper.Manifest{
+				"apiVersion": role["apiVersion"], "kind": role["kind"], "metadata": role["metadata"],
+				"rules": []any{map[string]any{"verbs": []any{"escalate"}}},
+			},
+			old:      &shipper.Envelope{Spec: shipper.EnvelopeSpec{Manifests: []shipper.Manifest{role}}},
+			decision: response.Forbidden, message: placeAdmin,
+		},
+		"with rights of Shipper's own account, also by an administrator": {
+			manifest: shipper.Manifest{
+				"apiVersion": role["apiVersion"], "kind": role["kind"], "metadata": map[string]any{
+					"name": "admin", "labels": map[string]any{shipper.AggregateLabel: "true"},
+				},
+			},
+			rights: []string{"dev place clusterroles.rbac.authorization.k8s.io /admin"}, decision: response.Invalid,
+			message: invalid + `: Invalid value: "ClusterRole admin": is never placed: its label shipper.booking.com/aggregate-to-application ` +
+				"gives its rights to Shipper's own account, and so to every tenant's chart",
 		},
 		"that an administrator wrote before": {
 			manifest: role, old: &shipper.Envelope{Spec: shipper.EnvelopeSpec{Manifests: []shipper.Manifest{role}}},
