@@ -194,6 +194,10 @@ func (s *simulation) stagedOnce(ctx context.Context, of []int, generation int) (
 		return 0, 0, err
 	}
 	before, kinds := s.management.Requests.Kinds(), s.kinds()
+	profiling, stop := context.WithCancel(ctx)
+	profiled := make(chan error, 1)
+	go func() { profiled <- s.profile(profiling, fmt.Sprintf("%d at once in waves", len(of))) }()
+	defer stop()
 	began := time.Now()
 	for _, i := range of {
 		if err := s.upgrade(i, generation); err != nil {
@@ -204,6 +208,10 @@ func (s *simulation) stagedOnce(ctx context.Context, of []int, generation int) (
 		return 0, 0, err
 	}
 	took := time.Since(began)
+	stop()
+	if err := <-profiled; err != nil {
+		return 0, 0, err
+	}
 	writes := 0
 	for kind, n := range s.management.Requests.Kinds() {
 		if strings.HasSuffix(kind, " releases/status") {
