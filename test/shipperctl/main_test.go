@@ -143,6 +143,7 @@ func TestSetUpAndJoin(t *testing.T) {
 		{"administrators grant more by a label", administratorsGrantMoreByALabel},
 		{"setup management lets Shipper read what is placed", setupManagementLetsShipperReadWhatIsPlaced},
 		{"join lets Shipper place Namespaces", joinLetsShipperPlaceNamespaces},
+		{"grants are of names, for another account", grantsAreOfNamesForAnotherAccount},
 	})
 }
 
