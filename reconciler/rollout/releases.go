@@ -20,10 +20,12 @@ import (
 
 // releasesPlan is what one pass does.
 type releasesPlan struct {
-	// verdict is what blocks mean for the rollout of the newest Release; blocked says which stop it, and is empty when none
-	// does.
+	// verdict is what blocks mean for the rollout of the newest Release in all clusters; blocked says which stop it, and is empty when
+	// none does.
 	verdict block.Verdict
 	blocked string
+	// blockedIn are the clusters that blocks hold alone, with the message of each.
+	blockedIn block.Clusters
 	// clusters says which clusters Releases get and lose.
 	clusters clustersPlan
 	// targets lists what is missing.
@@ -62,20 +64,20 @@ func planReleases(s *scope, now metav1.Time) releasesPlan {
 		p.remove = free(leaving, p.rollout.Leaving)
 		return p
 	}
-	p.verdict = view.OfRollout()
+	p.verdict, p.blockedIn = view.OfRollout().Split(newest)
 	if p.verdict.Blocked() {
 		p.blocked = p.verdict.Message()
 	}
 	p.checks = planChecks(s, now)
 	observed := strategy.Observed{
 		Releases: view.Hold(s.history.Live), Leaving: leaving, Blocked: p.blocked, Returning: returning(s.app, newest),
-		Approvals: s.approvals, Checks: p.checks.state,
+		Approvals: s.approvals, Checks: p.checks.state, BlockedIn: p.blockedIn,
 	}
 	p.rollout = strategy.Make(observed, now)
 	p.remove = free(leaving, p.rollout.Leaving)
 	p.progress = planProgress(s, p, now)
 	p.checks = p.checks.begins(s, p.progress, p.blocked)
-	p.clusters = planClusters(s, p.rollout, p.blocked != "", now)
+	p.clusters = planClusters(s, p.rollout, p.blocked != "" || len(p.blockedIn) > 0, now)
 	if p.blocked != "" {
 		return p
 	}
@@ -125,6 +127,9 @@ func (p releasesPlan) missing(s *scope) []missingTargets {
 			continue
 		}
 		c := missingTargets{index: i, clusters: stamp.Clusters(r.Release)}
+		if role != strategy.Contender && len(p.blockedIn.Of(c.clusters)) > 0 {
+			continue // what an earlier Release lost would be installed again in a cluster that a block holds
+		}
 		assigned := waves.Parse(r.Release)
 		if role == strategy.Contender && p.clusters.choice != nil {
 			c.clusters, assigned = p.clusters.choice, p.clusters.assigned[i]

@@ -80,8 +80,11 @@ func afterwards(s *scope, i int, status shipper.ReleaseStatus) []*shipper.Releas
 // this reconciler does.
 func releaseBlocked(s *scope, d releasesDone, v block.Verdict, rel *shipper.Release) *shipper.Condition {
 	c := &shipper.Condition{Type: shipper.ReleaseBlocked, Status: corev1.ConditionFalse}
-	if v.Blocked() {
+	if whole, in := v.Split(rel); v.Blocked() {
 		c.Message = v.Message()
+		if held := in.Of(stamp.Clusters(rel)); !whole.Blocked() && len(held) > 0 && rel == s.history.Newest() {
+			c.Message += fmt.Sprintf("; only in clusters %s", block.List(held))
+		}
 	} else if said := d.refused(); said != "" && rel == s.history.Newest() {
 		c.Message = said
 	}

@@ -11,6 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/position"
+	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	"shipper.dev/shipper/apis/rules/waves"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -109,5 +112,75 @@ func TestAConditionNamesFewOfManyClustersWithoutAWave(t *testing.T) {
 	c := ofPlacement(wavedRelease(strings.Join(names, ","), "", nil), clustersPlan{}, releasesDone{})
 	if !strings.Contains(c.Message, "[c0000 ") || !strings.Contains(c.Message, "c0009] and 990 more, which") {
 		t.Errorf("it says %.300s", c.Message)
+	}
+}
+
+func TestAClusterThatJoinsAmidWavesWaitsUntilTheReleaseIsComplete(t *testing.T) {
+	old, newest := wavedRelease("a", "a=0", nil), wavedRelease("a", "a=0", nil)
+	for i, r := range []*shipper.Release{old, newest} {
+		r.Spec.Environment.ClusterRequirements = shipper.ClusterRequirements{Placement: &shipper.Placement{Type: shipper.PickAll}}
+		r.Name, r.Annotations[shipper.ReleaseGenerationAnnotation] = fmt.Sprint("web-", i), fmt.Sprint(i)
+	}
+	old.Spec.TargetWave = 1
+	completes(old)
+	for complete, want := range map[bool][]clustersChange{false: nil, true: {{index: 1, clusters: []string{"a", "b"}}}} {
+		if complete {
+			newest = newest.DeepCopy()
+			newest.Spec.TargetWave = 1
+			completes(newest)
+		}
+		s := observedReleases(scheduledRelease(old), scheduledRelease(newest))
+		s.clusters = []shipper.Cluster{joinedCluster("a"), joinedCluster("b")}
+		p := planReleases(s, at).clusters
+		if diff := cmp.Diff(want, p.changes, cmp.AllowUnexported(clustersChange{})); diff != "" {
+			t.Errorf("complete: %t (-want +got):\n%s", complete, diff)
+		}
+		if complete && p.assigned[1]["b"] != 1 {
+			t.Errorf("its wave is %v", p.assigned)
+		}
+	}
+}
+
+// completes says that a Release has all that its last step wants.
+func completes(r *shipper.Release) {
+	at := position.Of(r)
+	r.Status.AchievedStep = &shipper.AchievedStep{Wave: at.Wave, Step: at.Step}
+	r.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseComplete, Status: "True"}}
+}
+
+// scheduledRelease has targets that list its clusters.
+func scheduledRelease(r *shipper.Release) strategy.Release {
+	out := strategy.Release{
+		Release: r, Installation: &shipper.InstallationTarget{}, Capacity: &shipper.CapacityTarget{}, Traffic: &shipper.TrafficTarget{},
+	}
+	out.Installation.Spec.Clusters = stamp.Clusters(r)
+	return out
+}
+
+func TestABlockOfOneClusterStopsNoOtherOfARelease(t *testing.T) {
+	newest := wavedRelease("a,b", "a=0,b=0", nil)
+	steps := &newest.Spec.Environment.Strategy.Steps
+	*steps = append(*steps, (*steps)[0])
+	b := &shipper.RolloutBlock{}
+	b.Namespace, b.Name = newest.Namespace, "freeze"
+	b.Spec.Scope = &shipper.RolloutBlockScope{Clusters: []string{"a"}}
+	s := observedReleases(scheduledRelease(newest))
+	s.blocks = []*shipper.RolloutBlock{b}
+	p := planReleases(s, at)
+	says := "rollouts blocked by: " + newest.Namespace + "/freeze"
+	if diff := cmp.Diff(block.Clusters{"a": says}, p.blockedIn); diff != "" || p.blocked != "" {
+		t.Errorf("all of it: %q; (-want +got):\n%s", p.blocked, diff)
+	}
+	c := releaseBlocked(s, releasesDone{}, s.view(at).OfRelease(newest), newest)
+	if c.Status != "True" || c.Reason != shipper.RolloutsBlocked || c.Message != says+"; only in clusters a" {
+		t.Errorf("%+v", c)
+	}
+	up, back, abort := s.view(at).OfMoves(newest)
+	if up != "" || back != "" || abort != says {
+		t.Errorf("up %q, back %q, abort %q", up, back, abort)
+	}
+	b.Spec.Scope.Clusters = []string{"a", "b"}
+	if up, back, _ = s.view(at).OfMoves(newest); up != says || back != says {
+		t.Errorf("all its clusters: up %q, back %q", up, back)
 	}
 }

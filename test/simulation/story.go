@@ -72,6 +72,7 @@ func Stories() []Story {
 		deadlineStory(),
 		wavesStory(),
 		wavesByThemselvesStory(),
+		wavesBlockedStory(),
 		walkStory(1),
 		olderStory(1),
 	}

@@ -13,6 +13,7 @@ import (
 	"shipper.dev/shipper/apis/rules/progress"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/webhook/response"
 )
 
 // asked is c with the matchConditions of blocks. They do not apply to the reconciler where it rolls out what was admitted.
@@ -37,19 +38,37 @@ func (w *Webhook) creation(ctx context.Context, req *admission.Request, app bloc
 }
 
 // step is the change made by a new targetStep or targetWave. The reconciler moves a Release for a reason of its own, which
-// matchConditions bear on, or because it aborts a newer one.
+// matchConditions bear on, or because it aborts a newer one. With waves it concerns the clusters that are returned.
 func (w *Webhook) step(
 	ctx context.Context, req *admission.Request, app block.App, rel, old *shipper.Release,
-) block.Change {
-	c := app.Step(rel)
+) (block.Change, []string) {
+	c, clusters := app.Move(old, rel)
 	if w.reconciler(req) && stamp.Moved(rel).Why == progress.NewerAborted {
-		return c.And(shipper.RolloutBlockAbort)
+		return c.And(shipper.RolloutBlockAbort), clusters
 	}
 	c.Matches = w.BlockCheck.Requested(ctx, req)
 	if position.Of(rel).Before(position.Of(old)) {
-		return c.And(shipper.RolloutBlockRetreat)
+		return c.And(shipper.RolloutBlockRetreat), clusters
 	}
-	return c
+	return c, clusters
+}
+
+// judgeIn judges a change that concerns these clusters of a Release with waves. Blocks that name clusters hold these alone: they stop the
+// change only where they hold all of its clusters.
+func (w *Webhook) judgeIn(a *response.Response, rel *shipper.Release, c block.Change, clusters []string) error {
+	v, err := w.BlockCheck.Verdict(rel.Namespace, block.Overrides(rel.Annotations), c)
+	if err != nil {
+		return err
+	}
+	v, held := v.Narrowed(rel, clusters)
+	if err := w.BlockCheck.Decide(a, resource, rel.Name, overrider(rel), v); err != nil {
+		return err
+	}
+	if names := held.Of(clusters); len(names) > 0 {
+		a.Warn("%s stays as it is until its block ends, the others of %d clusters change: %s", block.List(names), len(clusters),
+			held[names[0]])
+	}
+	return nil
 }
 
 // beginsPods reports whether a request asks for another run of hooks, tests or checks. It is judged as a step, because they make Pods.

@@ -134,7 +134,13 @@ func (w *Webhook) judgeLikeStep(
 	if changed && is && !strategy.ByItself(rel.Spec.Environment.Strategy) {
 		a.Warn("nothing moves this Release by itself: hold has no effect")
 	}
-	if ends := changed && !is; !ends && !beginsPods(rel, old) {
+	ends := changed && !is
+	switch {
+	case beginsPods(rel, old): // in all clusters
+	case ends:
+		c, clusters := app.Resume(rel)
+		return w.judgeIn(a, rel, w.asked(ctx, req, c), clusters)
+	default:
 		return nil
 	}
 	return w.BlockCheck.Judge(a, resource, rel.Name, overrider(rel), block.Overrides(rel.Annotations), w.asked(ctx, req, app.Step(rel)))

@@ -115,8 +115,8 @@ func (w *Webhook) validateUpdate(
 	if err := w.validateMove(ctx, req, rel, old); err != nil {
 		return err
 	}
-	c := w.step(ctx, req, app, rel, old)
-	if err := w.BlockCheck.Judge(a, resource, rel.Name, overrider(rel), block.Overrides(rel.Annotations), c); err != nil {
+	c, clusters := w.step(ctx, req, app, rel, old)
+	if err := w.judgeIn(a, rel, c, clusters); err != nil {
 		return err
 	}
 	warnWithoutEffect(a, rel, app.Newest())

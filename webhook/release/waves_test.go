@@ -150,6 +150,101 @@ func TestWavesHold(t *testing.T) {
 	}
 }
 
+// inClusters has eu-1 and us-1 in the first wave, and ap-1 in the second.
+func inClusters(r *shipper.Release) {
+	metav1.SetMetaDataAnnotation(&r.ObjectMeta, shipper.ReleaseClustersAnnotation, "ap-1,eu-1,us-1")
+	metav1.SetMetaDataAnnotation(&r.ObjectMeta, shipper.ReleaseWavesAnnotation, "ap-1=1,eu-1=0,us-1=0")
+}
+
+func TestBlocksThatNameClustersHoldTheseAlone(t *testing.T) {
+	name := waved(0, 0).Name
+	naming := func(clusters ...string) *shipper.RolloutBlock {
+		b := ask.Block("global/dns")
+		b.Spec.Scope = &shipper.RolloutBlockScope{Clusters: clusters}
+		return b
+	}
+	edited := func(b *shipper.RolloutBlock, edit func(*shipper.RolloutBlock)) *shipper.RolloutBlock {
+		edit(b)
+		return b
+	}
+	allows := func(b *shipper.RolloutBlock) {
+		b.Spec.Allow = []shipper.RolloutBlockChange{shipper.RolloutBlockRetreat}
+	}
+	conditional := func(b *shipper.RolloutBlock) {
+		b.Spec.MatchConditions = []shipper.RolloutBlockMatchCondition{{Name: "users", Expression: "true"}}
+	}
+	blocked := "rollouts blocked by: global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago). " +
+		"To override: kubectl annotate rel " + name + " shipper.booking.com/rollout-block.override=global/dns -n default" + needed
+	stays := func(which string, of string) string {
+		return which + " stays as it is until its block ends, the others of " + of + " clusters change: rollouts blocked by: global/dns"
+	}
+	first := waved(0, 0, inClusters)
+	end := waved(0, 1, inClusters, done)
+	held := waved(0, 0, inClusters, func(r *shipper.Release) { r.Spec.Hold = "lunch" })
+	resumed := held.DeepCopy()
+	resumed.Spec.Hold = ""
+	delete(resumed.Annotations, shipper.ReleaseHeldByAnnotation)
+	hooks := first.DeepCopy()
+	metav1.SetMetaDataAnnotation(&hooks.ObjectMeta, shipper.ReleaseHooksRetryAnnotation, "1")
+	unplaced := waved(0, 0)
+	goesBack := "this goes back: nothing goes on by itself until targetStep is raised"
+	for sentence, tc := range map[string]row{
+		"a step is taken in the others": {
+			req: ask.Update("dev", to(0, 1, first), first), known: []client.Object{naming("eu-1")}, warned: []string{stays("eu-1", "2")},
+		},
+		"no step is taken where all are held": {
+			req: ask.Update("dev", to(0, 1, first), first), known: []client.Object{naming("eu-1", "us-1")},
+			decision: response.Blocked, message: blocked,
+		},
+		"a block of a cluster of another wave": {
+			req: ask.Update("dev", to(1, 0, end), end), known: []client.Object{naming("eu-1", "us-1")},
+		},
+		"a wave does not begin where all are held": {
+			req: ask.Update("dev", to(1, 0, end), end), known: []client.Object{naming("ap-1")}, decision: response.Blocked, message: blocked,
+		},
+		"a wave that no cluster is in is passed": {
+			req:   ask.Update("ann", to(2, 0, waved(1, 1, inClusters, done)), waved(1, 1, inClusters, done)),
+			known: []client.Object{naming("ap-1", "eu-1", "us-1")},
+		},
+		"a block with conditions stops all: nothing would hold the cluster afterwards": {
+			req: ask.Update("dev", to(0, 1, first), first), known: []client.Object{edited(naming("eu-1"), conditional)},
+			decision: response.Blocked, message: blocked,
+		},
+		"before clusters are chosen all is stopped": {
+			req: ask.Update("dev", to(0, 1, unplaced), unplaced), known: []client.Object{naming("eu-1")},
+			decision: response.Blocked, message: blocked,
+		},
+		"a move back leaves one out": {
+			req: ask.Update("dev", to(0, 0, end), end), known: []client.Object{naming("eu-1")}, warned: []string{stays("eu-1", "2"), goesBack},
+		},
+		"a move back where all are held": {
+			req: ask.Update("dev", to(0, 0, end), end), known: []client.Object{naming("eu-1", "us-1")},
+			decision: response.Blocked, message: blocked,
+		},
+		"a move back that the block allows": {
+			req: ask.Update("dev", to(0, 0, end), end), known: []client.Object{edited(naming("eu-1", "us-1"), allows)}, warned: []string{goesBack},
+		},
+		"a hold ends for the others": {
+			req: ask.Update("dev", resumed, held), known: []client.Object{naming("us-1")}, warned: []string{stays("us-1", "2")},
+		},
+		"a hold does not end where all are held": {
+			req: ask.Update("dev", resumed, held), known: []client.Object{naming("eu-1", "us-1")}, decision: response.Blocked, message: blocked,
+		},
+		"hooks run in all clusters, and do not begin": {
+			req: ask.Update("dev", hooks, first), known: []client.Object{naming("eu-1")}, decision: response.Blocked, message: blocked,
+		},
+		"Shipper begins no wave whose clusters are all held": {
+			req: ask.Update(ask.Reconciler, byWave(1, 0, end), end), known: []client.Object{naming("ap-1")},
+			decision: response.Blocked, message: blocked,
+		},
+	} {
+		t.Run(sentence, tc.throughBoth)
+	}
+	t.Run("a deletion returns all clusters", row{
+		req: ask.Delete("dev", first), known: []client.Object{ask.Application(), first, naming("eu-1")}, decision: response.Blocked, message: blocked,
+	}.check)
+}
+
 func TestAMoveToAnotherWaveIsNoted(t *testing.T) {
 	old := waved(0, 1, done)
 	a := &response.Response{}

@@ -33,7 +33,7 @@ func (w *Webhook) validateCreate(ctx context.Context, req *admission.Request, a 
 	if err := response.Invalidate(w.Kind.Name, now.Name, validateOwner(now, rel)); err != nil {
 		return err
 	}
-	return w.judge(a, now.Name, rel, false)
+	return w.judge(a, now.Name, rel, changeOf(now.Spec, nil), false)
 }
 
 func (w *Webhook) validateUpdate(
@@ -59,7 +59,7 @@ func (w *Webhook) validateUpdate(
 	if err != nil || rel == nil { // a target that outlives its Release is being emptied, not rolled out
 		return err
 	}
-	return w.judge(a, now.Name, rel, false)
+	return w.judge(a, now.Name, rel, changeOf(now.Spec, old.Spec), false)
 }
 
 // keys are those of both maps. All labels of a target matter: they select the Release's Pods and the Application's traffic, and
@@ -102,7 +102,7 @@ func (w *Webhook) validateDelete(ctx context.Context, a *response.Response, old 
 	if err != nil || rel == nil || !rel.DeletionTimestamp.IsZero() {
 		return err
 	}
-	if err := w.judge(a, old.Name, rel, true); err != nil {
+	if err := w.judge(a, old.Name, rel, change{all: true}, true); err != nil {
 		return err
 	}
 	a.Warn("Release %s still exists: Shipper makes this %s again", rel.Name, w.Kind.Name)
@@ -144,8 +144,8 @@ func (w *Webhook) releaseKey(o *object) types.NamespacedName {
 
 // judge lets a target of rel change when no block is in effect for rel, or for the newest Release of the same
 // Application: its rollout moves the targets of its predecessors too. What blocks let through of a rollout they let through
-// when Shipper rolls it out; byHand is another's doing.
-func (w *Webhook) judge(a *response.Response, name string, rel *shipper.Release, byHand bool) error {
+// when Shipper rolls it out; byHand is another's doing. While it goes by waves, blocks that name clusters stop a change of these alone.
+func (w *Webhook) judge(a *response.Response, name string, rel *shipper.Release, of change, byHand bool) error {
 	if w.Kind.Unblocked {
 		return nil
 	}
@@ -161,7 +161,15 @@ func (w *Webhook) judge(a *response.Response, name string, rel *shipper.Release,
 		c.Kinds = nil
 	}
 	overrides := slices.Concat(block.Overrides(rel.Annotations), block.Overrides(newest.Annotations))
-	return w.BlockCheck.Judge(a, w.Kind.Resource, name, response.OverriderOf("rel", &newest.ObjectMeta), overrides, c)
+	overrider := response.OverriderOf("rel", &newest.ObjectMeta)
+	v, err := w.BlockCheck.Verdict(overrider.Namespace, overrides, c)
+	if err != nil {
+		return err
+	}
+	if whole, held := v.Split(newest); !of.all && len(held.Of(of.clusters)) == 0 {
+		v = whole
+	}
+	return w.BlockCheck.Decide(a, w.Kind.Resource, name, overrider, v)
 }
 
 func validateOwner(o *object, rel *shipper.Release) field.ErrorList {

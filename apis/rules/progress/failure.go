@@ -30,7 +30,7 @@ func (d *decision) deadline() {
 		return
 	case p.Failure != nil:
 		return
-	case d.WritesHeldBy != "" || d.Release.Spec.Hold != "" || d.onlyUnreachable():
+	case d.WritesHeldBy != "" || d.Release.Spec.Hold != "" || d.onlyUnreachable() || d.onlyBlocked():
 		d.stopClock(allowed)
 		return
 	case p.DeadlineTime == nil:
@@ -70,6 +70,15 @@ func (d *decision) onlyUnreachable() bool {
 	return len(d.Step.Lacking) > 0 && !slices.ContainsFunc(d.Step.Lacking, func(l strategy.Lack) bool { return l.Reachable })
 }
 
+// onlyBlocked reports whether all clusters that are awaited and can be reached are held by RolloutBlocks.
+func (d *decision) onlyBlocked() bool {
+	return slices.ContainsFunc(d.Step.Lacking, func(l strategy.Lack) bool { return l.Blocked }) &&
+		!slices.ContainsFunc(d.Step.Lacking, mayMove)
+}
+
+// mayMove reports whether a cluster that is awaited could do what the step wants.
+func mayMove(l strategy.Lack) bool { return l.Reachable && !l.Blocked }
+
 // checks notes that a check has failed. A user who has the checks made again ends that, unless the rollout went back.
 func (d *decision) checks() {
 	p, state := d.progress, d.Step.Checks
@@ -91,7 +100,7 @@ func (d *decision) checks() {
 // overdue writes down that the step does not have what it wants, and where.
 func (d *decision) overdue() {
 	f := &shipper.ReleaseFailure{Reason: shipper.ProgressDeadlineExceeded, Message: d.Step.Awaited}
-	if i := slices.IndexFunc(d.Step.Lacking, func(l strategy.Lack) bool { return l.Reachable }); i >= 0 {
+	if i := slices.IndexFunc(d.Step.Lacking, mayMove); i >= 0 {
 		f.Cluster, f.Message = d.Step.Lacking[i].Cluster, cmp.Or(d.Step.Lacking[i].Message, d.Step.Awaited)
 	}
 	d.fail(f)

@@ -175,6 +175,8 @@ func (d *decision) moving() shipper.Condition {
 	switch {
 	case d.WritesHeldBy != "":
 		return d.condition(corev1.ConditionFalse, shipper.AdvancingHeldByBlock, d.WritesHeldBy)
+	case d.onlyBlocked():
+		return d.condition(corev1.ConditionFalse, shipper.AdvancingHeldByBlock, d.Step.Awaited)
 	case d.onlyUnreachable():
 		return d.condition(corev1.ConditionFalse, shipper.ClustersNotOperational, d.Step.Awaited)
 	}

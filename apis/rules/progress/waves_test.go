@@ -95,3 +95,36 @@ func TestDecideByWaves(t *testing.T) {
 		})
 	}
 }
+
+func TestBlockedClustersFailNoRelease(t *testing.T) {
+	s := waved(shipper.AdvanceAutomatic)
+	s.ProgressDeadline, s.OnFailure = "5m", shipper.OnFailureRetreat
+	blocked := strategy.Lack{Cluster: "eu-1", Reachable: true, Blocked: true}
+	lost, slow := strategy.Lack{Cluster: "lost"}, strategy.Lack{Cluster: "slow", Reachable: true, Message: "1/4"}
+	for sentence, tc := range map[string]struct {
+		lacking []strategy.Lack
+		reason  string
+		// remaining is what is left of the time that stands still; failed is the cluster that fails.
+		remaining shipper.Duration
+		failed    string
+	}{
+		"the clock stands while only blocked ones are missing": {[]strategy.Lack{blocked}, shipper.AdvancingHeldByBlock, "0s", ""},
+		"and beside one that is lost":                          {[]strategy.Lack{blocked, lost}, shipper.AdvancingHeldByBlock, "0s", ""},
+		"one that may move fails, and it alone":                {[]strategy.Lack{blocked, slow}, shipper.AdvancingFailed, "", "slow"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			r := inWave(s, 1, 0)
+			r.Status.Progress.ConvergedTime, r.Status.Progress.DeadlineTime = nil, new(at(-time.Minute))
+			step := strategy.StepState{Begun: true, Incumbent: true, Lacking: tc.lacking, Awaited: "eu-1 is blocked"}
+			d := progress.Decide(progress.Observed{Release: r, Step: step, Since: at(-time.Hour).Time}, at(0).Time)
+			failed := ""
+			if f := d.Progress.Failure; f != nil {
+				failed = f.Cluster
+			}
+			got := []string{d.Conditions[0].Reason, string(d.Progress.DeadlineRemaining), failed}
+			if diff := cmp.Diff([]string{tc.reason, string(tc.remaining), tc.failed}, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -40,6 +40,8 @@ type app struct {
 	// pace is how many Pods a cluster starts in one tick; all of them when it is 0.
 	pace    int32
 	blocked string
+	// blockedIn are the clusters that blocks hold alone.
+	blockedIn map[string]string
 	// checks is how far those of the newest Release's step are; nil before they begin.
 	checks *check.State
 	// returning is true between the deletion of the newest Release and the application reconciler's reaction.
@@ -123,7 +125,7 @@ func (a *app) remove(name string) {
 func (a *app) newest() *shipper.Release { return a.releases[len(a.releases)-1].Release }
 
 func (a *app) observed() strategy.Observed {
-	o := strategy.Observed{Blocked: a.blocked, Returning: a.returning, Checks: a.checks}
+	o := strategy.Observed{Blocked: a.blocked, Returning: a.returning, Checks: a.checks, BlockedIn: a.blockedIn}
 	for _, r := range a.releases {
 		o.Releases = append(o.Releases, *r)
 	}

@@ -27,6 +27,9 @@ type Observed struct {
 	// Returning is true from the deletion of a newer Release until the application reconciler has handled it. If the newest
 	// Release here is complete, the plan uses its last step and ignores its targetStep.
 	Returning bool
+	// BlockedIn has, by cluster, the message of the RolloutBlocks that hold the cluster alone: the plan writes nothing for it. Only where the
+	// newest Release has waves.
+	BlockedIn map[string]string
 }
 
 // Release is a Release with its targets.

@@ -50,6 +50,8 @@ type Lack struct {
 	Reachable bool
 	// Message is the cluster's own; may be empty. Reason is that of Ready, where that is False.
 	Message, Reason string
+	// Blocked is true if RolloutBlocks hold the cluster alone.
+	Blocked bool
 }
 
 func (r *rollout) stepState() StepState {

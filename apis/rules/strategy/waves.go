@@ -27,6 +27,8 @@ type byWave struct {
 	// parts are all clusters that any Release runs in, or is to run in, by name; names are sorted.
 	parts map[string]*part
 	names []string
+	// blocked are the clusters that RolloutBlocks hold, where the position waits for others first.
+	blocked []*part
 }
 
 // part is the plan for one cluster.
@@ -127,7 +129,11 @@ func (w *byWave) begin() {
 			continue
 		}
 		alone := unbounded || len(p.Releases) == 1 && len(p.Leaving) == 0 || w.returns(p) || p.wave > w.at.Wave
-		all = append(all, waves.Cluster{Name: cluster, Wave: p.wave, State: p.state, Unbounded: alone})
+		state := p.state
+		if w.isBlocked(p) && state == waves.Waiting {
+			state = waves.Blocked
+		}
+		all = append(all, waves.Cluster{Name: cluster, Wave: p.wave, State: state, Unbounded: alone})
 	}
 	begins := waves.Begin(w.strategy, all)
 	if w.isHeld() {
@@ -135,10 +141,13 @@ func (w *byWave) begin() {
 	}
 	for _, cluster := range w.names {
 		p := w.parts[cluster]
-		p.acts = p.state == waves.Done || p.state == waves.Moving || slices.Contains(begins, cluster) ||
-			p.state != "" && (w.returns(p) || w.bringsBack(p))
+		p.acts = !w.isBlocked(p) && (p.state == waves.Done || p.state == waves.Moving || slices.Contains(begins, cluster) ||
+			p.state != "" && (w.returns(p) || w.bringsBack(p)))
 	}
 }
+
+// isBlocked reports whether RolloutBlocks hold a cluster alone: what was requested there stays as it is.
+func (w *byWave) isBlocked(p *part) bool { return w.BlockedIn[p.cluster] != "" }
 
 // bringsBack reports whether a cluster that the position does not reach has a Release that is being deleted, and one that served before
 // it: an abort returns the cluster, also when it ends amid the waves of a newer Release, or of one with other waves.

@@ -26,15 +26,16 @@ func (p *part) wishNow(i int) Write {
 func (w *byWave) write(i int) Write {
 	release := w.Releases[i]
 	m := mergeOf(release, w.stages == nil || w.roles[i] == Superseded)
+	m.blocked = w.BlockedIn
 	for _, cluster := range w.names {
 		p := w.parts[cluster]
-		if j := slices.Index(p.index, i); j >= 0 {
+		if j := slices.Index(p.index, i); j >= 0 && !w.isBlocked(p) {
 			m.add(cluster, p.wishNow(j))
 		}
 	}
 	if i == len(w.Releases)-1 && w.stages != nil {
 		for _, cluster := range chosenOf(release) {
-			if wave, known := w.assigned[cluster]; known && wave <= w.at.Wave {
+			if wave, known := w.assigned[cluster]; known && wave <= w.at.Wave && w.BlockedIn[cluster] == "" {
 				m.find(cluster)
 			}
 		}
@@ -52,6 +53,8 @@ type merge struct {
 	traffic   map[string]shipper.ClusterTrafficTarget
 	// usual is the largest number of Pods that the CapacityTarget says of a cluster.
 	usual int32
+	// blocked are the clusters that RolloutBlocks hold: they stay in the targets.
+	blocked map[string]string
 }
 
 func mergeOf(r Release, keeps bool) *merge {
@@ -111,7 +114,7 @@ func (m *merge) result(newest bool) Write {
 	chosen := chosenOf(m.of)
 	drop := func(cluster string) bool {
 		_, is := slices.BinarySearch(chosen, cluster)
-		return !m.keeps && !is
+		return !m.keeps && !is && m.blocked[cluster] == ""
 	}
 	if it := m.of.Installation; it != nil {
 		want := slices.DeleteFunc(slices.Sorted(maps.Keys(m.installed)), drop)
@@ -262,13 +265,25 @@ func (w *byWave) figures() []shipper.ReleaseWave {
 		switch {
 		case p.state == waves.Done && p.wave <= w.at.Wave:
 			f.Achieved++
-		case p.state == waves.Moving || p.state == waves.Waiting && p.acts:
-			if f.Moving++; len(f.MovingClusters) < maxMovingClusters {
-				f.MovingClusters = append(f.MovingClusters, cluster)
+		case w.isBlocked(p):
+			if f.Blocked++; len(f.BlockedClusters) < maxMovingClusters {
+				f.BlockedClusters = append(f.BlockedClusters, cluster)
 			}
+			if p.state == waves.Moving {
+				countMoving(f, cluster)
+			}
+		case p.state == waves.Moving || p.state == waves.Waiting && p.acts:
+			countMoving(f, cluster)
 		}
 	}
 	return out
+}
+
+// countMoving counts a cluster that is moving.
+func countMoving(f *shipper.ReleaseWave, cluster string) {
+	if f.Moving++; len(f.MovingClusters) < maxMovingClusters {
+		f.MovingClusters = append(f.MovingClusters, cluster)
+	}
 }
 
 // isLast reports whether the position is the last.

@@ -3,6 +3,7 @@
 package strategy
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -98,7 +99,7 @@ func (l *located) stepIn(cluster string) (step int32, reached bool) {
 // part is the state of one cluster: the Releases that run there, or may, with what is known of them there alone.
 func (w *byWave) part(cluster string) *part {
 	p := &part{cluster: cluster, wave: -1}
-	o := Observed{Blocked: w.Blocked}
+	o := Observed{Blocked: cmp.Or(w.Blocked, w.BlockedIn[cluster])}
 	newest := len(w.live) - 1
 	for i, release := range w.live {
 		if i < newest && !release.runsIn(cluster) {

@@ -31,14 +31,17 @@ func (w *byWave) concerns(p *part) bool {
 // awaitedParts are the clusters that the position waits for now: those that are moving; else those of earlier waves that keep others from
 // beginning; else all. waiting is how many others wait for their turn.
 func (w *byWave) awaitedParts() (lacking []*part, waiting int) {
-	var moving, behind, rest []*part
+	var moving, behind, rest, blocked []*part
 	for _, cluster := range w.names {
 		p := w.parts[cluster]
 		concerned := w.concerns(p)
 		switch {
 		case p.state == waves.Done || !p.due && !concerned:
+		case !concerned && w.isBlocked(p): // nothing waits for it
 		case !concerned:
 			behind = append(behind, p)
+		case w.isBlocked(p):
+			blocked = append(blocked, p)
 		case p.acts:
 			moving = append(moving, p)
 		default:
@@ -47,13 +50,16 @@ func (w *byWave) awaitedParts() (lacking []*part, waiting int) {
 	}
 	switch {
 	case len(moving) > 0:
+		w.blocked = blocked
 		return moving, len(rest)
 	case len(rest) == 0:
-		return nil, 0
+		return blocked, 0
+	case slices.ContainsFunc(blocked, func(p *part) bool { return p.state == waves.Moving || p.state == waves.Unready }):
+		return blocked, len(rest) // they keep their slots
 	case len(behind) > 0 && slices.ContainsFunc(rest, func(p *part) bool { return p.state == waves.Waiting }):
 		return behind, len(rest)
 	}
-	return rest, 0
+	return slices.Concat(blocked, rest), 0
 }
 
 // kinds are the stages of a position, in the order in which they are achieved.
@@ -87,13 +93,13 @@ func (w *byWave) merged(parts []*part, waiting int) []stage {
 					one.needs = s.needs
 				}
 				one.achieved = false
-				lacks = append(lacks, cmp.Or(firstOfAll(s.lacking()), Lack{Cluster: p.cluster, Reachable: true}))
+				lacks = append(lacks, w.orBlocked(p, cmp.Or(firstOfAll(s.lacking()), Lack{Cluster: p.cluster, Reachable: true})))
 			case kind == shipper.StrategyContenderAchievedInstallation:
 				if one.condition == "" {
 					one = installStage(&participant{release: w.contender()})
 				}
 				one.achieved = false
-				lacks = append(lacks, w.unknown(p))
+				lacks = append(lacks, w.orBlocked(p, w.unknown(p)))
 			}
 		}
 		if one.condition == "" {
@@ -129,6 +135,14 @@ func firstOfAll(all []Lack) Lack {
 		return Lack{}
 	}
 	return all[0]
+}
+
+// orBlocked is what a cluster lacks: where RolloutBlocks hold it, what they say.
+func (w *byWave) orBlocked(p *part, l Lack) Lack {
+	if w.isBlocked(p) {
+		l.Blocked, l.Reason, l.Message = true, shipper.RolloutsBlocked, w.BlockedIn[p.cluster]
+	}
+	return l
 }
 
 // unknown is what a cluster lacks in which nothing is planned.
@@ -169,6 +183,14 @@ func (w *byWave) message(kind string, lacks []Lack, waiting int) string {
 	if waiting > 0 {
 		texts = append(texts, fmt.Sprintf("%d more wait for their turn", waiting))
 	}
+	if n := min(len(w.blocked), maxNamed); n > 0 {
+		p := w.blocked[0]
+		text := fmt.Sprintf("not in %s: %s", bracketed(namesOf(w.blocked[:n])), w.BlockedIn[p.cluster])
+		if more := len(w.blocked) - n; more > 0 {
+			text += fmt.Sprintf(", nor in %d more", more)
+		}
+		texts = append(texts, text)
+	}
 	if w.isHeld() {
 		texts = append(texts, "none begins while spec.hold is set: "+shortened(w.rel.Spec.Hold))
 	}
@@ -186,6 +208,13 @@ func (w *byWave) message(kind string, lacks []Lack, waiting int) string {
 	}
 	return fmt.Sprintf("release %q: %s in clusters: %s. for more details try `kubectl describe %s`", w.rel.Name, what,
 		strings.Join(texts, "; "), strings.TrimSpace(short+" "+name))
+}
+
+func namesOf(parts []*part) (out []string) {
+	for _, p := range parts {
+		out = append(out, p.cluster)
+	}
+	return out
 }
 
 func isOnItsWay(l Lack) int {

@@ -118,6 +118,18 @@ func (a Assigned) Reached(at position.Position, names []string) []string {
 	})
 }
 
+// Moved are those of the named clusters of which the position of rel asks something else than that of old, a Release with the same waves.
+func Moved(old, rel *shipper.Release, names []string) []string {
+	assigned, out := Parse(rel), []string{}
+	for _, name := range names {
+		before, was := assigned.StepIn(old, name)
+		if after, is := assigned.StepIn(rel, name); is != was || after != before {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // StepIn is the step that a Release is to have in one of its clusters. reached is false if the wave of the cluster has not begun, or it is
 // in none.
 func StepIn(rel *shipper.Release, cluster string) (step int32, reached bool) {

@@ -23,6 +23,8 @@ const (
 	Unready State = "Unready"
 	// Waiting clusters are ready as an earlier position has them, and nothing was requested since.
 	Waiting State = "Waiting"
+	// Blocked clusters are as Waiting ones, and RolloutBlocks keep them from changing. They take no slot, and nothing waits for them.
+	Blocked State = "Blocked"
 )
 
 // Cluster is a cluster that the position asks something of.
@@ -80,7 +82,7 @@ func Begin(s *shipper.RolloutStrategy, clusters []Cluster) []string {
 				}
 			}
 		}
-		behind += len(slices.DeleteFunc(wave, func(c Cluster) bool { return c.State == Done }))
+		behind += len(slices.DeleteFunc(wave, func(c Cluster) bool { return c.State == Done || c.State == Blocked }))
 	}
 	return out
 }

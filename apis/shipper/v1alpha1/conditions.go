@@ -59,7 +59,7 @@ const (
 
 // Condition types of Releases.
 const (
-	// ReleaseBlocked is True while RolloutBlocks stop this Release. Reason: RolloutsBlocked.
+	// ReleaseBlocked is True while RolloutBlocks stop this Release or, with waves, some of its clusters. Reason: RolloutsBlocked.
 	ReleaseBlocked = "Blocked"
 	// ReleaseComplete is True when the last step is achieved and targetStep is still the last step.
 	ReleaseComplete = "Complete"

@@ -136,6 +136,15 @@ type ReleaseWave struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	MovingClusters []string `json:"movingClusters,omitempty"`
+	// blocked is how many of them RolloutBlocks hold that name clusters: nothing new is requested there, and the others go on.
+	// Default: absent, none.
+	// +optional
+	Blocked int32 `json:"blocked,omitempty"`
+	// blockedClusters names them, at most 10, sorted. Example: [eu-1].
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	BlockedClusters []string `json:"blockedClusters,omitempty"`
 }
 
 // ReleaseSummary is one line of an Application's history.

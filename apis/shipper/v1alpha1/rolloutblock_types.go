@@ -162,7 +162,7 @@ type RolloutBlockScope struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	Regions []string `json:"regions,omitempty"`
 
-	// clusters matches objects that run, or would be placed, in one of these clusters.
+	// clusters matches objects that run, or would be placed, in one of these clusters. A rollout with waves goes on in its other clusters.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100

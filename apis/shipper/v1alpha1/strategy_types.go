@@ -95,13 +95,14 @@ type Wave struct {
 	Name string `json:"name"`
 
 	// clusterSelector selects clusters by their labels, by shipper.booking.com/cluster (the name) and by shipper.booking.com/region. A cluster
-	// that several waves select is in the first of them, and stays in its wave when its labels change. Default: all clusters that no other
-	// wave selects; one wave of a strategy may leave it out.
+	// that several waves select is in the first of them, and stays in its wave when its labels change. At most 20 labels and expressions, with
+	// 100 values each. Default: all clusters that no other wave selects; one wave of a strategy may leave it out.
 	// +optional
 	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
 
 	// maxConcurrency is how many clusters of the wave may be changing, or not ready, at the same time: a number from 1 to 1000, or a
-	// percentage of the wave from 1% to 100%, rounded up. Clusters without an earlier Release, and moves back, are not bounded. Default: 1.
+	// percentage of the wave from 1% to 100%, rounded up. Clusters without an earlier Release, moves back and immediate rollbacks are not
+	// bounded. Default: 1.
 	// +optional
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 }

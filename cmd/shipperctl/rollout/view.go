@@ -80,6 +80,9 @@ type waveState struct {
 	Moving   int32 `json:"moving"`
 	// MovingClusters names those that change, at most 10.
 	MovingClusters []string `json:"movingClusters,omitempty"`
+	// Blocked is how many RolloutBlocks hold that name clusters; BlockedClusters names them, at most 10.
+	Blocked         int32    `json:"blocked,omitempty"`
+	BlockedClusters []string `json:"blockedClusters,omitempty"`
 }
 
 // progressView is what a Release does by itself.
@@ -233,23 +236,28 @@ func wavesOf(rel *shipper.Release) []waveState {
 	for i, w := range rel.Status.Waves {
 		out = append(out, waveState{
 			Name: w.Name, Target: i == int(position.Of(rel).Wave), Clusters: w.Clusters, Achieved: w.Achieved, Moving: w.Moving,
-			MovingClusters: w.MovingClusters,
+			MovingClusters: w.MovingClusters, Blocked: w.Blocked, BlockedClusters: w.BlockedClusters,
 		})
 	}
 	return out
 }
 
-// describe is a wave in one line: canary 1/1, or production 3/9, 2 moving (eu-1, us-1).
+// describe is a wave in one line: canary 1/1, or production 3/9, 2 moving (eu-1, us-1), 1 blocked (ap-1).
 func (w waveState) describe() string {
 	out := fmt.Sprintf("%s %d/%d", w.Name, w.Achieved, w.Clusters)
-	if w.Moving == 0 {
-		return out
+	counted := func(n int32, what string, clusters []string) {
+		if n == 0 {
+			return
+		}
+		names := strings.Join(clusters, ", ")
+		if more := int(n) - len(clusters); more > 0 {
+			names += fmt.Sprintf(" and %d more", more)
+		}
+		out += fmt.Sprintf(", %d %s (%s)", n, what, names)
 	}
-	names := strings.Join(w.MovingClusters, ", ")
-	if more := int(w.Moving) - len(w.MovingClusters); more > 0 {
-		names += fmt.Sprintf(" and %d more", more)
-	}
-	return fmt.Sprintf("%s, %d moving (%s)", out, w.Moving, names)
+	counted(w.Moving, "moving", w.MovingClusters)
+	counted(w.Blocked, "blocked", w.BlockedClusters)
+	return out
 }
 
 // progressOf is nil for a Release that does nothing by itself, and while that is not known.

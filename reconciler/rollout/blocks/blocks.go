@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -87,12 +88,18 @@ func (v View) OfClusters(rel *shipper.Release, added []string) block.Verdict {
 }
 
 // OfMoves says which blocks stop Shipper from moving the newest Release up, from moving it back and from aborting it; each is empty
-// when none does.
+// when none does. A move back concerns the clusters of its wave at least.
 func (v View) OfMoves(newest *shipper.Release) (up, back, abort string) {
 	app := v.app()
-	c := app.Step(newest)
-	return v.judge(c, newest).Message(), v.judge(c.And(shipper.RolloutBlockRetreat), newest).Message(),
-		v.judge(app.Deletion(newest), newest).Message()
+	move := func(c block.Change, clusters []string) string {
+		verdict, _ := v.judge(c, newest).Narrowed(newest, clusters)
+		return verdict.Message()
+	}
+	next := *newest
+	to, _ := position.Of(newest).Next(newest.Spec.Environment.Strategy)
+	to.Set(&next)
+	c, clusters := app.Resume(newest)
+	return move(app.Move(newest, &next)), move(c.And(shipper.RolloutBlockRetreat), clusters), v.judge(app.Deletion(newest), newest).Message()
 }
 
 // OfRollout is what the blocks mean for the rollout of the newest Release, as far as it was asked for.
