@@ -229,6 +229,9 @@ func warnOfProgress(a *response.Response, rel, old *shipper.Release) {
 		a.Warn("this begins wave %s at step %d (%s): set targetStep to 0 to go through the steps before", position.WaveName(s, to.Wave),
 			to.Step, s.Steps[to.Step].Name)
 	}
+	if rel.Spec.Hold != "" && len(s.Waves) > 0 && from.Before(to) {
+		a.Warn("spec.hold is set: no further cluster begins until it is removed (shipperctl rollout resume)")
+	}
 	switch {
 	case to.Before(from):
 		a.Warn("this goes back: nothing goes on by itself until targetStep is raised")

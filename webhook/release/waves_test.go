@@ -74,6 +74,7 @@ func TestWavesHold(t *testing.T) {
 		r.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseStrategyExecuted, Status: "True"}}
 	})
 	oldFigures := waved(1, 1, done, func(r *shipper.Release) { r.Status.Progress.Wave = 0 })
+	paused := waved(0, 0, func(r *shipper.Release) { r.Spec.Hold = "lunch" })
 	gate := waved(0, 1, done)
 	gate.Spec.Environment.Strategy.Steps[0].Gate = &shipper.StepGate{}
 	for sentence, tc := range map[string]row{
@@ -81,6 +82,10 @@ func TestWavesHold(t *testing.T) {
 		"a wave that begins at a later step": {
 			req:    ask.Update("dev", to(1, 1, ends), ends),
 			warned: []string{"this begins wave half at step 1 (full on): set targetStep to 0 to go through the steps before"},
+		},
+		"a move under a hold waits for its end": {
+			req:    ask.Update("dev", to(0, 1, paused), paused),
+			warned: []string{"spec.hold is set: no further cluster begins until it is removed (shipperctl rollout resume)"},
 		},
 		"a wave that is not done is not passed": {
 			req: ask.Update("dev", to(1, 0, waved(0, 1)), waved(0, 1)), decision: response.Forbidden, message: notDone,

@@ -30,7 +30,8 @@ func newPause(o *options) *cobra.Command {
 		Use:   "pause APPLICATION --reason REASON",
 		Short: "Keep the newest release from going on, or back, by itself",
 		Long: "Keep the newest release from going on, or back, by itself: spec.hold gets the reason. What was asked for already is still\n" +
-			"done, and advance and retreat move the release all the same. A new release is not held.",
+			"done, and advance and retreat move the release all the same. With waves no further cluster begins until resume, and those\n" +
+			"that are changing finish. A new release is not held.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if reason == "" {
