@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"shipper.dev/shipper/apis/rules/position"
+	"shipper.dev/shipper/apis/rules/strategy"
 	"shipper.dev/shipper/apis/rules/waves"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -36,7 +37,7 @@ func (l *laws) begins(c change) {
 	}
 	rel := l.newest()
 	if c.object == nil || c.object.GetName() != rel.Name || !position.HasWaves(rel) || rel.DeletionTimestamp != nil ||
-		l.wentBack(rel.Name) || c.old != nil && c.old.GetGeneration() == c.object.GetGeneration() {
+		l.wentBack(rel.Name) || strategy.IsImmediateRollback(rel) || c.old != nil && c.old.GetGeneration() == c.object.GetGeneration() {
 		return
 	}
 	s, assigned := rel.Spec.Environment.Strategy, waves.Parse(rel)

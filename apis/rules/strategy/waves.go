@@ -116,9 +116,10 @@ func (w *byWave) split(ready bool) {
 	}
 }
 
-// begin decides in which clusters the plan is written. A move back, an abort and the repair of what is complete wait for no slot.
+// begin decides in which clusters the plan is written. A move back, an abort, an immediate rollback and the repair of what is complete wait
+// for no slot.
 func (w *byWave) begin() {
-	unbounded := Complete(w.rel) || w.Returning || stamp.WentBack(w.rel)
+	unbounded := Complete(w.rel) || w.Returning || stamp.WentBack(w.rel) || IsImmediateRollback(w.rel)
 	var all []waves.Cluster
 	begunFirst := slices.SortedStableFunc(slices.Values(w.names), func(a, b string) int {
 		return boolOrder(w.newest().isBegun(b)) - boolOrder(w.newest().isBegun(a))
@@ -144,6 +145,13 @@ func (w *byWave) begin() {
 		p.acts = !w.isBlocked(p) && (p.state == waves.Done || p.state == waves.Moving || slices.Contains(begins, cluster) ||
 			p.state != "" && (w.returns(p) || w.bringsBack(p)))
 	}
+}
+
+// IsImmediateRollback reports whether a Release with waves is a rollback that was made at its last position, to one that was complete.
+func IsImmediateRollback(rel *shipper.Release) bool {
+	at := position.Of(rel)
+	return rel.Annotations[shipper.ReleaseRollbackOfAnnotation] != "" && stamp.Moved(rel).Count == 0 &&
+		at == position.Last(rel.Spec.Environment.Strategy) && at != position.Position{}
 }
 
 // isBlocked reports whether RolloutBlocks hold a cluster alone: what was requested there stays as it is.

@@ -4,9 +4,12 @@ package strategy_test
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/strategy"
@@ -81,6 +84,64 @@ func TestAnAbortAmidWavesReturnsClustersThatTheEarlierReleaseHasNotReached(t *te
 				t.Errorf("%s does not go: %+v\n%s", f.leaving[0].Release.Name, f.leaving[0].Release.Status.Conditions, f.picture())
 			}
 			f.serves("after the abort", 4)
+		})
+	}
+}
+
+func TestAReleaseWithoutWavesReplacesOneAmidItsWaves(t *testing.T) {
+	for _, at := range []position.Position{{Step: 1}, {Step: 2}, {Wave: 1}, {Wave: 1, Step: 1}} {
+		f := newFleet(t, 1)
+		f.settles()
+		f.goes(0, at.Step)
+		f.settles()
+		if at.Wave > 0 {
+			f.goes(0, 2)
+			f.settles()
+			f.goes(at.Wave, at.Step)
+			f.settles()
+		}
+		f.lockstep()
+		f.settles()
+		for step := range int32(3) {
+			f.goes(0, step)
+			f.settles()
+			f.serves(fmt.Sprintf("from %v at step %d", at, step), 2)
+		}
+		f.wants("the end", map[string]int32{"a": 4, "b": 4, "c": 4, "d": 4})
+		if !strategy.Complete(f.newest()) || len(f.releases) != 2 {
+			t.Errorf("from %v: complete: %t, %d Releases are left", at, strategy.Complete(f.newest()), len(f.releases))
+		}
+	}
+}
+
+func TestAnImmediateRollbackChangesAllClustersAtOnce(t *testing.T) {
+	for sentence, tc := range map[string]struct {
+		annotations map[string]string
+		want        map[string]int32
+	}{
+		"an immediate rollback": {
+			map[string]string{shipper.ReleaseRollbackOfAnnotation: "web-0"}, map[string]int32{"a": 0, "b": 0, "c": 0, "d": 0},
+		},
+		"a rollback that a user has moved on": {map[string]string{
+			shipper.ReleaseRollbackOfAnnotation: "web-0", shipper.ReleaseMovedAnnotation: `{"from":2,"to":2,"toWave":1,"count":1}`,
+		}, map[string]int32{"a": 0, "b": 0}},
+		"any other Release, of which one cluster of each wave begins": {nil, map[string]int32{"a": 0, "b": 0}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			f := newFleet(t, 1)
+			maps.Copy(f.newest().Annotations, tc.annotations)
+			f.goes(1, 2)
+			f.bound, f.pace = 4, 1
+			f.tick()
+			f.tick()
+			f.tick()
+			begun := map[string]int32{}
+			for _, cluster := range f.releases[1].Installation.Spec.Clusters {
+				begun[cluster] = 0
+			}
+			if diff := cmp.Diff(tc.want, begun); diff != "" {
+				t.Errorf("begun (-want +got):\n%s", diff)
+			}
 		})
 	}
 }
