@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"shipper.dev/shipper/apis/rules/placement"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -45,7 +44,7 @@ func validateWaves(s *shipper.RolloutStrategy, path *field.Path) field.ErrorList
 		}
 		names[wave.Name] = true
 		if wave.ClusterSelector != nil {
-			errs = append(errs, validateWaveSelector(wave.ClusterSelector, at.Child("clusterSelector"))...)
+			errs = append(errs, placement.ValidateSelector(wave.ClusterSelector, at.Child("clusterSelector"))...)
 		} else if rest >= 0 {
 			errs = append(errs, field.Invalid(at.Child("clusterSelector"), "", fmt.Sprintf("waves[%d] (%s) has all the rest already: say which "+
 				"clusters this wave has", rest, s.Waves[rest].Name)))
@@ -60,8 +59,4 @@ func validateWaves(s *shipper.RolloutStrategy, path *field.Path) field.ErrorList
 		}
 	}
 	return errs
-}
-
-func validateWaveSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
-	return metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, path)
 }

@@ -3,6 +3,7 @@
 package templatecheck_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -63,6 +64,26 @@ func TestWaves(t *testing.T) {
 			}),
 			want: []string{`env.strategy.waves[0].clusterSelector.matchExpressions[0].operator: Invalid value: "Like": not a valid selector ` +
 				`operator`},
+		},
+		"selectors that take long to match": {
+			edit: strategy(func(s *shipper.RolloutStrategy) {
+				labels, values := map[string]string{}, []string{}
+				for i := range 101 {
+					values = append(values, fmt.Sprint("v", i))
+					if i < 21 {
+						labels[fmt.Sprint("l", i)] = "x"
+					}
+				}
+				s.Waves = []shipper.Wave{{Name: "a", ClusterSelector: &metav1.LabelSelector{MatchLabels: labels}}, {
+					Name: "b", ClusterSelector: &metav1.LabelSelector{
+						MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "In", Values: values}},
+					},
+				}}
+			}),
+			want: []string{
+				"env.strategy.waves[0].clusterSelector: Too many: 21: must have at most 20 items",
+				"env.strategy.waves[1].clusterSelector.matchExpressions[0].values: Too many: 101: must have at most 100 items",
+			},
 		},
 		"advance without waves, and one that is none": {
 			edit: strategy(func(s *shipper.RolloutStrategy) { s.Advance = shipper.AdvanceAutomatic }),

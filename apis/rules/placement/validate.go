@@ -159,7 +159,7 @@ func validateAffinity(p *shipper.Placement, path *field.Path) field.ErrorList {
 
 func validateTerm(t *shipper.ClusterTerm, path *field.Path) field.ErrorList {
 	errs := validateNames(t.Names, path.Child("names"))
-	errs = append(errs, validateSelector(t.LabelSelector, path.Child("labelSelector"))...)
+	errs = append(errs, ValidateSelector(t.LabelSelector, path.Child("labelSelector"))...)
 	for i := range t.Properties {
 		p, at := &t.Properties[i], path.Child("properties").Index(i)
 		errs = append(errs, validatePropertyName(p.Name, at.Child("name"))...)
@@ -171,8 +171,8 @@ func validateTerm(t *shipper.ClusterTerm, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateSelector validates a selector as Kubernetes does, with a hint for the operator that KubeFleet's documentation names.
-func validateSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
+// ValidateSelector validates a selector of clusters as Kubernetes does, with bounds, and with a hint for the operator that KubeFleet's documentation names.
+func ValidateSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	if s == nil {
 		return nil
 	}
