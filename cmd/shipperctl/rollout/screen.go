@@ -154,7 +154,7 @@ func (p *View) blocks(now time.Time) []string {
 	return out
 }
 
-// table has a row for each cluster, and notes below.
+// table has a row for each cluster, and notes below. Of many clusters it has those that need a look, and counts the others.
 func (p *View) table(line func(string), width int) {
 	if len(p.Clusters) == 0 {
 		return
@@ -163,7 +163,8 @@ func (p *View) table(line func(string), width int) {
 	if p.Incumbent != "" {
 		sides = 2
 	}
-	for _, c := range p.Clusters {
+	clusters, rest := worst(p.Clusters)
+	for _, c := range clusters {
 		name = max(name, utf8.RuneCountInString(c.Name))
 		numbers = max(numbers, len(c.Contender.numbers()), len(c.Incumbent.numbers()))
 	}
@@ -173,17 +174,20 @@ func (p *View) table(line func(string), width int) {
 		bar = 0
 	}
 	var rows [][]string
-	for _, c := range p.Clusters {
+	for _, c := range clusters {
 		rows = append(rows, []string{c.Name, c.Contender.draw(bar, numbers), c.Incumbent.draw(bar, numbers), c.share()})
 	}
 	text := screen.Table(width, []string{"cluster", "contender", "incumbent", "traffic"}, rows)
-	for _, c := range p.Clusters {
+	for _, c := range clusters {
 		for _, note := range c.Notes {
 			text += screen.Hang("  ! ", c.Name+": "+note, width)
 		}
 	}
 	for row := range strings.Lines(text) {
 		line(strings.TrimSuffix(row, "\n"))
+	}
+	if rest != "" {
+		line(rest)
 	}
 }
 
