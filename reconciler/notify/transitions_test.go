@@ -74,7 +74,7 @@ func waves(rel *shipper.Release) {
 // toWave makes the last move one between waves.
 func toWave(from, to int32) func(*shipper.Release) {
 	return func(rel *shipper.Release) {
-		rel.Spec.TargetWave = to
+		rel.Spec.TargetWave = &to
 		note := rel.Annotations[shipper.ReleaseMovedAnnotation]
 		rel.Annotations[shipper.ReleaseMovedAnnotation] = fmt.Sprintf(`%s,"fromWave":%d,"toWave":%d}`, note[:len(note)-1], from, to)
 	}

@@ -66,7 +66,7 @@ func TestATargetThatAnEarlierReleaseHasLostListsItsClustersAgain(t *testing.T) {
 
 func TestAWaveThatHasBegunHasTargets(t *testing.T) {
 	r := wavedRelease("a,b", "a=0,b=1", nil)
-	r.Spec.TargetWave = 1
+	r.Spec.TargetWave = ptr.To[int32](1)
 	s := observedReleases(strategy.Release{Release: r})
 	if diff := cmp.Diff([]string{"make targets of web-0 in [a b]"}, describePlan(s, planReleases(s, at))); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
@@ -121,12 +121,12 @@ func TestAClusterThatJoinsAmidWavesWaitsUntilTheReleaseIsComplete(t *testing.T) 
 		r.Spec.Environment.ClusterRequirements = shipper.ClusterRequirements{Placement: &shipper.Placement{Type: shipper.PickAll}}
 		r.Name, r.Annotations[shipper.ReleaseGenerationAnnotation] = fmt.Sprint("web-", i), fmt.Sprint(i)
 	}
-	old.Spec.TargetWave = 1
+	old.Spec.TargetWave = ptr.To[int32](1)
 	completes(old)
 	for complete, want := range map[bool][]clustersChange{false: nil, true: {{index: 1, clusters: []string{"a", "b"}}}} {
 		if complete {
 			newest = newest.DeepCopy()
-			newest.Spec.TargetWave = 1
+			newest.Spec.TargetWave = ptr.To[int32](1)
 			completes(newest)
 		}
 		s := observedReleases(scheduledRelease(old), scheduledRelease(newest))

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/admission/ask"
@@ -34,7 +35,7 @@ func TestThePolicyAloneKeepsWaves(t *testing.T) {
 	reconciler := as(t, reconcilerUser)
 	moveTo := func(user string, wave, step int32, edits ...func(*shipper.Release)) error {
 		rel := r.rel.DeepCopy()
-		rel.Spec.TargetWave, rel.Spec.TargetStep = wave, step
+		rel.Spec.TargetWave, rel.Spec.TargetStep = &wave, step
 		for _, edit := range edits {
 			edit(rel)
 		}
@@ -60,8 +61,8 @@ func TestThePolicyAloneKeepsWaves(t *testing.T) {
 				return err
 			}
 			was := r.rel.DeepCopy()
-			r.rel.Spec.TargetWave, r.rel.Spec.TargetStep = wave, step
-			if wave != was.Spec.TargetWave || step != was.Spec.TargetStep {
+			r.rel.Spec.TargetWave, r.rel.Spec.TargetStep = &wave, step
+			if wave != position.Of(was).Wave || step != was.Spec.TargetStep {
 				stampMove(r.rel, was)
 				if err := reconciler.Update(ctx, r.rel); err != nil {
 					return err
@@ -101,7 +102,7 @@ func TestThePolicyAloneKeepsWaves(t *testing.T) {
 	refuses("a move that is noted without its wave", func() error {
 		return moveTo("dev", 1, 0, func(rel *shipper.Release) {
 			wrong := rel.DeepCopy()
-			wrong.Spec.TargetWave = 0
+			wrong.Spec.TargetWave = new(int32)
 			rel.Annotations[shipper.ReleaseMovedAnnotation] = stamp.Move(r.rel, wrong, "dev", "", metav1.Now())
 		})
 	})
@@ -116,6 +117,13 @@ func TestThePolicyAloneKeepsWaves(t *testing.T) {
 	if err := admin.Delete(t.Context(), block); err != nil {
 		t.Fatal(err)
 	}
+	goesTo(1, 0, false)
+	refuses("a client that does not know of waves", func() error {
+		rel := r.rel.DeepCopy()
+		rel.Spec.TargetWave, rel.Spec.TargetStep = nil, 1
+		return as(t, "dev").Update(t.Context(), rel, client.DryRunAll)
+	})
+	admits("a move back to the first wave", func() error { return moveTo("dev", 0, 1) })
 }
 
 // stampMove notes a move as Shipper does for an abort, which passes waves.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
@@ -25,7 +26,7 @@ import (
 
 // isMoved reports whether a request moves a Release.
 func isMoved(rel, old *shipper.Release) bool {
-	return rel.Spec.TargetStep != old.Spec.TargetStep || rel.Spec.TargetWave != old.Spec.TargetWave
+	return rel.Spec.TargetStep != old.Spec.TargetStep || ptr.Deref(rel.Spec.TargetWave, 0) != ptr.Deref(old.Spec.TargetWave, 0)
 }
 
 // note records who moved a Release, and who holds it.

@@ -8,9 +8,11 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -84,6 +86,7 @@ func (w *Webhook) validateUpdate(
 	}
 	errs = append(errs, more...)
 	errs = append(errs, validateRetry(rel, old)...)
+	errs = append(errs, validateDropped(rel, old)...)
 	moved, begins := isMoved(rel, old), beginsPods(rel, old)
 	if moved {
 		errs = append(errs, validateTargetStep(rel)...)
@@ -240,7 +243,7 @@ func validateContent(rel *shipper.Release) field.ErrorList {
 
 // validateTargetWave requires targetWave to be a wave of the strategy; 0 where there are none.
 func validateTargetWave(rel *shipper.Release) field.ErrorList {
-	s, wave := rel.Spec.Environment.Strategy, rel.Spec.TargetWave
+	s, wave := rel.Spec.Environment.Strategy, ptr.Deref(rel.Spec.TargetWave, 0)
 	path := specPath.Child("targetWave")
 	switch {
 	case wave == 0, s != nil && wave > 0 && int(wave) < len(s.Waves):
@@ -253,6 +256,17 @@ func validateTargetWave(rel *shipper.Release) field.ErrorList {
 		names[i] = fmt.Sprintf("%d (%s)", i, s.Waves[i].Name)
 	}
 	return field.ErrorList{field.Invalid(path, wave, "must be a wave of the strategy: "+strings.Join(names, ", "))}
+}
+
+// validateDropped refuses to leave targetWave out once it is above 0: a client that does not know the field would move the Release back to
+// the first wave.
+func validateDropped(rel, old *shipper.Release) field.ErrorList {
+	s, was := old.Spec.Environment.Strategy, position.Of(old).Wave
+	if was == 0 || rel.Spec.TargetWave != nil {
+		return nil
+	}
+	return field.ErrorList{field.Required(specPath.Child("targetWave"), fmt.Sprintf("it is %d (%s): write it as it is, or 0 to go back to wave %s",
+		was, position.WaveName(s, was), position.WaveName(s, 0)))}
 }
 
 // validateTargetStep requires targetStep to be a step of the strategy, and targetWave a wave.

@@ -28,7 +28,7 @@ func waved(wave, step int32, edits ...func(*shipper.Release)) *shipper.Release {
 	}
 	r := ask.Release(app, nil)
 	r.Generation, r.Status.ObservedGeneration = 3, 3
-	r.Spec.TargetWave, r.Spec.TargetStep = wave, step
+	r.Spec.TargetWave, r.Spec.TargetStep = &wave, step
 	r.Status.Progress = &shipper.ReleaseProgress{Wave: wave, Step: step}
 	for _, edit := range edits {
 		edit(r)
@@ -38,14 +38,14 @@ func waved(wave, step int32, edits ...func(*shipper.Release)) *shipper.Release {
 
 // done says that the position is achieved.
 func done(r *shipper.Release) {
-	r.Status.AchievedStep = &shipper.AchievedStep{Step: r.Spec.TargetStep, Wave: r.Spec.TargetWave}
+	r.Status.AchievedStep = &shipper.AchievedStep{Step: r.Spec.TargetStep, Wave: *r.Spec.TargetWave}
 	r.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseStrategyExecuted, Status: "True"}}
 }
 
 // to is a Release that a request moves.
 func to(wave, step int32, old *shipper.Release) *shipper.Release {
 	out := old.DeepCopy()
-	out.Spec.TargetWave, out.Spec.TargetStep = wave, step
+	out.Spec.TargetWave, out.Spec.TargetStep = &wave, step
 	return out
 }
 
@@ -76,6 +76,8 @@ func TestWavesHold(t *testing.T) {
 	oldFigures := waved(1, 1, done, func(r *shipper.Release) { r.Status.Progress.Wave = 0 })
 	paused := waved(0, 0, func(r *shipper.Release) { r.Spec.Hold = "lunch" })
 	gate := waved(0, 1, done)
+	unaware, unawareAtFirst := to(1, 1, waved(1, 0)), to(0, 1, waved(0, 0))
+	unaware.Spec.TargetWave, unawareAtFirst.Spec.TargetWave = nil, nil
 	gate.Spec.Environment.Strategy.Steps[0].Gate = &shipper.StepGate{}
 	for sentence, tc := range map[string]row{
 		"the next wave begins when one is done": {req: ask.Update("dev", to(1, 0, ends), ends)},
@@ -126,6 +128,12 @@ func TestWavesHold(t *testing.T) {
 		"a later wave with a lower step does not pass it": {
 			req: ask.Update("dev", to(1, 0, ends), ends), known: []client.Object{retreat}, decision: response.Blocked, message: blocked,
 		},
+		"a client that does not know of waves": {
+			req: ask.Update("dev", unaware, waved(1, 0)), decision: response.Invalid,
+			message: `Release.shipper.booking.com "` + name + `" is invalid: spec.targetWave: Required value: it is 1 (half): write it as it is, ` +
+				"or 0 to go back to wave canary",
+		},
+		"that client, in the first wave": {req: ask.Update("dev", unawareAtFirst, waved(0, 0))},
 		"a wave that there is not": {
 			req: ask.Update("dev", to(3, 0, ends), ends), decision: response.Invalid,
 			message: `Release.shipper.booking.com "` + name + `" is invalid: spec.targetWave: Invalid value: 3: must be a wave of the strategy: ` +

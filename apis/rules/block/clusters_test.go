@@ -30,7 +30,7 @@ func wavesOf(wave, step int32) func(*shipper.Release) {
 		r.Spec.Environment.Strategy = &shipper.RolloutStrategy{
 			Steps: make([]shipper.RolloutStrategyStep, 2), Waves: []shipper.Wave{{Name: "canary"}, {Name: "rest"}},
 		}
-		r.Spec.TargetWave, r.Spec.TargetStep = wave, step
+		r.Spec.TargetWave, r.Spec.TargetStep = &wave, step
 	}
 }
 

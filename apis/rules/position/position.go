@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"k8s.io/utils/ptr"
+
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -18,7 +20,7 @@ type Position struct{ Wave, Step int32 }
 func Of(rel *shipper.Release) Position {
 	p := Position{Step: rel.Spec.TargetStep}
 	if HasWaves(rel) {
-		p.Wave = rel.Spec.TargetWave
+		p.Wave = ptr.Deref(rel.Spec.TargetWave, 0)
 	}
 	return p
 }
@@ -104,6 +106,6 @@ func WaveName(s *shipper.RolloutStrategy, wave int32) string {
 func (p Position) Set(rel *shipper.Release) {
 	rel.Spec.TargetStep = p.Step
 	if HasWaves(rel) {
-		rel.Spec.TargetWave = p.Wave
+		rel.Spec.TargetWave = &p.Wave
 	}
 }

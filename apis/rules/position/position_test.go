@@ -51,12 +51,12 @@ func TestALowerStepOfALaterWaveIsAfter(t *testing.T) {
 func TestTargetWaveHasNoMeaningWithoutWaves(t *testing.T) {
 	rel := &shipper.Release{}
 	rel.Spec.Environment.Strategy = strategy(0)
-	rel.Spec.TargetWave, rel.Spec.TargetStep = 7, 1
+	rel.Spec.TargetWave, rel.Spec.TargetStep = new(int32(7)), 1
 	if at := position.Of(rel); at != (position.Position{Step: 1}) {
 		t.Errorf("it is at %v", at)
 	}
 	position.Position{Wave: 1, Step: 2}.Set(rel)
-	if rel.Spec.TargetWave != 7 || rel.Spec.TargetStep != 2 {
+	if *rel.Spec.TargetWave != 7 || rel.Spec.TargetStep != 2 {
 		t.Errorf("it is set to %+v", rel.Spec)
 	}
 }

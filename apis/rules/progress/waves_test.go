@@ -24,7 +24,7 @@ func waved(advance shipper.AdvancePolicy, after ...shipper.Duration) *shipper.Ro
 // inWave is a Release at a position that it has achieved, a minute after it converged.
 func inWave(s *shipper.RolloutStrategy, wave, step int32) *shipper.Release {
 	r := rel(s, step, &shipper.ReleaseProgress{Step: step, Wave: wave, RequestedTime: at(0), ConvergedTime: new(at(0))})
-	r.Spec.TargetWave = wave
+	r.Spec.TargetWave = &wave
 	achieved(r)
 	r.Status.AchievedStep.Wave = wave
 	return r

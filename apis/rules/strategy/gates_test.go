@@ -174,11 +174,11 @@ func TestApprovalsOfAStepCountInTheWaveInWhichTheyWereGiven(t *testing.T) {
 		}
 	}
 	counts("in the first wave", given(0), 1)
-	rel.Spec.TargetWave = 1
+	rel.Spec.TargetWave = new(int32(1))
 	counts("in the next wave, which no webhook has noted", given(0), 0)
 	rel.Annotations[shipper.ReleaseMovedAnnotation] = `{"from":1,"to":0,"toWave":1,"count":2}`
 	counts("in the next wave", given(0), 0)
 	counts("given there", given(2), 1)
-	rel.Spec.TargetWave = 0
+	rel.Spec.TargetWave = nil
 	counts("back in the first wave, which no webhook has noted", given(2), 0)
 }

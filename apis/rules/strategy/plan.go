@@ -126,7 +126,7 @@ func newRollout(observed Observed) *rollout {
 			fmt.Sprintf("the strategy of Release %q has no steps", rel.Namespace+"/"+rel.Name))
 	case position.Of(rel).Wave > rel.Spec.Environment.Strategy.LastWave():
 		r.fault = fmt.Sprintf("failed to execute strategy: %q",
-			fmt.Sprintf("no wave %d in strategy for Release %q", rel.Spec.TargetWave, rel.Namespace+"/"+rel.Name))
+			fmt.Sprintf("no wave %d in strategy for Release %q", position.Of(rel).Wave, rel.Namespace+"/"+rel.Name))
 	case r.step == nil:
 		r.fault = fmt.Sprintf("failed to execute strategy: %q",
 			fmt.Sprintf("no step %d in strategy for Release %q", rel.Spec.TargetStep, rel.Namespace+"/"+rel.Name))

@@ -85,7 +85,7 @@ func (r *rollout) executed(rel *shipper.Release) shipper.Condition {
 		step = fmt.Sprintf("step %d (%s)", rel.Spec.TargetStep, r.step.Name)
 	}
 	if position.HasWaves(rel) {
-		step += " of wave " + position.WaveName(rel.Spec.Environment.Strategy, rel.Spec.TargetWave)
+		step += " of wave " + position.WaveName(rel.Spec.Environment.Strategy, position.Of(rel).Wave)
 	}
 	awaited, _ := r.awaited()
 	switch {

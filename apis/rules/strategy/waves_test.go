@@ -56,7 +56,7 @@ func (f *fleet) next(bound int) *strategy.Release {
 
 // goes moves the newest Release.
 func (f *fleet) goes(wave, step int32) {
-	f.newest().Spec.TargetWave, f.newest().Spec.TargetStep = wave, step
+	f.newest().Spec.TargetWave, f.newest().Spec.TargetStep = &wave, step
 	if wave > 0 {
 		f.untouched = nil
 	}

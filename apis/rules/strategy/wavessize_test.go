@@ -42,7 +42,7 @@ func TestAReleaseOf1000ClustersIsBounded(t *testing.T) {
 		s.Waves = append(s.Waves, shipper.Wave{Name: fmt.Sprint("wave-", i)})
 	}
 	r.Release.Annotations[shipper.ReleaseWavesAnnotation] = assigned.String()
-	r.Release.Spec.TargetWave = 9
+	r.Release.Spec.TargetWave = new(int32(9))
 	d := placement.Decision{Chosen: names, Wanted: 1000}
 	for _, name := range names {
 		d.Verdicts = append(d.Verdicts, placement.Verdict{Cluster: name, Chosen: true, Reason: shipper.PlacementKept, Affinity: 100, Spread: -1000})

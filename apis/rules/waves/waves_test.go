@@ -144,7 +144,7 @@ func TestStepIn(t *testing.T) {
 	rel.Spec.Environment.Strategy = &shipper.RolloutStrategy{
 		Steps: make([]shipper.RolloutStrategyStep, 3), Waves: make([]shipper.Wave, 3),
 	}
-	rel.Spec.TargetStep, rel.Spec.TargetWave = 1, 1
+	rel.Spec.TargetStep, rel.Spec.TargetWave = 1, new(int32(1))
 	type answer struct {
 		Step    int32
 		Reached bool

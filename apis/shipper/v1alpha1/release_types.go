@@ -62,10 +62,11 @@ type ReleaseSpec struct {
 
 	// targetWave is the index, from 0, of the strategy's wave to move to. targetStep is a step of this wave: the clusters of waves before it
 	// go to the last step, and those of waves after it keep the earlier Release. Raise it, with targetStep 0, to begin the next wave; lower it
-	// to retreat. It must be below the number of waves. Default: 0. The original had no such field.
+	// to retreat. It must be below the number of waves. Once it is above 0, a write that leaves it out is refused: write 0 to go back to the
+	// first wave. Default: 0. The original had no such field.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	TargetWave int32 `json:"targetWave,omitempty"`
+	TargetWave *int32 `json:"targetWave,omitempty"`
 
 	// overrides are copies of the ResourceOverrides that bore on the Application when the Release was created, in the order in which they are
 	// applied; 512 KiB together. A rollback copies those of the Release that it restores. Default: none. The original had no such field.

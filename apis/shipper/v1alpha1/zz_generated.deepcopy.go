@@ -2598,6 +2598,11 @@ func (in *ReleaseProgress) DeepCopy() *ReleaseProgress {
 func (in *ReleaseSpec) DeepCopyInto(out *ReleaseSpec) {
 	*out = *in
 	in.Environment.DeepCopyInto(&out.Environment)
+	if in.TargetWave != nil {
+		in, out := &in.TargetWave, &out.TargetWave
+		*out = new(int32)
+		**out = **in
+	}
 	if in.Overrides != nil {
 		in, out := &in.Overrides, &out.Overrides
 		*out = make([]ReleaseOverride, len(*in))

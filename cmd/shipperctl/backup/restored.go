@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"shipper.dev/shipper/apis/rules/block"
 	"shipper.dev/shipper/apis/rules/stamp"
@@ -178,7 +179,7 @@ func sameRelease(live, was *object) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return a.Spec.TargetStep == b.Spec.TargetStep && a.Spec.TargetWave == b.Spec.TargetWave &&
+	return a.Spec.TargetStep == b.Spec.TargetStep && ptr.Deref(a.Spec.TargetWave, 0) == ptr.Deref(b.Spec.TargetWave, 0) &&
 		a.Spec.Environment.Chart.Naming == b.Spec.Environment.Chart.Naming &&
 		stamp.SameEnvironment(&a.Spec.Environment, &b.Spec.Environment), nil
 }

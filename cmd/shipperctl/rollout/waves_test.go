@@ -16,7 +16,7 @@ import (
 func wavedAt(wave, step int32, achieved bool) *shipper.Release {
 	rel := exampleObserved().releases[1]
 	rel.Spec.Environment.Strategy.Waves = []shipper.Wave{{Name: "canary"}, {Name: "production"}}
-	rel.Spec.TargetWave, rel.Spec.TargetStep, rel.Status.AchievedStep = wave, step, nil
+	rel.Spec.TargetWave, rel.Spec.TargetStep, rel.Status.AchievedStep = &wave, step, nil
 	if achieved {
 		rel.Status.AchievedStep = &shipper.AchievedStep{Wave: wave, Step: step}
 	}
