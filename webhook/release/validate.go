@@ -265,8 +265,8 @@ func validateDropped(rel, old *shipper.Release) field.ErrorList {
 	if was == 0 || rel.Spec.TargetWave != nil {
 		return nil
 	}
-	return field.ErrorList{field.Required(specPath.Child("targetWave"), fmt.Sprintf("it is %d (%s): write it as it is, or 0 to go back to wave %s",
-		was, position.WaveName(s, was), position.WaveName(s, 0)))}
+	return field.ErrorList{field.Required(specPath.Child("targetWave"), fmt.Sprintf(
+		"it is %d (%s): write it as it is, or 0 to go back to wave %s", was, position.WaveName(s, was), position.WaveName(s, 0)))}
 }
 
 // validateTargetStep requires targetStep to be a step of the strategy, and targetWave a wave.

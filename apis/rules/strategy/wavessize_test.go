@@ -45,7 +45,9 @@ func TestAReleaseOf1000ClustersIsBounded(t *testing.T) {
 	r.Release.Spec.TargetWave = new(int32(9))
 	d := placement.Decision{Chosen: names, Wanted: 1000}
 	for _, name := range names {
-		d.Verdicts = append(d.Verdicts, placement.Verdict{Cluster: name, Chosen: true, Reason: shipper.PlacementKept, Affinity: 100, Spread: -1000})
+		d.Verdicts = append(d.Verdicts, placement.Verdict{
+			Cluster: name, Chosen: true, Reason: shipper.PlacementKept, Affinity: 100, Spread: -1000,
+		})
 	}
 	r.Release.Status.Placement = d.Status()
 	for sentence, blocked := range map[string][]string{"all lack Pods": nil, "all of the wave in front are blocked": names[900:]} {

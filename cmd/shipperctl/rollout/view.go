@@ -78,9 +78,8 @@ type waveState struct {
 	Clusters int32 `json:"clusters"`
 	Achieved int32 `json:"achieved"`
 	Moving   int32 `json:"moving"`
-	// MovingClusters names those that change, at most 10.
-	MovingClusters []string `json:"movingClusters,omitempty"`
-	// Blocked is how many RolloutBlocks hold that name clusters; BlockedClusters names them, at most 10.
+	// MovingClusters names those that change, BlockedClusters those that RolloutBlocks hold; at most 10.
+	MovingClusters  []string `json:"movingClusters,omitempty"`
 	Blocked         int32    `json:"blocked,omitempty"`
 	BlockedClusters []string `json:"blockedClusters,omitempty"`
 }
