@@ -96,6 +96,9 @@ const clustersPolicy = "clusters.shipper.booking.com"
 // envelopesPolicy is the name of the policy that judges Envelopes, and of its binding.
 const envelopesPolicy = "envelopes.shipper.booking.com"
 
+// overridesPolicy is the name of the policy that judges ResourceOverrides, and of its binding.
+const overridesPolicy = "overrides.shipper.booking.com"
+
 // credentialsPolicy is the name of the policy that judges Checks, Notifications and Applications with Secrets, and of its binding.
 const credentialsPolicy = "credentials.shipper.booking.com"
 
@@ -120,6 +123,8 @@ func unheldWithout(policy string) string {
 		return "who deletes a CustomResourceDefinition of Shipper deletes all its objects, and what they have in clusters"
 	case envelopesPolicy:
 		return "while no webhook is asked, users can write Envelopes with objects that they may not place on clusters"
+	case overridesPolicy:
+		return "while no webhook is asked, users can change what the Applications of others install, by ResourceOverrides"
 	case ownersPolicy:
 		return "users can have the garbage collector delete what they may not delete, by adding an owner to it"
 	case resourcesPolicy:
