@@ -30,7 +30,7 @@ func (d *decision) deadline() {
 		return
 	case p.Failure != nil:
 		return
-	case d.WritesHeldBy != "" || d.Release.Spec.Hold != "" || d.onlyUnreachable() || d.onlyBlocked():
+	case d.WritesHeldBy != "", d.Release.Spec.Hold != "", d.Step.DoneWaveUnhealthy, d.onlyUnreachable(), d.onlyBlocked():
 		d.stopClock(allowed)
 		return
 	case p.DeadlineTime == nil:

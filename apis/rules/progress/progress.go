@@ -177,6 +177,8 @@ func (d *decision) moving() shipper.Condition {
 		return d.condition(corev1.ConditionFalse, shipper.AdvancingHeldByBlock, d.WritesHeldBy)
 	case d.onlyBlocked():
 		return d.condition(corev1.ConditionFalse, shipper.AdvancingHeldByBlock, d.Step.Awaited)
+	case d.Step.DoneWaveUnhealthy:
+		return d.condition(corev1.ConditionFalse, shipper.AdvancingDoneWaveUnhealthy, d.Step.Awaited)
 	case d.onlyUnreachable():
 		return d.condition(corev1.ConditionFalse, shipper.ClustersNotOperational, d.Step.Awaited)
 	}

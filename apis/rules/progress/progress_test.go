@@ -95,6 +95,10 @@ var (
 	}}
 	lost = strategy.StepState{Incumbent: true, Awaited: "capacity is awaited", Available: 1, Lacking: []strategy.Lack{{Cluster: "eu-1"}}}
 	more = strategy.StepState{Incumbent: true, Awaited: "capacity is awaited", Available: 2, Lacking: lacking.Lacking}
+	// behind is a wave that has to wait for a cluster of a wave before it.
+	behind = strategy.StepState{
+		Incumbent: true, Awaited: "capacity is awaited", Available: 1, Lacking: lacking.Lacking, DoneWaveUnhealthy: true,
+	}
 	only = strategy.StepState{Awaited: "capacity is awaited", Available: 1, Lacking: lacking.Lacking}
 )
 
@@ -280,6 +284,15 @@ func TestDecide(t *testing.T) {
 				Progress: with(awaited(1), func(p *shipper.ReleaseProgress) { p.DeadlineTime, p.DeadlineRemaining = nil, "1m0s" }),
 				Conditions: []shipper.Condition{
 					advancing(no, shipper.ClustersNotOperational, "capacity is awaited"), notFailed,
+				},
+			},
+		},
+		"and while no cluster begins because of the waves before": {
+			is: progress.Observed{Release: rel(failing(""), 1, awaited(1)), Step: behind}, after: 4 * time.Minute,
+			expected: progress.Decision{
+				Progress: with(awaited(1), func(p *shipper.ReleaseProgress) { p.DeadlineTime, p.DeadlineRemaining = nil, "1m0s" }),
+				Conditions: []shipper.Condition{
+					advancing(no, shipper.AdvancingDoneWaveUnhealthy, "capacity is awaited"), notFailed,
 				},
 			},
 		},

@@ -36,6 +36,8 @@ type StepState struct {
 	Waves []shipper.ReleaseWave
 	// Incomplete are the clusters in which the contender or the incumbent lacks what the step wants, sorted; none before it has begun.
 	Incomplete []string
+	// DoneWaveUnhealthy is true while clusters of waves before the position's alone are awaited: no cluster of its wave begins before them.
+	DoneWaveUnhealthy bool
 }
 
 // ConvergedBut reports whether everything that the step wants is there, in all clusters but these.

@@ -228,6 +228,7 @@ func isOnItsWay(l Lack) int {
 func (w *byWave) stepState() StepState {
 	s := w.rollout.stepState()
 	s.Waves, s.Incomplete = w.figures(), nil
+	s.DoneWaveUnhealthy = len(s.Lacking) > 0 && !slices.ContainsFunc(s.Lacking, func(l Lack) bool { return w.concerns(w.parts[l.Cluster]) })
 	for _, cluster := range w.names {
 		if p := w.parts[cluster]; s.Begun && p.state != waves.Done && (p.due || w.concerns(p)) {
 			s.Incomplete = append(s.Incomplete, cluster)

@@ -232,6 +232,9 @@ const (
 	AdvancingHeldByUser = "HeldByUser"
 	// AdvancingHeldByBlock means that RolloutBlocks keep the Release at its step; the message names them.
 	AdvancingHeldByBlock = "HeldByBlock"
+	// AdvancingDoneWaveUnhealthy means that no cluster of the wave begins, because more clusters of the waves before it are not ready than
+	// its maxConcurrency; the message names them. The clock of progressDeadline stands still.
+	AdvancingDoneWaveUnhealthy = "DoneWaveUnhealthy"
 	// AdvancingHeldAfterGoingBack means that targetStep was lowered last, by a user or by a failure: a user has to raise it, or to abort.
 	AdvancingHeldAfterGoingBack = "HeldAfterGoingBack"
 	// AdvancingGoingBack means that targetStep was lowered and that the step does not have what it wants yet.
