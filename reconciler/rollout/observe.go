@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/stamp"
-	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/history"
 	"shipper.dev/shipper/reconciler/rollout/blocks"
@@ -96,7 +95,7 @@ func (r *pass) observe(ctx context.Context, req ctrl.Request) (*scope, error) {
 // observeApprovals reads the Approvals of the newest Release if its strategy asks for some.
 func (r *Reconciler) observeApprovals(ctx context.Context, s *scope) ([]shipper.Approval, error) {
 	newest := s.history.Newest()
-	if newest == nil || !strategy.AsksForApprovals(newest.Spec.Environment.Strategy) {
+	if newest == nil || !newest.Spec.Environment.Strategy.AsksForApprovals() {
 		return nil, nil
 	}
 	var all shipper.ApprovalList

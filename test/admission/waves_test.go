@@ -26,7 +26,8 @@ func TestThePolicyAloneKeepsWaves(t *testing.T) {
 		s := app.Spec.Template.Strategy
 		s.Steps = []shipper.RolloutStrategyStep{ask.Step("staging", 100, 1, 100, 0), ask.Step("full on", 0, 100, 0, 100)}
 		s.Waves = []shipper.Wave{
-			{Name: "a", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "a"}}},
+			{Name: "a", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "a"}},
+				AfterTasks: &shipper.WaveTasks{Approvals: 1}},
 			{Name: "b", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "b"}}}, {Name: "c"},
 		}
 	})
@@ -54,6 +55,7 @@ func TestThePolicyAloneKeepsWaves(t *testing.T) {
 		t.Helper()
 		env.Eventually(t, what, func(context.Context) error { return err() })
 	}
+	var approvers []string
 	goesTo := func(wave, step int32, done bool) {
 		t.Helper()
 		env.Eventually(t, "the position to be written", func(ctx context.Context) error {
@@ -74,6 +76,7 @@ func TestThePolicyAloneKeepsWaves(t *testing.T) {
 			r.rel.Status.ObservedGeneration = r.rel.Generation
 			r.rel.Status.AchievedStep = &shipper.AchievedStep{Step: step, Wave: wave, Name: "x"}
 			r.rel.Status.Progress = &shipper.ReleaseProgress{Step: step, Wave: wave, RequestedTime: metav1.Now()}
+			r.rel.Status.Progress.Approvals = &shipper.ReleaseApprovals{Required: 1, Users: approvers}
 			r.rel.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseStrategyExecuted, Status: "True", LastTransitionTime: metav1.Now()}}
 			return reconciler.Status().Update(ctx, r.rel)
 		})
@@ -86,6 +89,12 @@ func TestThePolicyAloneKeepsWaves(t *testing.T) {
 	})
 	goesTo(0, 0, true)
 	refuses("a wave before its last step", func() error { return moveTo("dev", 1, 0) })
+	goesTo(0, 1, true)
+	refuses("a wave that is not approved", func() error { return moveTo("dev", 1, 0) })
+	refuses("a wave that needs no approval any more", func() error {
+		return moveTo("dev", 1, 0, func(rel *shipper.Release) { rel.Spec.Environment.Strategy.Waves[0].AfterTasks = nil })
+	})
+	approvers = []string{"bob"}
 	goesTo(0, 1, true)
 	admits("the next wave", func() error { return moveTo("dev", 1, 0) })
 	refuses("two waves at once", func() error { return moveTo("dev", 2, 0) })

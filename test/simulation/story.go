@@ -73,6 +73,7 @@ func Stories() []Story {
 		wavesStory(),
 		wavesByThemselvesStory(),
 		wavesBlockedStory(),
+		wavesApprovedStory(),
 		walkStory(1),
 		olderStory(1),
 	}

@@ -4,7 +4,6 @@ package application
 
 import (
 	"encoding/json"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -16,7 +15,7 @@ import (
 // Release, but the policy control.shipper.booking.com, which compares texts, demands the name of the user who changes such a template.
 func (w *Webhook) noteRewriter(req *admission.Request, app *shipper.Application) {
 	strategy := app.Spec.Template.Strategy
-	if strategy == nil || !slices.ContainsFunc(strategy.Steps, func(s shipper.RolloutStrategyStep) bool { return s.RequiredApprovals() > 0 }) {
+	if !strategy.AsksForApprovals() {
 		return
 	}
 	if rewritten(req, app) {

@@ -5,6 +5,7 @@ package approval_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -91,6 +92,16 @@ func allowing(rel *shipper.Release) {
 	}}
 }
 
+// waveOf is a Release at the last step of a wave, whose tasks have these approvals.
+func waveOf(tasks *shipper.WaveTasks, edits ...func(*shipper.Release)) *shipper.Release {
+	rel := web(edits...)
+	rel.Annotations[shipper.ReleaseMovedAnnotation] = `{"from":1,"to":0,"count":2}`
+	rel.Spec.Environment.Strategy = &shipper.RolloutStrategy{
+		Steps: []shipper.RolloutStrategyStep{{Name: "full on"}}, Waves: []shipper.Wave{{Name: "canary", AfterTasks: tasks}, {Name: "rest"}},
+	}
+	return rel
+}
+
 func TestApprovals(t *testing.T) {
 	const invalid = `Approval.shipper.booking.com "a" is invalid: `
 	moving := web()
@@ -145,6 +156,22 @@ func TestApprovals(t *testing.T) {
 		"twice by one": {
 			"ann", web(), of("web-1-0", 0), response.Invalid,
 			invalid + `spec.step: Invalid value: 0: user "ann" has approved step 0 of Release web-1-0 already`,
+		},
+		"of the end of a wave": {"bob", waveOf(&shipper.WaveTasks{Approvals: 2}), of("web-1-0", 0), "", ""},
+		"of it, by who asked": {
+			"cay", waveOf(&shipper.WaveTasks{Approvals: 2}), of("web-1-0", 0), response.Forbidden,
+			`user "cay" has asked for Release web-1-0: another user has to approve it`,
+		},
+		"of it, twice by one": {
+			"ann", waveOf(&shipper.WaveTasks{Approvals: 2}), of("web-1-0", 0), response.Invalid,
+			invalid + `spec.step: Invalid value: 0: user "ann" has approved step 0 of Release web-1-0 already`,
+		},
+		"of it, by a ServiceAccount of the namespace": {
+			account, waveOf(&shipper.WaveTasks{Approvals: 2}), of("web-1-0", 0), response.Forbidden,
+			strings.Replace(accountApproves, "gate.", "afterTasks.", 1),
+		},
+		"of it, by one that the wave allows": {
+			account, waveOf(&shipper.WaveTasks{Approvals: 2, AllowServiceAccounts: true}), of("web-1-0", 0), "", "",
 		},
 		"when enough have approved": {
 			"bob", web(enough), of("web-1-0", 0), response.Invalid,

@@ -63,15 +63,16 @@ func (o ofRelease) judge(a *shipper.Approval) error {
 // byAccount says why an Approval does not count because a ServiceAccount of the namespace asked for the Release, or approves it; empty if
 // neither does, or the gate allows it.
 func (o ofRelease) byAccount(a *shipper.Approval) string {
-	s, at := o.rel.Spec.Environment.Strategy, int(o.rel.Spec.TargetStep)
-	if s != nil && at < len(s.Steps) && s.Steps[at].AllowsServiceAccounts() {
+	s, at := o.rel.Spec.Environment.Strategy, position.Of(o.rel)
+	if step := s.StepAt(at.Wave, at.Step); step != nil && step.AllowsServiceAccounts() {
 		return ""
 	}
+	allow := s.AllowServiceAccountsAt(at.Wave, at.Step)
 	if account := stamp.AccountRequester(o.rel); account != "" {
-		return rights.AccountRequester("Release "+o.rel.Name, account, shipper.GateAllowServiceAccounts)
+		return rights.AccountRequester("Release "+o.rel.Name, account, allow)
 	}
 	if rights.IsServiceAccountOf(a.Spec.By.Username, a.Namespace) {
-		return rights.AccountApprover(a.Spec.By.Username, shipper.GateAllowServiceAccounts)
+		return rights.AccountApprover(a.Spec.By.Username, allow)
 	}
 	return ""
 }

@@ -56,6 +56,14 @@ func byWave(wave, step int32, old *shipper.Release) *shipper.Release {
 	return out
 }
 
+// approved is a Release at the end of a wave that one user has to approve, and that these have.
+func approved(users ...string) *shipper.Release {
+	return waved(0, 1, done, func(r *shipper.Release) {
+		r.Spec.Environment.Strategy.Waves[0].AfterTasks = &shipper.WaveTasks{Approvals: 1}
+		r.Status.Progress.Approvals = &shipper.ReleaseApprovals{Required: 1, Users: users}
+	})
+}
+
 func TestWavesHold(t *testing.T) {
 	name := waved(0, 0).Name
 	ask403 := ". To pass it all the same, ask a user with the verb skip on releases (kubectl auth can-i skip " +
@@ -117,6 +125,14 @@ func TestWavesHold(t *testing.T) {
 		"figures of an earlier wave open no other": {
 			req: ask.Update("dev", to(2, 0, oldFigures), oldFigures), decision: response.Forbidden,
 			message: strings.Replace(notDone, "canary", "half", 1),
+		},
+		"a wave that has to be approved, and is": {req: ask.Update("dev", to(1, 0, approved("ann")), approved("ann"))},
+		"a wave that has to be approved, by a status that lacks it": {
+			req: ask.Update("dev", to(1, 0, approved()), approved()), decision: response.Forbidden, message: notDone,
+		},
+		"Shipper does not pass it either": {
+			req: ask.Update(ask.Reconciler, byWave(1, 0, approved()), approved()), decision: response.Forbidden,
+			message: byItself + "step 1 of wave canary to step 0 of wave half",
 		},
 		"a user with the verb skip passes a wave": {
 			req: ask.Update("ann", to(1, 0, waved(0, 0)), waved(0, 0)), rights: []string{"ann skip releases default/" + name},

@@ -57,6 +57,27 @@ func validateWaves(s *shipper.RolloutStrategy, path *field.Path) field.ErrorList
 		} else if isZero(wave.MaxConcurrency) {
 			errs = append(errs, field.Invalid(bound, wave.MaxConcurrency.String(), "then no cluster could ever change: at least 1"))
 		}
+		errs = append(errs, validateAfterTasks(wave.AfterTasks, i == len(s.Waves)-1, at.Child("afterTasks"))...)
+	}
+	return errs
+}
+
+// maxApprovals bounds the users that a wave asks for.
+const maxApprovals = 10
+
+// validateAfterTasks validates what a wave waits for at its end.
+func validateAfterTasks(tasks *shipper.WaveTasks, isLast bool, path *field.Path) field.ErrorList {
+	switch {
+	case tasks == nil:
+		return nil
+	case isLast:
+		return field.ErrorList{field.Forbidden(path, "not on the last wave: no wave follows that could wait")}
+	case tasks.Approvals == 0 && len(tasks.Conditions) == 0:
+		return field.ErrorList{field.Required(path, "name approvals or conditions: without them there is nothing to wait for")}
+	}
+	errs := validateGates(tasks.Conditions, path.Child("conditions"))
+	if tasks.Approvals < 0 || tasks.Approvals > maxApprovals {
+		errs = append(errs, field.Invalid(path.Child("approvals"), tasks.Approvals, fmt.Sprintf("must be from 1 to %d", maxApprovals)))
 	}
 	return errs
 }

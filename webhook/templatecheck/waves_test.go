@@ -89,6 +89,28 @@ func TestWaves(t *testing.T) {
 			edit: strategy(func(s *shipper.RolloutStrategy) { s.Advance = shipper.AdvanceAutomatic }),
 			want: []string{"env.strategy.advance: Forbidden: only with waves: after says when a step goes on by itself"},
 		},
+		"what a wave waits for": {edit: strategy(func(s *shipper.RolloutStrategy) {
+			s.Waves = []shipper.Wave{
+				{Name: "a", ClusterSelector: tier("a"), AfterTasks: &shipper.WaveTasks{Approvals: 2, Conditions: []string{"example.com/Verified"}}},
+				{Name: "b"},
+			}
+		})},
+		"what a wave waits for, empty, out of bounds, and on the last wave": {
+			edit: strategy(func(s *shipper.RolloutStrategy) {
+				s.Waves = []shipper.Wave{
+					{Name: "a", ClusterSelector: tier("a"), AfterTasks: &shipper.WaveTasks{}},
+					{Name: "b", ClusterSelector: tier("b"), AfterTasks: &shipper.WaveTasks{Approvals: 11, Conditions: []string{"Verified"}}},
+					{Name: "c", AfterTasks: &shipper.WaveTasks{Approvals: 1}},
+				}
+			}),
+			want: []string{
+				`env.strategy.waves[0].afterTasks: Required value: name approvals or conditions: without them there is nothing to wait for`,
+				`env.strategy.waves[1].afterTasks.conditions[0]: Invalid value: "Verified": must be a type of condition that another controller ` +
+					`owns, with its domain: example.com/Verified`,
+				`env.strategy.waves[1].afterTasks.approvals: Invalid value: 11: must be from 1 to 10`,
+				`env.strategy.waves[2].afterTasks: Forbidden: not on the last wave: no wave follows that could wait`,
+			},
+		},
 		"an unknown advance": {
 			edit: strategy(func(s *shipper.RolloutStrategy) { s.Advance, s.Waves = "Never", []shipper.Wave{{Name: "a"}} }),
 			want: []string{`env.strategy.advance: Unsupported value: "Never": supported values: "Manual", "Automatic"`},

@@ -242,8 +242,9 @@ func Achieved(rel *shipper.Release, at position.Position) bool {
 
 // approved judges the approvals in the status themselves, so that an Approval is never replaced by a condition that is derived from it.
 func approved(rel *shipper.Release, is *shipper.ReleaseApprovals) bool {
-	s, target := rel.Spec.Environment.Strategy, int(rel.Spec.TargetStep)
-	return s == nil || target >= len(s.Steps) || is.Enough(s.Steps[target].RequiredApprovals())
+	at := position.Of(rel)
+	step := rel.Spec.Environment.Strategy.StepAt(at.Wave, at.Step)
+	return step == nil || is.Enough(step.RequiredApprovals())
 }
 
 // retry is what a user does about a check that is undecided.

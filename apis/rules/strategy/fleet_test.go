@@ -44,6 +44,8 @@ type app struct {
 	blockedIn map[string]string
 	// checks is how far those of the newest Release's step are; nil before they begin.
 	checks *check.State
+	// approvals are those of the newest Release.
+	approvals []shipper.Approval
 	// returning is true between the deletion of the newest Release and the application reconciler's reaction.
 	returning bool
 	now       time.Time
@@ -125,7 +127,9 @@ func (a *app) remove(name string) {
 func (a *app) newest() *shipper.Release { return a.releases[len(a.releases)-1].Release }
 
 func (a *app) observed() strategy.Observed {
-	o := strategy.Observed{Blocked: a.blocked, Returning: a.returning, Checks: a.checks, BlockedIn: a.blockedIn}
+	o := strategy.Observed{
+		Blocked: a.blocked, Returning: a.returning, Checks: a.checks, BlockedIn: a.blockedIn, Approvals: a.approvals,
+	}
 	for _, r := range a.releases {
 		o.Releases = append(o.Releases, *r)
 	}

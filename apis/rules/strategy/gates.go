@@ -85,7 +85,8 @@ func (r *rollout) approvals() []stage {
 	at := position.Of(rel).In(rel.Spec.Environment.Strategy)
 	message := fmt.Sprintf("%s has %d of %d approvals", at, len(a.Users), a.Required)
 	if account := stamp.AccountRequester(rel); account != "" && !r.step.AllowsServiceAccounts() {
-		message += "; " + rights.AccountRequester("Release "+rel.Name, account, shipper.GateAllowServiceAccounts)
+		field := rel.Spec.Environment.Strategy.AllowServiceAccountsAt(position.Of(rel).Wave, rel.Spec.TargetStep)
+		message += "; " + rights.AccountRequester("Release "+rel.Name, account, field)
 	}
 	if len(a.Users) > 0 {
 		message += ": " + strings.Join(a.Users, ", ")
@@ -103,13 +104,6 @@ func (r *rollout) approvals() []stage {
 		message:  message,
 		reason:   shipper.ApprovalsNeeded,
 	}}
-}
-
-// AsksForApprovals reports whether a gate of a strategy asks for approvals.
-func AsksForApprovals(s *shipper.RolloutStrategy) bool {
-	return s != nil && slices.ContainsFunc(s.Steps, func(step shipper.RolloutStrategyStep) bool {
-		return step.RequiredApprovals() > 0
-	})
 }
 
 // maxApprovers bounds the users in a status. No step asks for more.

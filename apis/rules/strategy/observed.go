@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"shipper.dev/shipper/apis/rules/check"
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -171,6 +172,9 @@ func steps(rel *shipper.Release) []shipper.RolloutStrategyStep {
 
 // stepAt is the step of that index; nil when there is none.
 func stepAt(rel *shipper.Release, i int32) *shipper.RolloutStrategyStep {
+	if position.HasWaves(rel) { // the last step of a wave has its afterTasks
+		return rel.Spec.Environment.Strategy.StepAt(position.Of(rel).Wave, i)
+	}
 	if all := steps(rel); i >= 0 && int(i) < len(all) {
 		return &all[i]
 	}

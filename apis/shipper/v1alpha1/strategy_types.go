@@ -3,6 +3,7 @@
 package v1alpha1
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -105,6 +106,82 @@ type Wave struct {
 	// bounded. Default: 1.
 	// +optional
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
+
+	// afterTasks are what a wave waits for at its last step, besides its clusters, before it is done and the next wave may begin. All have to
+	// pass. Users with the verb skip on the Release may begin the next wave all the same. Default: none. Not on the last wave.
+	// +optional
+	AfterTasks *WaveTasks `json:"afterTasks,omitempty"`
+}
+
+// WaveTasks are what a wave waits for.
+// +kubebuilder:validation:XValidation:rule="has(self.approvals) || has(self.conditions)",message="name approvals or conditions: without them there is nothing to wait for"
+type WaveTasks struct {
+	// approvals is how many users have to approve the last step of the wave, by Approvals. The user who asked for the Release does not count.
+	// What was approved before the Release was moved does not count. From 1 to 10. Default: none.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10
+	Approvals int32 `json:"approvals,omitempty"`
+
+	// allowServiceAccounts lets the wave be approved although a ServiceAccount of the Application's namespace requested the Release, and lets
+	// such a ServiceAccount approve. A user with the role edit may act as it: with the verb approve, they could approve their own change.
+	// Default: false.
+	// +optional
+	AllowServiceAccounts bool `json:"allowServiceAccounts,omitempty"`
+
+	// conditions are types of conditions, for example example.com/Verified, that programs other than Shipper write to the Release's
+	// status.conditions. All must be True, as with readinessGates of steps. At most 10. Default: none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=10
+	// +kubebuilder:validation:items:MaxLength=317
+	Conditions []string `json:"conditions,omitempty"`
+}
+
+// AfterTasksAllowServiceAccounts is the field of a wave by which messages name WaveTasks.AllowServiceAccounts.
+const AfterTasksAllowServiceAccounts = "afterTasks.allowServiceAccounts"
+
+// afterTasksAt are the tasks that a position waits for: those of its wave at the last step, unless it is the last wave; nil if there are none.
+func (s *RolloutStrategy) afterTasksAt(wave, step int32) *WaveTasks {
+	if s == nil || step != s.LastStep() || wave < 0 || int(wave) >= len(s.Waves)-1 {
+		return nil
+	}
+	return s.Waves[wave].AfterTasks
+}
+
+// StepAt is a step as it is in a wave: the last one has the afterTasks of the wave. Nil if there is no such step. Without waves, wave is 0.
+func (s *RolloutStrategy) StepAt(wave, step int32) *RolloutStrategyStep {
+	if s == nil || step < 0 || int(step) >= len(s.Steps) {
+		return nil
+	}
+	tasks := s.afterTasksAt(wave, step)
+	if tasks == nil {
+		return &s.Steps[step]
+	}
+	out := s.Steps[step].DeepCopy()
+	for _, condition := range tasks.Conditions {
+		if !slices.Contains(out.ReadinessGates, condition) {
+			out.ReadinessGates = append(out.ReadinessGates, condition)
+		}
+	}
+	if tasks.Approvals > 0 {
+		out.Gate = &StepGate{Approvals: tasks.Approvals, AllowServiceAccounts: tasks.AllowServiceAccounts}
+	}
+	return out
+}
+
+// AllowServiceAccountsAt is the field by which a position allows ServiceAccounts to ask for what others approve, for messages.
+func (s *RolloutStrategy) AllowServiceAccountsAt(wave, step int32) string {
+	if s.afterTasksAt(wave, step) != nil {
+		return AfterTasksAllowServiceAccounts
+	}
+	return GateAllowServiceAccounts
+}
+
+// AsksForApprovals reports whether a step or a wave of the strategy has to be approved.
+func (s *RolloutStrategy) AsksForApprovals() bool {
+	return s != nil && (slices.ContainsFunc(s.Steps, func(step RolloutStrategyStep) bool { return step.RequiredApprovals() > 0 }) ||
+		slices.ContainsFunc(s.Waves, func(w Wave) bool { return w.AfterTasks != nil && w.AfterTasks.Approvals > 0 }))
 }
 
 // LastWave is the index of the last wave; 0 where there are none.

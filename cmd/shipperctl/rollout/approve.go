@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
@@ -52,8 +51,8 @@ func newApprove(o *options) *cobra.Command {
 
 // approvalOf is the Approval of the step that a Release is at.
 func approvalOf(rel *shipper.Release, reject bool, reason string) (*shipper.Approval, error) {
-	if !strategy.AsksForApprovals(rel.Spec.Environment.Strategy) {
-		return nil, fmt.Errorf("release %s needs no approvals: no gate of its strategy asks for any", rel.Name)
+	if !rel.Spec.Environment.Strategy.AsksForApprovals() {
+		return nil, fmt.Errorf("release %s needs no approvals: no gate and no wave of its strategy asks for any", rel.Name)
 	}
 	a := &shipper.Approval{
 		ObjectMeta: metav1.ObjectMeta{Namespace: rel.Namespace, GenerateName: fmt.Sprintf("%s-%d-", rel.Name, rel.Spec.TargetStep)},

@@ -223,7 +223,7 @@ func stepsOf(rel *shipper.Release) []stepState {
 		}
 		out = append(out, stepState{
 			Name: s.Name, Achieved: !achieved.Before(position.Position{Wave: at.Wave, Step: int32(i)}), Target: i == int(rel.Spec.TargetStep),
-			Gate: gated(rel, i), After: string(s.After), Approvals: s.RequiredApprovals(), Checks: checks,
+			Gate: gated(rel, i), After: string(s.After), Approvals: rel.Spec.Environment.Strategy.StepAt(at.Wave, int32(i)).RequiredApprovals(), Checks: checks,
 		})
 	}
 	return out
