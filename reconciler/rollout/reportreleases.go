@@ -100,8 +100,8 @@ func takesTurns(was *shipper.Condition, is shipper.Condition) bool {
 	return is.Type == shipper.ReleaseAdvancing && was != nil && moves(was) && moves(&is)
 }
 
-// urgentStates are the states whose changes are written at once. In waves, one cluster after another is installed and gets Pods and traffic,
-// so that these states come and go with each of them. The original had no waves, and its clients do not act on them.
+// urgentStates are the states whose changes are written at once. In waves, one cluster after another is installed and gets Pods and
+// traffic, so that these states come and go with each of them. The original had no waves, and its clients do not act on them.
 func urgentStates(s shipper.ReleaseStatus) shipper.ReleaseStrategyState {
 	out := states(s)
 	if len(s.Waves) > 0 {

@@ -37,7 +37,8 @@ func TestAGrantIsOfOneNameForPlacementsAlone(t *testing.T) {
 	s.lend(aCluster(name, west))
 	s.clusterIs(name, "")
 	content := func(letter, verb, more string) shipper.TargetResources {
-		return shipper.TargetResources{Snapshot: s.snapshot(letter, strings.Replace(grantedRole, "VERB", verb, 1)+more), Removal: shipper.RemovalAll}
+		snapshot := s.snapshot(letter, strings.Replace(grantedRole, "VERB", verb, 1)+more)
+		return shipper.TargetResources{Snapshot: snapshot, Removal: shipper.RemovalAll}
 	}
 	it := s.place("web-1", content("1", "get", ""), name)
 	role := s.namespace + "-granted"
@@ -58,7 +59,8 @@ func TestAGrantIsOfOneNameForPlacementsAlone(t *testing.T) {
 	})
 	s.deniedWith("web-1", name, "--rules FILE", s.namespace+"-other --clusters")
 	s.hasRules(role, metrics)
-	if err := world.clusters[west].Get(s.ctx, client.ObjectKey{Name: s.namespace + "-other"}, &rbacv1.ClusterRole{}); !apierrors.IsNotFound(err) {
+	other := client.ObjectKey{Name: s.namespace + "-other"}
+	if err := world.clusters[west].Get(s.ctx, other, &rbacv1.ClusterRole{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a ClusterRole that is not granted was written: %v", err)
 	}
 

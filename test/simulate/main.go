@@ -39,8 +39,8 @@ func main() {
 	flag.BoolVar(&s.placements, "placements", false, "Applications have a placement that all clusters are judged for, and no regions")
 	flag.BoolVar(&s.resources, "resources", false, "Applications place a namespace and a ConfigMap of the management cluster, and no chart")
 	flag.StringVar(&s.profiles, "profiles", "", "a `folder` for profiles of the reconciler")
-	flag.Var(&s.waves, "waves", "`sizes` of waves, such as 20,30,50: Applications are on as many clusters, are rolled out wave after wave, half "+
-		"of a wave at a time, and nothing else is measured. The goals are those of KubeFleet's published run, with -latency 2ms")
+	flag.Var(&s.waves, "waves", "`sizes` of waves, such as 20,30,50: Applications are on as many clusters, are rolled out wave after wave, "+
+		"half of a wave at a time, and nothing else is measured. The goals are those of KubeFleet's published run, with -latency 2ms")
 	flag.IntVar(&s.tries, "tries", 10, "with -waves, how often one Application is rolled out alone")
 	reconciler := flag.String("reconciler", "", "") // this program again, as the reconciler
 	flag.Parse()

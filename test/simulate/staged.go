@@ -185,7 +185,8 @@ func (s *simulation) stagedApplication(i int) error {
 	})
 }
 
-// stagedOnce upgrades Applications at once, and returns how long that took, and how often the status of each Release was written in a second.
+// stagedOnce upgrades Applications at once, and returns how long that took, and how often the status of each Release was written in a
+// second.
 func (s *simulation) stagedOnce(ctx context.Context, of []int, generation int) (time.Duration, float64, error) {
 	ctx, cancel := s.bounded(ctx)
 	defer cancel()
@@ -224,7 +225,8 @@ func (s *simulation) stagedOnce(ctx context.Context, of []int, generation int) (
 	}
 	turns := float64(2 * (len(s.waves) + 1))
 	rate := max(float64(writes)/float64(len(of))-turns, 0) / took.Seconds()
-	s.tell("%d at once: %.2f s, %.1f s of a processor; the status of a Release was written %.1f times, %.2f times a second beside its turns; all requests: %s",
+	s.tell("%d at once: %.2f s, %.1f s of a processor; the status of a Release was written %.1f times, "+
+		"%.2f times a second beside its turns; all requests: %s",
 		len(of), took.Seconds(), (usedAfter.processor - usedBefore.processor).Seconds(), float64(writes)/float64(len(of)), rate, s.most(kinds))
 	pass(ctx, 3*time.Second)
 	return took, rate, nil

@@ -94,7 +94,9 @@ func TestAMoveIsStoppedWhereNoneOfItsClustersMayChange(t *testing.T) {
 	}{
 		"one of two is held":  {at(0, 0), at(0, 1), []*shipper.RolloutBlock{eu}, outcome{Clusters: first, Held: []string{"eu-1"}}},
 		"both are held":       {at(0, 0), at(0, 1), []*shipper.RolloutBlock{naming("a", first...)}, outcome{first, "frontend/a", nil}},
-		"both, by two blocks": {at(0, 0), at(0, 1), []*shipper.RolloutBlock{eu, naming("b", "us-1")}, outcome{first, "frontend/a,frontend/b", nil}},
+		"both, by two blocks": {
+			at(0, 0), at(0, 1), []*shipper.RolloutBlock{eu, naming("b", "us-1")}, outcome{first, "frontend/a,frontend/b", nil},
+		},
 		"one of another wave": {at(0, 1), at(1, 0), []*shipper.RolloutBlock{eu}, outcome{Clusters: []string{"ap-1"}}},
 		"the only one":        {at(0, 1), at(1, 0), []*shipper.RolloutBlock{naming("a", "ap-1")}, outcome{[]string{"ap-1"}, "frontend/a", nil}},
 		"over the end of a wave": {

@@ -171,7 +171,8 @@ func validateTerm(t *shipper.ClusterTerm, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// ValidateSelector validates a selector of clusters as Kubernetes does, with bounds, and with a hint for the operator that KubeFleet's documentation names.
+// ValidateSelector validates a selector of clusters as Kubernetes does, with bounds, and with a hint for the operator that KubeFleet's
+// documentation names.
 func ValidateSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	if s == nil {
 		return nil

@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"k8s.io/utils/ptr"
-
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -20,9 +18,17 @@ type Position struct{ Wave, Step int32 }
 func Of(rel *shipper.Release) Position {
 	p := Position{Step: rel.Spec.TargetStep}
 	if HasWaves(rel) {
-		p.Wave = ptr.Deref(rel.Spec.TargetWave, 0)
+		p.Wave = Wave(rel)
 	}
 	return p
+}
+
+// Wave is the targetWave of a Release; 0 if it has none.
+func Wave(rel *shipper.Release) int32 {
+	if rel.Spec.TargetWave == nil {
+		return 0
+	}
+	return *rel.Spec.TargetWave
 }
 
 // Achieved is the position that a Release has achieved last; {-1, -1} before the first.

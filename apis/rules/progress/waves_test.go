@@ -121,7 +121,7 @@ func TestBlockedClustersFailNoRelease(t *testing.T) {
 			if f := d.Progress.Failure; f != nil {
 				failed = f.Cluster
 			}
-			got := []string{d.Conditions[0].Reason, string(d.Progress.DeadlineRemaining), failed}
+			got := []string{d.Conditions[0].Reason, d.Progress.DeadlineRemaining, failed}
 			if diff := cmp.Diff([]string{tc.reason, string(tc.remaining), tc.failed}, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

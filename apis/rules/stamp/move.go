@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"shipper.dev/shipper/apis/rules/position"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -52,7 +51,7 @@ func Ends(m shipper.ReleaseMove) (from, to position.Position) {
 func Move(old, rel *shipper.Release, by, why string, now metav1.Time) string {
 	return note(shipper.ReleaseMove{
 		By: by, Time: metav1.Time{Time: now.UTC()}.Rfc3339Copy(), From: old.Spec.TargetStep, To: rel.Spec.TargetStep,
-		FromWave: ptr.Deref(old.Spec.TargetWave, 0), ToWave: ptr.Deref(rel.Spec.TargetWave, 0), Count: Moved(old).Count + 1, Why: why,
+		FromWave: position.Wave(old), ToWave: position.Wave(rel), Count: Moved(old).Count + 1, Why: why,
 	})
 }
 

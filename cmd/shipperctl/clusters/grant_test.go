@@ -88,7 +88,9 @@ func TestRulesOfAGrantAreBounded(t *testing.T) {
 		"all groups":           {text: role(`[{apiGroups: ["*"], resources: [nodes], verbs: [get]}]`), refused: star},
 		"all paths":            {text: role(`[{nonResourceURLs: ["/x/*"], verbs: [get]}]`), refused: star},
 		"the verb escalate":    {text: role(`[{apiGroups: [x], resources: [things], verbs: [get, escalate]}]`), refused: "has the verb escalate"},
-		"the verb impersonate": {text: role(`[{apiGroups: [""], resources: [users], verbs: [impersonate]}]`), refused: "has the verb impersonate"},
+		"the verb impersonate": {
+			text: role(`[{apiGroups: [""], resources: [users], verbs: [impersonate]}]`), refused: "has the verb impersonate",
+		},
 		"reading roles": {
 			text: role(`[{apiGroups: [rbac.authorization.k8s.io], resources: [clusterroles], verbs: [list]}]`), want: []rbacv1.PolicyRule{
 				{APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, Verbs: []string{"list"}}},

@@ -157,8 +157,8 @@ func TestNoGrantGivesShippersAccountRights(t *testing.T) {
 		"shipper.booking.com/aggregate-to-application: \"true\"}}, rules: []}\n")
 	out, writes := f.place(f.release(0, "one"))
 	same(t, "reason and message", []string{shipper.ObjectConflict, "ClusterRole monitoring belongs to the cluster: its label " +
-		"shipper.booking.com/aggregate-to-application gives its rights to Shipper's own account, and so to every tenant's chart; one of the two " +
-		"has to leave it out"}, []string{reasonOf(out.Err), fmt.Sprint(out.Err)})
+		"shipper.booking.com/aggregate-to-application gives its rights to Shipper's own account, and so to every tenant's chart; " +
+		"one of the two has to leave it out"}, []string{reasonOf(out.Err), fmt.Sprint(out.Err)})
 	if slices.Contains(writes, "granted: ClusterRole monitoring") {
 		t.Errorf("written: %q", writes)
 	}
