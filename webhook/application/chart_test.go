@@ -158,7 +158,10 @@ func TestAChartIsJudgedForItsClusters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []render.Cluster{{KubeVersion: "v1.30.0", APIVersions: []string{"x/v1"}}, {KubeVersion: "v1.31.0"}, {}}
+		want := []render.Cluster{
+			{KubeVersion: "v1.30.0", APIVersions: []string{"x/v1"}, Object: cluster("a", "v1.30.0", "x/v1")},
+			{KubeVersion: "v1.31.0", Object: cluster("c", "v1.31.0")}, {Object: cluster("here", "")},
+		}
 		if diff := cmp.Diff(want, charts.judged); diff != "" {
 			t.Errorf("%s: judged (-want +got):\n%s", sentence, diff)
 		}

@@ -92,8 +92,8 @@ func TestAMoveIsStoppedWhereNoneOfItsClustersMayChange(t *testing.T) {
 		blocks   []*shipper.RolloutBlock
 		want     outcome
 	}{
-		"one of two is held":  {at(0, 0), at(0, 1), []*shipper.RolloutBlock{eu}, outcome{Clusters: first, Held: []string{"eu-1"}}},
-		"both are held":       {at(0, 0), at(0, 1), []*shipper.RolloutBlock{naming("a", first...)}, outcome{first, "frontend/a", nil}},
+		"one of two is held": {at(0, 0), at(0, 1), []*shipper.RolloutBlock{eu}, outcome{Clusters: first, Held: []string{"eu-1"}}},
+		"both are held":      {at(0, 0), at(0, 1), []*shipper.RolloutBlock{naming("a", first...)}, outcome{first, "frontend/a", nil}},
 		"both, by two blocks": {
 			at(0, 0), at(0, 1), []*shipper.RolloutBlock{eu, naming("b", "us-1")}, outcome{first, "frontend/a,frontend/b", nil},
 		},

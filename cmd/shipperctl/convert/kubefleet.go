@@ -49,7 +49,7 @@ const (
 	noCounterpart      = "Shipper has no counterpart yet, "
 	insteadOfOverrides = "no rule has clusters that are selected by labels: for every cluster, write " +
 		"clusterSelector: {clusterSelectorTerms: []}"
-	insteadOfStages    = noCounterpart + "and a person does it: label the clusters of one stage after the other, as the review of the " +
+	insteadOfStages = noCounterpart + "and a person does it: label the clusters of one stage after the other, as the review of the " +
 		"placement with the strategy External says"
 	insteadOfAsking  = noCounterpart + "and a person who approves labels the clusters of the next stage"
 	insteadOfLeaving = noCounterpart + "and a placement removes from clusters that it does not choose: require in its affinity.required " +

@@ -119,8 +119,8 @@ var mutations = []mutation{
 	{
 		name: "the deadline runs on while a cluster cannot be reached",
 		file: "apis/rules/progress/failure.go",
-		old:  "	case d.WritesHeldBy != \"\" || d.Release.Spec.Hold != \"\" || d.onlyUnreachable():\n",
-		new:  "	case d.WritesHeldBy != \"\" || d.Release.Spec.Hold != \"\":\n",
+		old:  "d.Step.DoneWaveUnhealthy, d.onlyUnreachable(), d.onlyBlocked():\n",
+		new:  "d.Step.DoneWaveUnhealthy, d.onlyBlocked():\n",
 		hunt: "deadline/undisturbed,deadline/killed", law: 8,
 	},
 	{
@@ -133,9 +133,9 @@ var mutations = []mutation{
 	{
 		name: "the webhook admits a step in spite of a block",
 		file: "webhook/release/validate.go",
-		old: "block.Overrides(rel.Annotations), c); err != nil {\n		return err\n	}\n" +
+		old: "w.judgeIn(a, rel, c, clusters); err != nil {\n		return err\n	}\n" +
 			"	warnWithoutEffect(a, rel, app.Newest())\n",
-		new: "block.Overrides(rel.Annotations), c); err != nil && w.reconciler(req) {\n		return err\n	}\n" +
+		new: "w.judgeIn(a, rel, c, clusters); err != nil && w.reconciler(req) {\n		return err\n	}\n" +
 			"	warnWithoutEffect(a, rel, app.Newest())\n",
 		hunt: "block/undisturbed,block/killed", law: 3,
 	},
