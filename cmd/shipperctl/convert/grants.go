@@ -126,9 +126,9 @@ func reportPowerful(gvk schema.GroupVersionKind, field string, report *report) {
 	if lacking, err := chartcheck.NotByDefault([]schema.GroupResource{of}); err != nil || len(lacking) == 0 || !rights.Grants(of) {
 		return
 	}
-	report.add(field, "has %s, which Shipper may not write, so that clusters are NotGranted: after a review of what they allow, grant each "+
-		"of them by name with `shipperctl clusters grant %s --reason WHY`, or let an administrator of each cluster write them, and leave them "+
-		"out here", of, rights.GrantName(of, "NAME"))
+	report.add(field, "has %s, which Shipper may not write, so that clusters are NotGranted: let an administrator of each cluster write "+
+		"them, and leave them out here; or review what they allow, and grant each of them by name: %s", of,
+		rights.ByName("", rights.GivesRights(of), rights.GrantName(of, "NAME")))
 }
 
 // commentGrants prints the commands of administrators. They are prerequisites, and nothing to review.

@@ -79,36 +79,36 @@ func lacking(all []*denied) []error {
 func lack(all []*denied) string {
 	var called, names []string
 	var resources []schema.GroupResource
+	escalates := false
 	for _, d := range all {
 		called = append(called, d.object)
+		escalates = escalates || d.escalates
 		if !slices.Contains(resources, d.resource) {
 			resources, names = append(resources, d.resource), append(names, d.resource.String())
 		}
 	}
 	text := fmt.Sprintf("%s: Shipper's account lacks rights to %s; ", named(called, ", "), strings.Join(names, ", "))
-	switch all[0].way() {
-	case byName:
+	switch way := all[0].way(); {
+	case way == byName && escalates:
+		return text + "a role among them gives rights that the grants of the cluster lack, so an administrator grants each name, with these rights " +
+			"in FILE: " +
+			grantCommand(all)
+	case way == byName:
 		return text + "such objects give rights in the whole cluster, so an administrator grants each name: " + grantCommand(all)
-	case byHand:
+	case way == byHand:
 		return text + "such objects give rights, and " + rights.Shared +
 			": have an administrator of the cluster write them, and leave them out here"
 	}
 	return text + rights.Command(all[0].cluster, resources...) + "; " + rights.Shared
 }
 
-// grantCommand grants objects by name in their cluster.
+// grantCommand grants objects by name in their cluster. FILE bounds the rights that roles and bindings may give.
 func grantCommand(all []*denied) string {
 	var names []string
-	rules := ""
+	roles := false
 	for _, d := range all {
 		names = append(names, rights.GrantName(d.resource, d.name))
-		if d.escalates {
-			rules = " --rules FILE, with a ClusterRole of the rights that they give,"
-		}
+		roles = roles || rights.GivesRights(d.resource)
 	}
-	command := "shipperctl clusters grant " + strings.Join(names, " ") + " --clusters " + all[0].cluster
-	if rules == "" {
-		return command + " --reason WHY"
-	}
-	return command + " --reason WHY" + rules + " because the account may give no others"
+	return rights.ByName(all[0].cluster, roles, names...)
 }

@@ -95,7 +95,8 @@ func TestAClusterRoleNamesTheCommandThatGrantsItsName(t *testing.T) {
 	same(t, "reason", shipper.NotGranted, reasonOf(out.Err))
 	same(t, "message", "ClusterRole audit, ClusterRole monitoring: Shipper's account lacks rights to clusterroles.rbac.authorization.k8s.io; "+
 		"such objects give rights in the whole cluster, so an administrator grants each name: shipperctl clusters grant "+
-		"clusterroles.rbac.authorization.k8s.io/audit clusterroles.rbac.authorization.k8s.io/monitoring --clusters eu-1 --reason WHY",
+		"clusterroles.rbac.authorization.k8s.io/audit clusterroles.rbac.authorization.k8s.io/monitoring --clusters eu-1 --reason WHY "+
+		"--rules FILE",
 		fmt.Sprint(out.Err))
 }
 
@@ -141,13 +142,12 @@ func TestAGrantOfOneNameIsNoneOfAnother(t *testing.T) {
 func TestAGrantedRoleWithMoreRightsThanTheGrantNamesTheRules(t *testing.T) {
 	f := beginGrants(t, "ClusterRole monitoring")
 	f.member.escalates["ClusterRole monitoring"] = true
-	f.snapshot("one", clusterRole("monitoring", "escalate"))
+	f.snapshot("one", clusterRole("monitoring", "list"))
 	out, _ := f.place(f.release(0, "one"))
 	same(t, "reason", shipper.NotGranted, reasonOf(out.Err))
-	same(t, "message", "ClusterRole monitoring: Shipper's account lacks rights to clusterroles.rbac.authorization.k8s.io; such objects give "+
-		"rights in the whole cluster, so an administrator grants each name: shipperctl clusters grant "+
-		"clusterroles.rbac.authorization.k8s.io/monitoring --clusters eu-1 --reason WHY --rules FILE, with a ClusterRole of the rights that "+
-		"they give, because the account may give no others", fmt.Sprint(out.Err))
+	same(t, "message", "ClusterRole monitoring: Shipper's account lacks rights to clusterroles.rbac.authorization.k8s.io; a role among them "+
+		"gives rights that the grants of the cluster lack, so an administrator grants each name, with these rights in FILE: shipperctl "+
+		"clusters grant clusterroles.rbac.authorization.k8s.io/monitoring --clusters eu-1 --reason WHY --rules FILE", fmt.Sprint(out.Err))
 }
 
 // TestNoGrantGivesShippersAccountRights: content that no webhook has judged, as when none answers.

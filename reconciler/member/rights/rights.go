@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -22,7 +23,7 @@ const aggregate = shipper.AggregateLabel
 const Shared = "every chart and Envelope of every tenant that may write Applications can do what Shipper's account may"
 
 // granting are the groups whose objects give rights, or change every request to the cluster.
-var granting = []string{"rbac.authorization.k8s.io", "admissionregistration.k8s.io"}
+var granting = []string{rbacv1.GroupName, "admissionregistration.k8s.io"}
 
 // Denied reports whether an API server refused a request because the account lacks a right. Admission refuses with the same code, in
 // other words.
@@ -62,6 +63,22 @@ func Grant(of ...schema.GroupResource) string {
 	return fmt.Sprintf("kubectl create clusterrole %s --verb=get,list,watch,create,patch,delete --resource=%s && "+
 		"kubectl label clusterrole %s %s=true", role, strings.Join(resources, ","), role, aggregate)
 }
+
+// ByName is the command that grants objects by their GrantNames in a cluster; in all clusters of the file if that is empty. Where roles or
+// bindings are among them, FILE contains the ClusterRoles whose rules they may give.
+func ByName(cluster string, roles bool, names ...string) string {
+	command := "shipperctl clusters grant " + strings.Join(names, " ")
+	if cluster != "" {
+		command += " --clusters " + cluster
+	}
+	if command += " --reason WHY"; roles {
+		command += " --rules FILE"
+	}
+	return command
+}
+
+// GivesRights reports whether objects of a resource are roles or bindings.
+func GivesRights(of schema.GroupResource) bool { return of.Group == rbacv1.GroupName }
 
 // GrantName names an object without a namespace as `shipperctl clusters grant` takes it: clusterroles.rbac.authorization.k8s.io/monitoring.
 func GrantName(of schema.GroupResource, name string) string { return of.String() + "/" + name }
