@@ -178,6 +178,8 @@ func TestParsePolicyNamesTheFlag(t *testing.T) {
 func TestSkipLeavesOutWhatEachClusterMakes(t *testing.T) {
 	const own, here = "the API server of each cluster makes its own", "it is a token for this cluster"
 	const ours = "it gives rights to Shipper's own accounts, and so to every tenant's chart"
+	const granted = "its roleRef gives its subjects the right to write what administrators have granted to Shipper by name"
+	const admission = "names that end in shipper.booking.com are those of Shipper's own webhooks and policies"
 	for _, c := range []struct{ text, want string }{
 		{`{apiVersion: v1, kind: ConfigMap, metadata: {name: kube-root-ca.crt, namespace: work}}`,
 			"each cluster publishes its own certificate authority"},
@@ -233,6 +235,21 @@ func TestSkipLeavesOutWhatEachClusterMakes(t *testing.T) {
 			subjects: [{kind: Group, name: "system:serviceaccounts:shipper-system"}]}`, ours},
 		{`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: a},
 			subjects: [{kind: ServiceAccount, namespace: work, name: shipper-app-cluster}]}`, ""},
+		{`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: a},
+			roleRef: {kind: ClusterRole, name: "shipper:grant:validatingwebhookconfigurations.admissionregistration.k8s.io:guard"},
+			subjects: [{kind: User, name: mallory}]}`, granted},
+		{`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: work},
+			roleRef: {kind: ClusterRole, name: "shipper:grant-read:clusterroles.rbac.authorization.k8s.io:monitoring"}}`, granted},
+		{`{apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: a, namespace: work},
+			roleRef: {kind: ClusterRole, name: "shipper:edit"}, subjects: [{kind: User, name: dev}]}`, ""},
+		{`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: a},
+			roleRef: {kind: ClusterRole, name: monitoring}, subjects: [{kind: User, name: dev}]}`, ""},
+		{`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: shipper.booking.com}}`,
+			admission},
+		{`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding,
+			metadata: {name: pods.guard.shipper.booking.com}}`, admission},
+		{`{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: of-shipper.booking.com}}`, ""},
+		{`{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: a.shipper.booking.com}}`, ""},
 		{`{apiVersion: scheduling.k8s.io/v1, kind: PriorityClass, metadata: {name: system-node-critical}}`, own},
 		{`{apiVersion: flowcontrol.apiserver.k8s.io/v1, kind: FlowSchema, metadata: {name: exempt,
 			annotations: {apf.kubernetes.io/autoupdate-spec: "true"}}}`, own},

@@ -42,12 +42,15 @@ func TestAGrantIsOfOneNameForPlacementsAlone(t *testing.T) {
 	}
 	it := s.place("web-1", content("1", "get", ""), name)
 	role := s.namespace + "-granted"
-	command := "shipperctl clusters grant clusterroles.rbac.authorization.k8s.io/" + role + " --clusters " + name + " --reason WHY"
+	command := "shipperctl clusters grant clusterroles.rbac.authorization.k8s.io/" + role + " --clusters " + name + " --reason WHY --rules FILE"
 	s.deniedWith("web-1", name, command)
 
 	a := s.granter(name)
 	roles := schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterroles"}
-	granted := []install.Granted{{GroupResource: roles, Name: role}, {GroupResource: roles, Name: s.namespace + "-spare"}}
+	bindings := schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterrolebindings"}
+	granted := []install.Granted{
+		{GroupResource: roles, Name: role}, {GroupResource: roles, Name: s.namespace + "-spare"}, {GroupResource: bindings, Name: role},
+	}
 	metrics := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/metrics"}, Verbs: []string{"get"}}
 	s.must(a.Grants(s.ctx, granted, []rbacv1.PolicyRule{metrics}, "a test"))
 	s.Cleanup(func() { s.must(a.NoGrants(context.Background(), granted)) })
@@ -63,6 +66,8 @@ func TestAGrantIsOfOneNameForPlacementsAlone(t *testing.T) {
 	if err := world.clusters[west].Get(s.ctx, other, &rbacv1.ClusterRole{}); !apierrors.IsNotFound(err) {
 		t.Errorf("a ClusterRole that is not granted was written: %v", err)
 	}
+
+	s.handsOnNoGrant(it, name, content)
 
 	for chart, tc := range map[string]struct{ template, refused string }{
 		"granted-name": {
@@ -98,6 +103,34 @@ func TestAGrantIsOfOneNameForPlacementsAlone(t *testing.T) {
 	})
 }
 
+// handsOnNoGrant places bindings that give a tenant the rights of another grant. RBAC of a real API server admits them.
+func (s *fixture) handsOnNoGrant(it *shipper.InstallationTarget, cluster string, content func(letter, verb, more string) shipper.TargetResources) {
+	s.Helper()
+	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-granted"}}
+	const text = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: NS-granted}, roleRef: {apiGroup: " +
+		"rbac.authorization.k8s.io, kind: ClusterRole, name: \"ROLE\"}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: " +
+		"mallory}]}\n"
+	writer := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-writer"}, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{rbacv1.GroupName}, Resources: []string{"clusterroles"}, ResourceNames: []string{s.namespace + "-spare"},
+		Verbs: []string{"patch"},
+	}}}
+	s.must(world.clusters[west].Create(s.ctx, writer))
+	s.Cleanup(func() { s.must(world.clusters[west].Delete(context.Background(), writer)) })
+	for letter, of := range map[string][]string{
+		"3": {"shipper:grant:clusterroles.rbac.authorization.k8s.io:" + s.namespace + "-spare", "its roleRef gives its subjects the right to write"},
+		"4": {writer.Name, "whose rules[0] writes objects that give rights"},
+	} {
+		s.change(it, func(o client.Object) {
+			o.(*shipper.InstallationTarget).Spec.Resources.Snapshot = content(letter, "get", "---\n"+strings.Replace(text, "ROLE", of[0], 1)).Snapshot
+		})
+		s.refusedWith(it.Name, cluster, of[1])
+		err := world.clusters[west].Get(s.ctx, client.ObjectKeyFromObject(binding), &rbacv1.ClusterRoleBinding{})
+		if !apierrors.IsNotFound(err) {
+			s.Errorf("a binding gives the rights of %s: %v", of[0], err)
+		}
+	}
+}
+
 // granter grants to an account in the western cluster, as an administrator.
 func (s *fixture) granter(account string) *install.Application {
 	s.Helper()
@@ -111,22 +144,28 @@ func (s *fixture) granter(account string) *install.Application {
 // deniedWith waits until a target is NotGranted in a cluster, in these words among others.
 func (s *fixture) deniedWith(target, cluster string, words ...string) {
 	s.Helper()
+	s.refusedWith(target, cluster, append(words, shipper.NotGranted)...)
+}
+
+// refusedWith waits until a target is not ready in a cluster, with these words in reason and message.
+func (s *fixture) refusedWith(target, cluster string, words ...string) {
+	s.Helper()
 	s.soon(target+" is not refused as expected", func() string {
 		it := &shipper.InstallationTarget{}
 		s.must(s.management.Get(s.ctx, s.key(target), it))
 		for _, one := range it.Status.Clusters {
 			c := shipper.FindCondition(one.Conditions, shipper.TargetReady)
-			if one.Name != cluster || c == nil || c.Status != corev1.ConditionFalse || c.Reason != shipper.NotGranted {
+			if one.Name != cluster || c == nil || c.Status != corev1.ConditionFalse {
 				continue
 			}
 			for _, part := range words {
-				if !strings.Contains(c.Message, part) {
+				if !strings.Contains(c.Reason+": "+c.Message, part) {
 					return c.Message
 				}
 			}
 			return ""
 		}
-		return "it is not NotGranted"
+		return "it is not refused"
 	})
 }
 

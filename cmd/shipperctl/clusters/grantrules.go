@@ -8,8 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -84,31 +82,9 @@ func rulesOf(object *unstructured.Unstructured) ([]rbacv1.PolicyRule, error) {
 		return nil, fmt.Errorf("ClusterRole %s has an aggregationRule: its rights change with other roles, so list the rules", role.Name)
 	}
 	for i := range role.Rules {
-		if why := unbounded(&role.Rules[i]); why != "" {
+		if why := rights.Unbounded(&role.Rules[i]); why != "" {
 			return nil, fmt.Errorf("ClusterRole %s: rules[%d] %s", role.Name, i, why)
 		}
 	}
 	return role.Rules, nil
-}
-
-// reading are the verbs that change nothing.
-var reading = []string{"get", "list", "watch"}
-
-// unbounded is why a rule is not granted: with it, the granted account could give any right.
-func unbounded(rule *rbacv1.PolicyRule) string {
-	if slices.ContainsFunc(slices.Concat(rule.Verbs, rule.APIGroups, rule.Resources, rule.NonResourceURLs), func(value string) bool {
-		return strings.Contains(value, "*")
-	}) {
-		return "has '*': list what it stands for"
-	}
-	for _, verb := range []string{"escalate", "bind", "impersonate"} {
-		if slices.Contains(rule.Verbs, verb) {
-			return "has the verb " + verb + ", by which the authors of what is placed get any right"
-		}
-	}
-	grants := slices.ContainsFunc(rule.APIGroups, func(group string) bool { return rights.Grants(schema.GroupResource{Group: group}) })
-	if grants && slices.ContainsFunc(rule.Verbs, func(verb string) bool { return !slices.Contains(reading, verb) }) {
-		return "writes objects that give rights: grant these by name instead"
-	}
-	return ""
 }

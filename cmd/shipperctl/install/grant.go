@@ -41,7 +41,8 @@ func (g Granted) roleName(prefix string) string {
 	return prefix + strings.ReplaceAll(g.String(), "/", ":")
 }
 
-// Grants lets Shipper place objects by name. Rules are the rights that roles and bindings among them may give, and no others.
+// Grants lets Shipper place objects by name. Rules are rights that the granted roles and bindings of the cluster may give, those of earlier
+// grants too.
 func (a *Application) Grants(ctx context.Context, all []Granted, rules []rbacv1.PolicyRule, reason string) error {
 	by, err := a.user(ctx)
 	if err != nil {
@@ -83,7 +84,7 @@ func (a *Application) Grants(ctx context.Context, all []Granted, rules []rbacv1.
 	return nil
 }
 
-// NoGrants takes grants back. What was placed by them stays.
+// NoGrants removes grants with the rules that they added. Objects that were placed by them stay.
 func (a *Application) NoGrants(ctx context.Context, all []Granted) error {
 	for _, g := range all {
 		objects, err := g.objects(nil, a.ServiceAccount, nil)
@@ -123,6 +124,9 @@ func (g Granted) objects(rules []rbacv1.PolicyRule, account string, record map[s
 	write, read := of, of
 	write.ResourceNames, write.Verbs = []string{g.Name}, []string{"get", "create", "patch", "delete"}
 	read.Verbs = []string{"get", "list", "watch"}
+	if g.Group == rbacv1.GroupName && g.Resource == "clusterrolebindings" { // which rights a binding gives
+		read.Resources = append(read.Resources[:1:1], "clusterroles")
+	}
 	writes := []rbacv1.PolicyRule{write}
 	if g.Group == rbacv1.GroupName {
 		writes = append(writes, rules...)

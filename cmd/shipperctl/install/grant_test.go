@@ -35,21 +35,27 @@ func TestAGrantIsOfOneNameForTheGrantedAccount(t *testing.T) {
 	}
 	role := Granted{schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterroles"}, "monitoring"}
 	hook := Granted{schema.GroupResource{Group: "admissionregistration.k8s.io", Resource: "validatingwebhookconfigurations"}, "guard"}
+	binding := Granted{schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterrolebindings"}, "monitoring"}
 	held := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes/metrics"}, Verbs: []string{"get"}}
-	if err := a.Grants(t.Context(), []Granted{role, hook}, []rbacv1.PolicyRule{held}, "OPS-12"); err != nil {
+	if err := a.Grants(t.Context(), []Granted{role, binding, hook}, []rbacv1.PolicyRule{held}, "OPS-12"); err != nil {
 		t.Fatal(err)
 	}
 	const ofRole, ofHook = "clusterroles.rbac.authorization.k8s.io:monitoring",
 		"validatingwebhookconfigurations.admissionregistration.k8s.io:guard"
+	const ofBinding = "clusterrolebindings.rbac.authorization.k8s.io:monitoring"
 	reading, writing := []string{"get", "list", "watch"}, []string{"get", "create", "patch", "delete"}
 	rule := func(g Granted, verbs []string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{g.Group}, Resources: []string{g.Resource}, ResourceNames: names, Verbs: verbs}
 	}
+	roleNames := rule(binding, reading)
+	roleNames.Resources = append(roleNames.Resources, "clusterroles")
 	want := map[string][]rbacv1.PolicyRule{
-		"shipper:grant:" + ofRole:      {rule(role, writing, "monitoring"), held},
-		"shipper:grant-read:" + ofRole: {rule(role, reading)},
-		"shipper:grant:" + ofHook:      {rule(hook, writing, "guard")},
-		"shipper:grant-read:" + ofHook: {rule(hook, reading)},
+		"shipper:grant:" + ofBinding:      {rule(binding, writing, "monitoring"), held},
+		"shipper:grant-read:" + ofBinding: {roleNames},
+		"shipper:grant:" + ofRole:         {rule(role, writing, "monitoring"), held},
+		"shipper:grant-read:" + ofRole:    {rule(role, reading)},
+		"shipper:grant:" + ofHook:         {rule(hook, writing, "guard")},
+		"shipper:grant-read:" + ofHook:    {rule(hook, reading)},
 	}
 	roles := &rbacv1.ClusterRoleList{}
 	if err := c.List(t.Context(), roles); err != nil {
@@ -74,11 +80,13 @@ func TestAGrantIsOfOneNameForTheGrantedAccount(t *testing.T) {
 	}
 	const own, byGrant = "ServiceAccount shipper-system/shipper-app-cluster", "ServiceAccount shipper-system/shipper-granted"
 	bindings := map[string]string{
-		"shipper-system/shipper:grants": "Role shipper:grants to " + own,
-		"/shipper:grant:" + ofRole:      "ClusterRole shipper:grant:" + ofRole + " to " + byGrant,
-		"/shipper:grant-read:" + ofRole: "ClusterRole shipper:grant-read:" + ofRole + " to " + own,
-		"/shipper:grant:" + ofHook:      "ClusterRole shipper:grant:" + ofHook + " to " + byGrant,
-		"/shipper:grant-read:" + ofHook: "ClusterRole shipper:grant-read:" + ofHook + " to " + own,
+		"shipper-system/shipper:grants":    "Role shipper:grants to " + own,
+		"/shipper:grant:" + ofRole:         "ClusterRole shipper:grant:" + ofRole + " to " + byGrant,
+		"/shipper:grant-read:" + ofRole:    "ClusterRole shipper:grant-read:" + ofRole + " to " + own,
+		"/shipper:grant:" + ofBinding:      "ClusterRole shipper:grant:" + ofBinding + " to " + byGrant,
+		"/shipper:grant-read:" + ofBinding: "ClusterRole shipper:grant-read:" + ofBinding + " to " + own,
+		"/shipper:grant:" + ofHook:         "ClusterRole shipper:grant:" + ofHook + " to " + byGrant,
+		"/shipper:grant-read:" + ofHook:    "ClusterRole shipper:grant-read:" + ofHook + " to " + own,
 	}
 	if diff := cmp.Diff(bindings, subjectsByBinding(t, c)); diff != "" {
 		t.Errorf("bindings (-want +got):\n%s", diff)

@@ -78,7 +78,7 @@ func (p *pass) writeServerSide(ctx context.Context, s *item, object *unstructure
 	if s.action == take {
 		object.SetResourceVersion(s.live.ResourceVersion)
 	}
-	return applyset.Apply(ctx, p.Cluster.Client(), object, how...)
+	return applyset.Apply(ctx, p.writer(object), object, how...)
 }
 
 // writeClientSide merges the manifest applied last, the manifest and the live object.
@@ -94,7 +94,7 @@ func (p *pass) writeClientSide(ctx context.Context, s *item, object *unstructure
 	annotations[shipper.LastAppliedAnnotation] = string(raw)
 	object.SetAnnotations(annotations)
 	if s.live == nil {
-		return object, p.Cluster.Client().Create(ctx, object, client.FieldOwner(shipper.FieldOwner))
+		return object, p.writer(object).Create(ctx, object, client.FieldOwner(shipper.FieldOwner))
 	}
 	current := fromContent(map[string]any{})
 	current.SetGroupVersionKind(s.want.gvk())
@@ -113,7 +113,7 @@ func (p *pass) writeClientSide(ctx context.Context, s *item, object *unstructure
 	if err != nil {
 		return nil, err
 	}
-	return current, p.Cluster.Client().Patch(ctx, current, patch, client.FieldOwner(shipper.FieldOwner))
+	return current, p.writer(object).Patch(ctx, current, patch, client.FieldOwner(shipper.FieldOwner))
 }
 
 // lastApplied is the manifest applied last; empty if there is none. A field that a correction leaves alone must be missing here too, or

@@ -86,7 +86,7 @@ func (p *pass) differ(ctx context.Context, wanted, live *unstructured.Unstructur
 	rehearsed := wanted.DeepCopy()
 	drift.WithoutScaled(rehearsed, live.GetManagedFields())
 	released := rehearsed.DeepCopy()
-	if err := applyset.Apply(ctx, p.Cluster.Client(), rehearsed, client.ForceOwnership, client.DryRunAll); err != nil {
+	if err := applyset.Apply(ctx, p.writer(rehearsed), rehearsed, client.ForceOwnership, client.DryRunAll); err != nil {
 		return nil, nil, err
 	}
 	managed = drift.WithoutLaterWrites(drift.Differences(rehearsed, live), released)

@@ -4,6 +4,7 @@ package resources
 
 import (
 	"context"
+	"errors"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,10 +23,32 @@ func (c withGrants) Client() client.Client {
 	return grantedWriter{Client: c.Cluster.Client(), granted: c.Granted()}
 }
 
-// grantedWriter repeats denied writes as the granted account.
+// writer writes an object until it is as wanted.
+func (p *pass) writer(wanted *unstructured.Unstructured) client.Client {
+	cluster, ok := p.Cluster.(withGrants)
+	if !ok {
+		return p.Cluster.Client()
+	}
+	return grantedWriter{Client: cluster.Cluster.Client(), granted: cluster.Granted(), live: cluster.Live, wanted: wanted}
+}
+
+// grantedWriter repeats denied writes as the granted account. It changes objects with wanted content alone, whose rights it can judge.
 type grantedWriter struct {
 	client.Client
 	granted client.Client
+	live    func() client.Reader
+	wanted  *unstructured.Unstructured
+}
+
+// judged writes as the granted account if the wanted content may be written so.
+func (w grantedWriter) judged(ctx context.Context, write func() error) error {
+	if w.wanted == nil {
+		return errors.New("the granted account writes no content that was not judged")
+	}
+	if err := giveBoundedRights(ctx, w.live, w.wanted); err != nil {
+		return err
+	}
+	return write()
 }
 
 // Apply implements client.Client.
@@ -33,7 +56,7 @@ func (w grantedWriter) Apply(ctx context.Context, object runtime.ApplyConfigurat
 	one, ok := object.(interface{ GetNamespace() string })
 	return either(ok && one.GetNamespace() == "",
 		func() error { return w.Client.Apply(ctx, object, how...) },
-		func() error { return w.granted.Apply(ctx, object, how...) })
+		func() error { return w.judged(ctx, func() error { return w.granted.Apply(ctx, object, how...) }) })
 }
 
 // Create implements client.Client. RBAC can grant the name of an apply, which is in its URL, and not that of a POST.
@@ -41,14 +64,16 @@ func (w grantedWriter) Create(ctx context.Context, object client.Object, how ...
 	one, ok := object.(*unstructured.Unstructured)
 	return either(ok && one.GetNamespace() == "",
 		func() error { return w.Client.Create(ctx, object, how...) },
-		func() error { return applyset.Apply(ctx, w.granted, one) })
+		func() error { return w.judged(ctx, func() error { return applyset.Apply(ctx, w.granted, one) }) })
 }
 
 // Patch implements client.Client.
 func (w grantedWriter) Patch(ctx context.Context, object client.Object, patch client.Patch, how ...client.PatchOption) error {
 	return either(object.GetNamespace() == "",
 		func() error { return w.Client.Patch(ctx, object, patch, how...) },
-		func() error { return w.granted.Patch(ctx, object, patch, how...) })
+		func() error {
+			return w.judged(ctx, func() error { return w.granted.Patch(ctx, object, patch, how...) })
+		})
 }
 
 // Delete implements client.Client.

@@ -80,6 +80,9 @@ func beginGrants(t *testing.T, granted ...string) *fixture {
 	for _, one := range granted {
 		f.member.granted[one] = true
 	}
+	hook := schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}
+	f.member.mapper.Add(hook, meta.RESTScopeRoot)
+	f.member.denied[hook.Kind] = true
 	return f
 }
 

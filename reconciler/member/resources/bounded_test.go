@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resources
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+const (
+	// writesGuard are the rights of another grant: the API server lets the granted account give them.
+	writesGuard = "{apiGroups: [admissionregistration.k8s.io], resources: [validatingwebhookconfigurations], resourceNames: [guard], " +
+		"verbs: [patch]}"
+	noGrant = "; no grant covers that: have an administrator of the cluster write it, and leave it out here"
+	gives   = "writes objects that give rights: grant these by name instead" + noGrant
+)
+
+func roleWith(name, rules string) string {
+	return fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %s}, rules: [%s]}\n", name, rules)
+}
+
+func bindingOf(name, role string) string {
+	return fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: %s}, roleRef: {apiGroup: "+
+		"rbac.authorization.k8s.io, kind: ClusterRole, name: %q}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]}\n",
+		name, role)
+}
+
+// TestAGrantHandsOnNoOtherGrant: tenants with the verb place on the names monitoring, and with no other rights.
+func TestAGrantHandsOnNoOtherGrant(t *testing.T) {
+	for sentence, tc := range map[string]struct{ there, content, reason, want string }{
+		"a role with the rights of another grant": {
+			content: roleWith("monitoring", writesGuard), reason: shipper.NotGranted, want: "ClusterRole monitoring: rules[0] " + gives,
+		},
+		"a role with such rights beside others": {
+			content: roleWith("monitoring", `{apiGroups: [""], resources: [nodes], verbs: [get]}, `+writesGuard), reason: shipper.NotGranted,
+			want: "ClusterRole monitoring: rules[1] " + gives,
+		},
+		"a binding of a role of the cluster with such rights": {
+			there: roleWith("guards", writesGuard), content: bindingOf("monitoring", "guards"), reason: shipper.NotGranted,
+			want: `ClusterRoleBinding monitoring: it binds the ClusterRole "guards", whose rules[0] ` + gives,
+		},
+		"a binding of the role of another grant": {
+			content: bindingOf("monitoring", "shipper:grant:validatingwebhookconfigurations.admissionregistration.k8s.io:guard"),
+			reason:  shipper.ObjectConflict,
+			want: "ClusterRoleBinding monitoring belongs to the cluster: its roleRef gives its subjects the right to write what " +
+				"administrators have granted to Shipper by name; one of the two has to leave it out",
+		},
+		"a webhook of Shipper": {
+			content: "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: shipper.booking.com}}\n",
+			reason:  shipper.ObjectConflict,
+			want: "ValidatingWebhookConfiguration shipper.booking.com belongs to the cluster: names that end in shipper.booking.com are those of " +
+				"Shipper's own webhooks and policies; one of the two has to leave it out",
+		},
+		"a role with bounded rights": {content: clusterRole("monitoring", "get")},
+		"a binding of a role with bounded rights": {
+			there: clusterRole("nodes", "get"), content: bindingOf("monitoring", "nodes"),
+		},
+	} {
+		for _, how := range []shipper.ApplyType{shipper.ApplyServerSide, shipper.ApplyClientSide} {
+			t.Run(sentence+", "+string(how), func(t *testing.T) {
+				f := beginGrants(t, "ClusterRole monitoring", "ClusterRoleBinding monitoring", "ValidatingWebhookConfiguration shipper.booking.com")
+				if tc.there != "" {
+					f.put(tc.there)
+				}
+				f.snapshot("one", tc.content)
+				it := f.release(0, "one")
+				it.Spec.Resources.Apply = &shipper.Apply{Type: how}
+				out, writes := f.place(it)
+				wrote := slices.ContainsFunc(writes, func(one string) bool { return strings.HasPrefix(one, "granted: ") })
+				if tc.want == "" {
+					same(t, "error", nil, out.Err)
+					same(t, "the granted account writes", true, wrote)
+					return
+				}
+				same(t, "reason and message", []string{tc.reason, tc.want}, []string{reasonOf(out.Err), fmt.Sprint(out.Err)})
+				same(t, "the granted account writes", false, wrote)
+			})
+		}
+	}
+}
+
+func TestAGrantedRoleDoesNotGetTheRightsOfAnotherGrantLater(t *testing.T) {
+	for _, how := range []shipper.ApplyType{shipper.ApplyServerSide, shipper.ApplyClientSide} {
+		t.Run(string(how), func(t *testing.T) {
+			f := beginGrants(t, "ClusterRole monitoring")
+			f.snapshot("one", clusterRole("monitoring", "get"))
+			f.snapshot("two", roleWith("monitoring", writesGuard))
+			it := f.release(0, "one")
+			it.Spec.Resources.Apply = &shipper.Apply{Type: how}
+			out, _ := f.place(it)
+			same(t, "error", nil, out.Err)
+			it.Spec.Resources.Snapshot = "two"
+			out, writes := f.place(it)
+			same(t, "message", "ClusterRole monitoring: rules[0] "+gives, fmt.Sprint(out.Err))
+			same(t, "the granted account writes", false, slices.Contains(writes, "granted: ClusterRole monitoring"))
+		})
+	}
+}
+
+func TestAnAccountWithTheRightToWriteRolesNeedsNoGrant(t *testing.T) {
+	f := beginGrants(t)
+	f.member.denied = map[string]bool{}
+	f.snapshot("one", roleWith("injector", writesGuard))
+	out, writes := f.place(f.release(0, "one"))
+	same(t, "error", nil, out.Err)
+	same(t, "it is applied", true, slices.Contains(writes, "apply ClusterRole /injector"))
+}
