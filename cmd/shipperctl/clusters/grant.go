@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/discovery"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/chart/objects"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 	"shipper.dev/shipper/cmd/shipperctl/install"
 )
@@ -38,9 +39,10 @@ func newGrant(o *options) *cobra.Command {
 		Long: "Let Shipper place objects without a namespace, such as ClusterRoles and webhook configurations, by name. Your own rights in\n" +
 			"the clusters decide what you can grant. A user who places such an object with an Application needs the verb `place` on it\n" +
 			"as well; charts cannot use a grant.\n\n" +
-			"Shipper may then create, change and delete the object of that name with any content that the API server accepts. A\n" +
-			"ClusterRole or ClusterRoleBinding may give the rights in --rules, and no others. A webhook configuration or an admission\n" +
-			"policy changes every request to the cluster: grant its name only if its authors are administrators of the cluster.\n\n" +
+			"Shipper may then create, change and delete the object of that name with any content that the API server accepts. The\n" +
+			"granted ClusterRoles and ClusterRoleBindings of a cluster may give the rights in --rules. These add up: each of them may\n" +
+			"give the rights of all grants of the cluster. A webhook configuration or an admission policy changes every request to the\n" +
+			"cluster: grant its name only if its authors are administrators of the cluster.\n\n" +
 			"Each role that is written has the label " + shipper.GrantLabel + ", and who granted it, when and why in annotations.",
 		Example: "  shipperctl clusters grant clusterroles.rbac.authorization.k8s.io/monitoring --rules monitoring.yaml --reason OPS-12",
 		Args:    cobra.MinimumNArgs(1),
@@ -67,9 +69,9 @@ func newGrant(o *options) *cobra.Command {
 	flags.StringVarP(&path, "file", "f", "clusters.yaml", "path to the YAML file that lists the clusters")
 	flags.StringSliceVar(&g.only, "clusters", nil, "`names` of the clusters of the file to grant in (default: all)")
 	flags.StringVar(&rules, "rules", "", "`file` with ClusterRoles, or - for standard input: the rights that the granted roles and bindings "+
-		"may give. You need these rights yourself. Rights to grant rights, and '*', are refused")
+		"of the cluster may give. You need these rights yourself. Rights to grant rights, and '*', are refused")
 	flags.StringVar(&g.reason, "reason", "", "why, as the roles record it; 256 bytes at most. Required, but for --remove")
-	flags.BoolVar(&g.remove, "remove", false, "take the grants back; what Shipper placed stays, and Shipper no longer changes it")
+	flags.BoolVar(&g.remove, "remove", false, "remove the grants, and the rights in their --rules; what Shipper placed stays, and Shipper no longer changes it")
 	flags.StringVar(&g.serviceAccount, "application-cluster-service-account", shipper.ApplicationServiceAccount,
 		"name of the service account Shipper uses in application clusters")
 	return cmd
@@ -204,7 +206,7 @@ func parseGrants(args []string) ([]install.Granted, error) {
 		case len(problems) > 0:
 			return nil, fmt.Errorf("%q: the name %s", arg, strings.Join(problems, "; "))
 		case strings.HasPrefix(name, "system:"), strings.HasPrefix(name, "shipper:"),
-			of.Group == rbacv1.GroupName && slices.Contains(ungrantable, name):
+			of.Group == rbacv1.GroupName && slices.Contains(ungrantable, name), objects.IsOwnAdmission(of.Group, name):
 			return nil, fmt.Errorf("%q: objects of Kubernetes and of Shipper are not granted: choose another name", arg)
 		}
 		out = append(out, install.Granted{GroupResource: of, Name: name})

@@ -15,21 +15,27 @@ import (
 	"shipper.dev/shipper/cmd/shipperctl/install"
 )
 
-const roles = "clusterroles.rbac.authorization.k8s.io/"
+const (
+	roles    = "clusterroles.rbac.authorization.k8s.io/"
+	webhooks = "validatingwebhookconfigurations.admissionregistration.k8s.io/"
+)
 
 func TestAGrantNamesEachObject(t *testing.T) {
 	for arg, want := range map[string]string{
-		roles + "monitoring":     "",
-		"priorityclasses/x":      "",
-		"clusterroles":           `"clusterroles" is no object: want RESOURCE.GROUP/NAME, such as ` + roles + `monitoring`,
-		roles:                    `"` + roles + `" is no object: want RESOURCE.GROUP/NAME, such as ` + roles + `monitoring`,
-		roles + "*":              `"` + roles + `*": a grant has a name, and no '*'`,
-		"*/monitoring":           `"*/monitoring": a grant has a name, and no '*'`,
-		roles + "a/b":            `"` + roles + `a/b": the name may not contain '/'`,
-		roles + "cluster-admin":  `"` + roles + `cluster-admin": objects of Kubernetes and of Shipper are not granted: choose another name`,
-		roles + "edit":           `"` + roles + `edit": objects of Kubernetes and of Shipper are not granted: choose another name`,
-		roles + "system:node":    `"` + roles + `system:node": objects of Kubernetes and of Shipper are not granted: choose another name`,
-		roles + "shipper:grant:": `"` + roles + `shipper:grant:": objects of Kubernetes and of Shipper are not granted: choose another name`,
+		roles + "monitoring":    "",
+		"priorityclasses/x":     "",
+		"clusterroles":          `"clusterroles" is no object: want RESOURCE.GROUP/NAME, such as ` + roles + `monitoring`,
+		roles:                   `"` + roles + `" is no object: want RESOURCE.GROUP/NAME, such as ` + roles + `monitoring`,
+		roles + "*":             `"` + roles + `*": a grant has a name, and no '*'`,
+		"*/monitoring":          `"*/monitoring": a grant has a name, and no '*'`,
+		roles + "a/b":           `"` + roles + `a/b": the name may not contain '/'`,
+		roles + "cluster-admin": `"` + roles + `cluster-admin": objects of Kubernetes and of Shipper are not granted: choose another name`,
+		roles + "edit":          `"` + roles + `edit": objects of Kubernetes and of Shipper are not granted: choose another name`,
+		roles + "system:node":   `"` + roles + `system:node": objects of Kubernetes and of Shipper are not granted: choose another name`,
+		webhooks + "a.shipper.booking.com": `"` + webhooks + `a.shipper.booking.com": objects of Kubernetes and of Shipper are not granted: ` +
+			`choose another name`,
+		webhooks + "a.example.com": "",
+		roles + "shipper:grant:":   `"` + roles + `shipper:grant:": objects of Kubernetes and of Shipper are not granted: choose another name`,
 	} {
 		t.Run(arg, func(t *testing.T) {
 			_, err := parseGrants([]string{arg})
