@@ -20,8 +20,8 @@ const ownRolePrefix = "shipper:"
 // grantRolePrefix begins the names of the ClusterRoles by which administrators grant objects by name.
 const grantRolePrefix = ownRolePrefix + "grant"
 
-// skipOwnRights leaves out what changes the rights of Shipper's accounts in a cluster, because every tenant's chart would have more, and what
-// gives these rights to others. It also leaves out names of the webhooks and policies that guard Shipper's objects.
+// skipOwnRights leaves out what changes the rights of Shipper's accounts in a cluster, because every tenant's chart would have more, and
+// what gives the rights of grants to others. It also leaves out webhooks and policies with names of Shipper's own.
 func skipOwnRights(o *unstructured.Unstructured) string {
 	key := KeyOf(o)
 	isRole, isBinding := key.Kind == "ClusterRole", key.Kind == "RoleBinding" || key.Kind == "ClusterRoleBinding"

@@ -42,7 +42,8 @@ func TestAGrantIsOfOneNameForPlacementsAlone(t *testing.T) {
 	}
 	it := s.place("web-1", content("1", "get", ""), name)
 	role := s.namespace + "-granted"
-	command := "shipperctl clusters grant clusterroles.rbac.authorization.k8s.io/" + role + " --clusters " + name + " --reason WHY --rules FILE"
+	command := "shipperctl clusters grant clusterroles.rbac.authorization.k8s.io/" + role + " --clusters " + name +
+		" --reason WHY --rules FILE"
 	s.deniedWith("web-1", name, command)
 
 	a := s.granter(name)
@@ -104,7 +105,9 @@ func TestAGrantIsOfOneNameForPlacementsAlone(t *testing.T) {
 }
 
 // handsOnNoGrant places bindings that give a tenant the rights of another grant. RBAC of a real API server admits them.
-func (s *fixture) handsOnNoGrant(it *shipper.InstallationTarget, cluster string, content func(letter, verb, more string) shipper.TargetResources) {
+func (s *fixture) handsOnNoGrant(
+	it *shipper.InstallationTarget, cluster string, content func(letter, verb, more string) shipper.TargetResources,
+) {
 	s.Helper()
 	binding := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: s.namespace + "-granted"}}
 	const text = "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: NS-granted}, roleRef: {apiGroup: " +
@@ -116,17 +119,21 @@ func (s *fixture) handsOnNoGrant(it *shipper.InstallationTarget, cluster string,
 	}}}
 	s.must(world.clusters[west].Create(s.ctx, writer))
 	s.Cleanup(func() { s.must(world.clusters[west].Delete(context.Background(), writer)) })
-	for letter, of := range map[string][]string{
-		"3": {"shipper:grant:clusterroles.rbac.authorization.k8s.io:" + s.namespace + "-spare", "its roleRef gives its subjects the right to write"},
+	for letter, of := range map[string]struct{ role, refused string }{
+		"3": {
+			"shipper:grant:clusterroles.rbac.authorization.k8s.io:" + s.namespace + "-spare",
+			"its roleRef gives its subjects the right to write",
+		},
 		"4": {writer.Name, "whose rules[0] writes objects that give rights"},
 	} {
+		more := "---\n" + strings.Replace(text, "ROLE", of.role, 1)
 		s.change(it, func(o client.Object) {
-			o.(*shipper.InstallationTarget).Spec.Resources.Snapshot = content(letter, "get", "---\n"+strings.Replace(text, "ROLE", of[0], 1)).Snapshot
+			o.(*shipper.InstallationTarget).Spec.Resources.Snapshot = content(letter, "get", more).Snapshot
 		})
-		s.refusedWith(it.Name, cluster, of[1])
+		s.refusedWith(it.Name, cluster, of.refused)
 		err := world.clusters[west].Get(s.ctx, client.ObjectKeyFromObject(binding), &rbacv1.ClusterRoleBinding{})
 		if !apierrors.IsNotFound(err) {
-			s.Errorf("a binding gives the rights of %s: %v", of[0], err)
+			s.Errorf("a binding gives the rights of %s: %v", of.role, err)
 		}
 	}
 }

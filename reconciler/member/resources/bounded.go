@@ -17,8 +17,8 @@ import (
 	"shipper.dev/shipper/reconciler/retry"
 )
 
-// giveBoundedRights refuses roles, and bindings of roles, with rules that no grant contains. The API server admits some of them: it lets the
-// granted account give all that it has, and so the right to write what other grants name.
+// giveBoundedRights refuses roles, and bindings of roles, with rules that no grant contains. The API server admits some of them: it lets
+// the granted account give all that it has, and so the right to write what other grants name.
 func giveBoundedRights(ctx context.Context, live func() client.Reader, wanted *unstructured.Unstructured) error {
 	switch gvk := wanted.GroupVersionKind(); gvk.GroupKind() {
 	case rbacv1.SchemeGroupVersion.WithKind("ClusterRole").GroupKind():

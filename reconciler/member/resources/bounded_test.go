@@ -25,8 +25,8 @@ func roleWith(name, rules string) string {
 
 func bindingOf(name, role string) string {
 	return fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: %s}, roleRef: {apiGroup: "+
-		"rbac.authorization.k8s.io, kind: ClusterRole, name: %q}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]}\n",
-		name, role)
+		"rbac.authorization.k8s.io, kind: ClusterRole, name: %q}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, "+
+		"name: mallory}]}\n", name, role)
 }
 
 // TestAGrantHandsOnNoOtherGrant: tenants with the verb place on the names monitoring, and with no other rights.

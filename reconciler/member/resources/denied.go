@@ -90,9 +90,8 @@ func lack(all []*denied) string {
 	text := fmt.Sprintf("%s: Shipper's account lacks rights to %s; ", named(called, ", "), strings.Join(names, ", "))
 	switch way := all[0].way(); {
 	case way == byName && escalates:
-		return text + "a role among them gives rights that the grants of the cluster lack, so an administrator grants each name, with these rights " +
-			"in FILE: " +
-			grantCommand(all)
+		return text + "a role among them gives rights that the grants of the cluster lack, so an administrator grants each name, with " +
+			"these rights in FILE: " + grantCommand(all)
 	case way == byName:
 		return text + "such objects give rights in the whole cluster, so an administrator grants each name: " + grantCommand(all)
 	case way == byHand:

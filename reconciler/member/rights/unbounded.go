@@ -13,8 +13,8 @@ import (
 // reading are the verbs that change nothing.
 var reading = []string{"get", "list", "watch"}
 
-// Unbounded is why a rule is in no grant, and no role that is written by a grant gives it: with it, the authors of what is placed could get any
-// right, or write what is granted by name without Shipper. It is empty for other rules.
+// Unbounded is why a rule is in no grant, and in no role that a grant lets Shipper write: with it, the authors of what is placed could get
+// any right, or write what is granted by name. It is empty for other rules.
 func Unbounded(rule *rbacv1.PolicyRule) string {
 	if slices.ContainsFunc(slices.Concat(rule.Verbs, rule.APIGroups, rule.Resources, rule.NonResourceURLs), func(value string) bool {
 		return strings.Contains(value, "*")
