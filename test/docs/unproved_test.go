@@ -34,6 +34,7 @@ var unprovedHere = []struct {
 	{`(?s)helm upgrade .*`, "it needs the reader's registry", []string{"test/chart TestTheChartInstallsWhatTheOverlaysInstall"}},
 	{`shipperctl check try .*`, "it measures by a Prometheus, which the fleet here has not",
 		[]string{"cmd/shipperctl/check TestACheckIsMeasuredInEachClusterAsTheReconcilerDoes"}},
+	{`shipperctl clusters grant .*`, "the file with the rules is the reader's", []string{"test/shipperctl grantsAreOfNamesForAnotherAccount"}},
 	{`shipperctl chart check .*`, "the chart is the reader's", []string{"cmd/shipperctl/chartcheck TestCheckOfAFolder"}},
 	{`shipperctl backup restore .*`, "it asks its reader, and wants Shipper to be down", []string{"test/restore TestABackupIsRestored"}},
 	{`shipperctl (shipyard|audit) .*`, "a delivery takes a Shipyard and several users", []string{
