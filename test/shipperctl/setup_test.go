@@ -78,6 +78,8 @@ Creating a ValidatingAdmissionPolicy called definitions.shipper.booking.com... d
 Creating a ValidatingAdmissionPolicyBinding called definitions.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called envelopes.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicy called overrides.shipper.booking.com... done
+Creating a ValidatingAdmissionPolicyBinding called overrides.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called owners.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicyBinding called owners.shipper.booking.com... done
 Creating a ValidatingAdmissionPolicy called resources.shipper.booking.com... done
@@ -151,6 +153,8 @@ Creating a ValidatingAdmissionPolicy called definitions.shipper.booking.com... a
 Creating a ValidatingAdmissionPolicyBinding called definitions.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called envelopes.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicy called overrides.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called overrides.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called owners.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called owners.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called resources.shipper.booking.com... already exists. Skipping
@@ -258,6 +262,8 @@ Creating a ValidatingAdmissionPolicy called definitions.shipper.booking.com... a
 Creating a ValidatingAdmissionPolicyBinding called definitions.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called envelopes.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called envelopes.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicy called overrides.shipper.booking.com... already exists. Skipping
+Creating a ValidatingAdmissionPolicyBinding called overrides.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called owners.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicyBinding called owners.shipper.booking.com... already exists. Skipping
 Creating a ValidatingAdmissionPolicy called resources.shipper.booking.com... already exists. Skipping
