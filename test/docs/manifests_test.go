@@ -72,6 +72,7 @@ func read(t *testing.T, p page, text string) {
 		ApplicationClusters any `json:"applicationClusters"`
 		Resources, Patches  any
 		Strategy            any `json:"strategy"`
+		Waves               any `json:"waves"`
 		Status              any `json:"status"`
 		Env                 any `json:"env"`
 	}
@@ -98,6 +99,9 @@ func read(t *testing.T, p page, text string) {
 	case head.Strategy != nil && p.name == "docs/strategies.md": // TestStrategiesOfThePageAreRolledOut rolls it out
 	case head.Strategy != nil:
 		applies(t, p, withStrategy(t, text), head.Metadata)
+	case head.Waves != nil:
+		applies(t, p, withStrategy(t, "strategy:\n  steps: [{name: full on, capacity: {contender: 100}, traffic: {contender: 100}}]\n  "+
+			strings.ReplaceAll(text, "\n", "\n  ")), head.Metadata)
 	case head.Kind != "":
 		applies(t, p, text, head.Metadata)
 	case head.Status != nil:
