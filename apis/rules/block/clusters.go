@@ -46,8 +46,8 @@ func (v Verdict) Split(rel *shipper.Release) (Verdict, Clusters) {
 	return v, held
 }
 
-// holdsAlone reports whether a block holds only the clusters that it names. With matchConditions it stops the request: the reconciler, for
-// whom there is none, would not hold the clusters afterwards.
+// holdsAlone reports whether a block holds only the clusters that it names. With matchConditions it stops the request: the reconciler
+// has no request to judge by them, and would not hold the clusters afterwards.
 func holdsAlone(b *shipper.RolloutBlock) bool {
 	return b.Spec.Scope != nil && len(b.Spec.Scope.Clusters) > 0 && len(b.Spec.MatchConditions) == 0
 }

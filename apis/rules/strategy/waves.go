@@ -154,7 +154,7 @@ func IsImmediateRollback(rel *shipper.Release) bool {
 		at == position.Last(rel.Spec.Environment.Strategy) && at != position.Position{}
 }
 
-// isBlocked reports whether RolloutBlocks hold a cluster alone: what was requested there stays as it is.
+// isBlocked reports whether RolloutBlocks hold a cluster alone. Earlier requests to it stay as they are.
 func (w *byWave) isBlocked(p *part) bool { return w.BlockedIn[p.cluster] != "" }
 
 // bringsBack reports whether a cluster that the position does not reach has a Release that is being deleted, and one that served before

@@ -142,7 +142,7 @@ func TestACompleteReleaseIsRepairedBesideABlockedCluster(t *testing.T) {
 	f.blockedIn = nil
 	f.settles()
 	f.blockedIn = map[string]string{"b": freeze}
-	f.releases[len(f.releases)-1].Capacity.Spec.Clusters[2].Percent = 50 // somebody else's write
+	f.releases[len(f.releases)-1].Capacity.Spec.Clusters[2].Percent = 50 // a write of another field manager
 	f.settles()
 	f.wants("c has its Pods again", map[string]int32{"a": 4, "b": 4, "c": 4, "d": 4})
 }

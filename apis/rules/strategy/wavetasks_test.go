@@ -44,7 +44,7 @@ func TestAWaveIsDoneWhenItsAfterTasksHavePassed(t *testing.T) {
 	f.goes(0, 2)
 	check("the condition is not there", waiting{Achieved: before, Approval: "False", Readiness: "True", WaitsForNextWave: "False"})
 	rel.Status.Conditions = append(rel.Status.Conditions, shipper.Condition{Type: "example.com/Verified", Status: "True"})
-	check("nobody has approved", waiting{Achieved: before, Approval: "True", Readiness: "False", WaitsForNextWave: "False"})
+	check("no user has approved", waiting{Achieved: before, Approval: "True", Readiness: "False", WaitsForNextWave: "False"})
 	f.approvals = []shipper.Approval{{
 		ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: "now"}}},
 		Spec: shipper.ApprovalSpec{

@@ -137,11 +137,11 @@ type ReleaseWave struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	MovingClusters []string `json:"movingClusters,omitempty"`
-	// blocked is how many of them RolloutBlocks hold that name clusters: nothing new is requested there, and the others go on.
-	// Default: absent, none.
+	// blocked is how many of them are held by RolloutBlocks that name clusters. Shipper makes no new requests there, and continues in the
+	// other clusters. Default: 0.
 	// +optional
 	Blocked int32 `json:"blocked,omitempty"`
-	// blockedClusters names them, at most 10, sorted. Example: [eu-1].
+	// blockedClusters names the blocked clusters, at most 10, sorted. Example: [eu-1].
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10

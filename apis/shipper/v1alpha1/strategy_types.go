@@ -117,7 +117,7 @@ type Wave struct {
 // +kubebuilder:validation:XValidation:rule="has(self.approvals) || has(self.conditions)",message="name approvals or conditions: without them there is nothing to wait for"
 type WaveTasks struct {
 	// approvals is how many users have to approve the last step of the wave, by Approvals. The user who asked for the Release does not count.
-	// What was approved before the Release was moved does not count. From 1 to 10. Default: none.
+	// Approvals from before the last move of the Release do not count. From 1 to 10. Default: none.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
