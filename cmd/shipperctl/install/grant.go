@@ -32,7 +32,7 @@ func (g Granted) String() string { return rights.GrantName(g.GroupResource, g.Na
 
 // rolePrefix and readPrefix begin the names of the two ClusterRoles of a grant.
 const (
-	rolePrefix = "shipper:grant:"
+	rolePrefix = rights.GrantRolePrefix
 	readPrefix = "shipper:grant-read:"
 )
 
@@ -127,7 +127,7 @@ func (g Granted) objects(rules []rbacv1.PolicyRule, account string, record map[s
 	if g.Group == rbacv1.GroupName && g.Resource == "clusterrolebindings" { // which rights a binding gives
 		read.Resources = append(read.Resources[:1:1], "clusterroles")
 	}
-	writes := []rbacv1.PolicyRule{write}
+	writes := []rbacv1.PolicyRule{write} // the first is no right that roles may give
 	if g.Group == rbacv1.GroupName {
 		writes = append(writes, rules...)
 	}

@@ -4,7 +4,9 @@ package resources
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,16 +19,22 @@ import (
 	"shipper.dev/shipper/reconciler/retry"
 )
 
-// giveBoundedRights refuses roles, and bindings of roles, with rules that no grant contains. The API server admits some of them: it lets
-// the granted account give all that it has, and so the right to write what other grants name.
+// clusterRoleKind is the kind whose rules a grant bounds.
+var clusterRoleKind = rbacv1.SchemeGroupVersion.WithKind("ClusterRole")
+
+// errLacksRules is the error of a role or binding with rules that no --rules of the grants in a cluster contain.
+var errLacksRules = errors.New("it gives rights that the grants of the cluster lack")
+
+// giveBoundedRights refuses roles, and bindings of roles, with rules that no --rules of the cluster's grants contain. The API server admits
+// some of them: it lets the granted account give all that it has, and so the right to write what other grants name.
 func giveBoundedRights(ctx context.Context, live func() client.Reader, wanted *unstructured.Unstructured) error {
+	role, of := wanted, ""
 	switch gvk := wanted.GroupVersionKind(); gvk.GroupKind() {
-	case rbacv1.SchemeGroupVersion.WithKind("ClusterRole").GroupKind():
-		return bounded(wanted, "")
+	case clusterRoleKind.GroupKind():
 	case rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding").GroupKind():
 		name, _, _ := unstructured.NestedString(wanted.Object, "roleRef", "name")
-		role := fromContent(map[string]any{})
-		role.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
+		role, of = fromContent(map[string]any{}), fmt.Sprintf("it binds the ClusterRole %q, whose ", name)
+		role.SetGroupVersionKind(clusterRoleKind)
 		err := live().Get(ctx, client.ObjectKey{Name: name}, role)
 		if apierrors.IsNotFound(err) { // the API server refuses such a binding, for the same reason or for lack of a grant
 			return nil
@@ -34,15 +42,44 @@ func giveBoundedRights(ctx context.Context, live func() client.Reader, wanted *u
 		if err != nil {
 			return fmt.Errorf("reading the ClusterRole %q that it binds: %w", name, err)
 		}
-		return bounded(role, fmt.Sprintf("it binds the ClusterRole %q, whose ", name))
+	default:
+		return nil
 	}
-	return nil
+	rules, err := bounded(role, of)
+	if err != nil || len(rules) == 0 {
+		return err
+	}
+	given, err := grantedRules(ctx, live())
+	if err == nil && rights.Uncovered(given, rules) >= 0 {
+		err = errLacksRules
+	}
+	return err
 }
 
-// bounded is an error with this beginning for the first rule of a ClusterRole that no grant contains.
-func bounded(object *unstructured.Unstructured, beginning string) error {
-	refused := func(format string, args ...any) error {
-		return &problem{shipper.NotGranted, retry.Retry, beginning + fmt.Sprintf(format, args...) +
+// grantedRules are the --rules of all grants in a cluster, without the rights to write what is granted.
+func grantedRules(ctx context.Context, live client.Reader) ([]rbacv1.PolicyRule, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleList"))
+	if err := live.List(ctx, list, client.HasLabels{shipper.GrantLabel}); err != nil {
+		return nil, fmt.Errorf("listing the grants: %w", err)
+	}
+	var out []rbacv1.PolicyRule
+	for i := range list.Items {
+		role := &rbacv1.ClusterRole{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, role); err != nil {
+			return nil, fmt.Errorf("reading ClusterRole %s: %w", list.Items[i].GetName(), err)
+		}
+		if strings.HasPrefix(role.Name, rights.GrantRolePrefix) && len(role.Rules) > 0 {
+			out = append(out, role.Rules[1:]...)
+		}
+	}
+	return out, nil
+}
+
+// bounded returns the rules of a ClusterRole, or an error with this beginning for the first one that no grant may contain.
+func bounded(object *unstructured.Unstructured, beginning string) ([]rbacv1.PolicyRule, error) {
+	refused := func(format string, args ...any) ([]rbacv1.PolicyRule, error) {
+		return nil, &problem{shipper.NotGranted, retry.Retry, beginning + fmt.Sprintf(format, args...) +
 			"; no grant covers that: have an administrator of the cluster write it, and leave it out here"}
 	}
 	role := &rbacv1.ClusterRole{}
@@ -54,5 +91,5 @@ func bounded(object *unstructured.Unstructured, beginning string) error {
 			return refused("rules[%d] %s", i, why)
 		}
 	}
-	return nil
+	return role.Rules, nil
 }

@@ -19,6 +19,13 @@ const (
 	gives   = "writes objects that give rights: grant these by name instead" + noGrant
 )
 
+// lacksRules is the message about an object called monitoring whose rights the grants of the cluster lack.
+func lacksRules(resource string) string {
+	of := resource + ".rbac.authorization.k8s.io"
+	return "Shipper's account lacks rights to " + of + "; some of them give rights that the grants of the cluster lack, so an administrator " +
+		"grants each name, with these rights in FILE: shipperctl clusters grant " + of + "/monitoring --clusters eu-1 --reason WHY --rules FILE"
+}
+
 func roleWith(name, rules string) string {
 	return fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %s}, rules: [%s]}\n", name, rules)
 }
@@ -54,6 +61,20 @@ func TestAGrantHandsOnNoOtherGrant(t *testing.T) {
 			reason:  shipper.ObjectConflict,
 			want: "ValidatingWebhookConfiguration shipper.booking.com belongs to the cluster: names that end in shipper.booking.com are those of " +
 				"Shipper's own webhooks and policies; one of the two has to leave it out",
+		},
+		"a role with the right to write a granted name of a kind that gives none": {
+			content: roleWith("monitoring", "{apiGroups: [example.com], resources: [things], resourceNames: [x], verbs: [patch]}"),
+			reason:  shipper.NotGranted, want: "ClusterRole monitoring: " + lacksRules("clusterroles"),
+		},
+		"a binding of a role of the cluster with more rights than the rules of grants": {
+			there: clusterRole("nodes", "watch"), content: bindingOf("monitoring", "nodes"), reason: shipper.NotGranted,
+			want: "ClusterRoleBinding monitoring: " + lacksRules("clusterrolebindings"),
+		},
+		"a role with the label of grants": {
+			there: `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: fake, labels: {shipper.booking.com/grant: ""}}, ` +
+				`rules: [{}, {apiGroups: [""], resources: [nodes], verbs: [watch]}]}`,
+			content: clusterRole("monitoring", "watch"), reason: shipper.NotGranted,
+			want: "ClusterRole monitoring: " + lacksRules("clusterroles"),
 		},
 		"a role with bounded rights": {content: clusterRole("monitoring", "get")},
 		"a binding of a role with bounded rights": {

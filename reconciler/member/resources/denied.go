@@ -24,7 +24,7 @@ type denied struct {
 	cluster  string
 	// name is that of an object without a namespace, which administrators can grant; empty for others.
 	name string
-	// escalates means that the object is a role with more rights than its writer has.
+	// escalates means that the object is a role or binding that gives more rights than its writer has, or may give.
 	escalates bool
 }
 
@@ -90,7 +90,7 @@ func lack(all []*denied) string {
 	text := fmt.Sprintf("%s: Shipper's account lacks rights to %s; ", named(called, ", "), strings.Join(names, ", "))
 	switch way := all[0].way(); {
 	case way == byName && escalates:
-		return text + "a role among them gives rights that the grants of the cluster lack, so an administrator grants each name, with " +
+		return text + "some of them give rights that the grants of the cluster lack, so an administrator grants each name, with " +
 			"these rights in FILE: " + grantCommand(all)
 	case way == byName:
 		return text + "such objects give rights in the whole cluster, so an administrator grants each name: " + grantCommand(all)

@@ -99,8 +99,8 @@ func differs(s *item) string {
 // explain gives an error of a request about an object its reason.
 func (p *pass) explain(key objects.Key, gvk schema.GroupVersionKind, err error) error {
 	switch {
-	case rights.Denied(err):
-		return &denied{key.String(), p.resourceOf(gvk), p.Name, grantableName(key), rights.Escalates(err)}
+	case rights.Denied(err), errors.Is(err, errLacksRules):
+		return &denied{key.String(), p.resourceOf(gvk), p.Name, grantableName(key), rights.Escalates(err) || errors.Is(err, errLacksRules)}
 	case lacksNamespace(err):
 		return &problem{shipper.NamespaceMissing, retry.Retry, fmt.Sprintf("%s: the cluster has no namespace %q; create it there, or place "+
 			"it as well", key, key.Namespace)}

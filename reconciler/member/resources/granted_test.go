@@ -83,6 +83,9 @@ func beginGrants(t *testing.T, granted ...string) *fixture {
 	hook := schema.GroupVersionKind{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"}
 	f.member.mapper.Add(hook, meta.RESTScopeRoot)
 	f.member.denied[hook.Kind] = true
+	f.put("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: \"shipper:grant:clusterroles:x\", labels: " +
+		"{shipper.booking.com/grant: \"\"}}, rules: [{apiGroups: [example.com], resources: [things], resourceNames: [x], verbs: [get, " +
+		"create, patch, delete]}, {apiGroups: [\"\"], resources: [nodes], verbs: [get, list]}]}")
 	return f
 }
 
@@ -148,8 +151,8 @@ func TestAGrantedRoleWithMoreRightsThanTheGrantNamesTheRules(t *testing.T) {
 	f.snapshot("one", clusterRole("monitoring", "list"))
 	out, _ := f.place(f.release(0, "one"))
 	same(t, "reason", shipper.NotGranted, reasonOf(out.Err))
-	same(t, "message", "ClusterRole monitoring: Shipper's account lacks rights to clusterroles.rbac.authorization.k8s.io; a role among them "+
-		"gives rights that the grants of the cluster lack, so an administrator grants each name, with these rights in FILE: shipperctl "+
+	same(t, "message", "ClusterRole monitoring: Shipper's account lacks rights to clusterroles.rbac.authorization.k8s.io; some of them "+
+		"give rights that the grants of the cluster lack, so an administrator grants each name, with these rights in FILE: shipperctl "+
 		"clusters grant clusterroles.rbac.authorization.k8s.io/monitoring --clusters eu-1 --reason WHY --rules FILE", fmt.Sprint(out.Err))
 }
 
