@@ -57,8 +57,9 @@ func TestAGrantHandsOnNoOtherGrant(t *testing.T) {
 				"administrators have granted to Shipper by name; one of the two has to leave it out",
 		},
 		"a webhook of Shipper": {
-			content: "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: shipper.booking.com}}\n",
-			reason:  shipper.ObjectConflict,
+			content: "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: " +
+				"{name: shipper.booking.com}}\n",
+			reason: shipper.ObjectConflict,
 			want: "ValidatingWebhookConfiguration shipper.booking.com belongs to the cluster: names that end in shipper.booking.com are those of " +
 				"Shipper's own webhooks and policies; one of the two has to leave it out",
 		},
