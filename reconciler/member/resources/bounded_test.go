@@ -72,8 +72,8 @@ func TestAGrantHandsOnNoOtherGrant(t *testing.T) {
 			want: "ClusterRoleBinding monitoring: " + lacksRules("clusterrolebindings"),
 		},
 		"a role with the label of grants": {
-			there: `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: fake, labels: {shipper.booking.com/grant: ""}}, ` +
-				`rules: [{}, {apiGroups: [""], resources: [nodes], verbs: [watch]}]}`,
+			there: `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: fake, labels: ` +
+				`{shipper.booking.com/grant: ""}}, rules: [{}, {apiGroups: [""], resources: [nodes], verbs: [watch]}]}`,
 			content: clusterRole("monitoring", "watch"), reason: shipper.NotGranted,
 			want: "ClusterRole monitoring: " + lacksRules("clusterroles"),
 		},
