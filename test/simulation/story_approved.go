@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"shipper.dev/shipper/apis/rules/position"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -31,7 +32,7 @@ func wavesApprovedStory() Story {
 				if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing); c != nil {
 					reason = c.Reason
 				}
-				return fmt.Sprintf("wave %d step %d: %s", rel.Spec.TargetWave, rel.Spec.TargetStep, reason)
+				return fmt.Sprintf("wave %d step %d: %s", position.Wave(rel), rel.Spec.TargetStep, reason)
 			})
 			f.approves(contender, 2)
 			f.Completes(contender)
