@@ -139,9 +139,15 @@ func TestAnEditAfterTheDeletionIsNotTakenBack(t *testing.T) {
 	s.must(s.Delete(t.Context(), second))
 	s.edit(2, vanguard)
 	s.must(s.Delete(t.Context(), b))
+	s.until("true", func() string { // until then, the shares are those of the Release that goes
+		name := s.release(1).Name
+		return strconv.FormatBool(name != "" && name != second.Name)
+	})
 	s.until(serving+" | "+staging, s.shares)
-	if edit := (*s.app().Spec.Template.Values)["edit"]; edit != int64(2) || s.release(1).Name == second.Name {
-		t.Errorf("the template says %v, the newest release is %s", edit, s.release(1).Name)
+	app, edit := s.app(), map[string]any{}
+	edit["template"], edit["release"] = (*app.Spec.Template.Values)["edit"], (*s.release(1).Spec.Environment.Values)["edit"]
+	if diff := cmp.Diff(map[string]any{"template": int64(2), "release": int64(2)}, edit); diff != "" {
+		t.Errorf("the edit was taken back (-want +got):\n%s", diff)
 	}
 }
 
