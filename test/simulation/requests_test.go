@@ -72,7 +72,9 @@ func TestAPlacementTakesFewRequests(t *testing.T) {
 			f.Creates(app)
 			f.rests()
 			if n > 0 {
-				checkRequests(t, w, before, 30) // four ask for the rights of the user who selects, and two list ResourceOverrides
+				// Four are reviews of the user who selects. Two list the ResourceOverrides of its namespace and of the global one, live: a
+				// cache may show an Application before the overrides that were applied with it.
+				checkRequests(t, w, before, 30)
 			}
 		}
 	})
