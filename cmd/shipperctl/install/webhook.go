@@ -33,9 +33,7 @@ const (
 
 // strict are the webhooks that always have failurePolicy Fail: what they admit is placed on clusters without a further check, and Shipper
 // can be set up without it.
-var strict = []any{
-	"envelope." + shipper.GroupName, "resourcesnapshot." + shipper.GroupName, "resourceoverride." + shipper.GroupName,
-}
+var strict = []any{"envelope." + shipper.GroupName, "resourcesnapshot." + shipper.GroupName}
 
 func (m *Management) webhooks(ctx context.Context) error {
 	for _, kind := range []string{validating, mutating} {
