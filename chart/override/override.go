@@ -5,6 +5,7 @@
 package override
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,72 +23,103 @@ import (
 	"shipper.dev/shipper/chart"
 )
 
-// maxBytes bounds an object after a patch, and what its operations copy: an API server stores no larger one.
+// maxBytes bounds an object after all patches, and what their operations copy together: an API server stores no larger one.
 const maxBytes = 3 << 20
 
 // Apply returns an object with the changes that concern it. It returns o itself if there are none, and nil if one deletes it. namespace is
-// that of the object where it names none, and empty for one without a namespace. o is not changed. The error is a *chart.Error.
-func Apply(o *unstructured.Unstructured, namespace string, changes []rules.Change) (*unstructured.Unstructured, error) {
-	gk := o.GroupVersionKind().GroupKind()
-	about := rules.Object{Group: gk.Group, Kind: gk.Kind, Namespace: o.GetNamespace(), Name: o.GetName(), Labels: o.GetLabels()}
-	if about.Namespace == "" {
-		about.Namespace = namespace
+// the one that the object is written to; empty for an object without one. o is not changed. The error is a *chart.Error, or that of ctx.
+func Apply(ctx context.Context, o *unstructured.Unstructured, namespace string, changes []rules.Change) (*unstructured.Unstructured, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
-	var document []byte
+	gk := o.GroupVersionKind().GroupKind()
+	about := rules.Object{Group: gk.Group, Kind: gk.Kind, Namespace: namespace, Name: o.GetName(), Labels: o.GetLabels()}
 	var made []*rules.Change
 	for i := range changes {
 		c := &changes[i]
 		if !c.Concerns(about) {
 			continue
 		}
-		if c.Failed != "" {
-			return nil, failed(o, "%s: %s", nameOf(c), c.Failed)
-		}
-		if c.Delete {
-			return nil, nil
-		}
-		if made = append(made, c); document == nil {
-			var err error
-			if document, err = json.Marshal(o.Object); err != nil {
-				return nil, failed(o, "the object is not JSON")
-			}
-		}
-		var err error
-		if document, err = patch(o, document, c); err != nil {
-			return nil, err
+		if made = append(made, c); c.Failed != "" || c.Delete {
+			break
 		}
 	}
 	if len(made) == 0 {
 		return o, nil
 	}
+	document, err := patch(ctx, o, made)
+	if err != nil || made[len(made)-1].Delete {
+		return nil, err
+	}
 	return decode(o, document, made)
 }
 
-// patch returns a document with a patch.
-func patch(o *unstructured.Unstructured, document []byte, c *rules.Change) ([]byte, error) {
-	text, err := json.Marshal(c.Patch)
+// operation is one of a change's patch.
+type operation struct {
+	change *rules.Change
+	index  int
+}
+
+// patch returns the JSON of an object with the patches of changes. All are applied at once: what their operations copy counts together. A
+// change that cannot be made is the last one.
+func patch(ctx context.Context, o *unstructured.Unstructured, made []*rules.Change) ([]byte, error) {
+	document, err := json.Marshal(o.Object)
 	if err != nil {
-		return nil, failed(o, "%s: patch is not JSON", nameOf(c))
+		return nil, failed(o, "the object is not JSON")
+	}
+	var of []operation
+	var all []shipper.PatchOperation
+	for _, c := range made {
+		for i := range c.Patch {
+			if c.Failed == "" {
+				of, all = append(of, operation{c, i}), append(all, c.Patch[i])
+			}
+		}
+	}
+	if len(all) > 0 {
+		if document, err = patched(ctx, o, document, of, all); err != nil {
+			return nil, err
+		}
+	}
+	if last := made[len(made)-1]; last.Failed != "" {
+		return nil, failed(o, "%s: %s", nameOf(last), last.Failed)
+	}
+	return document, nil
+}
+
+// patched returns a document with operations; of says whose each is.
+func patched(
+	ctx context.Context, o *unstructured.Unstructured, document []byte, of []operation, all []shipper.PatchOperation,
+) ([]byte, error) {
+	text, err := json.Marshal(all)
+	if err != nil {
+		return nil, failed(o, "a patch is not JSON")
 	}
 	operations, err := jsonpatch.DecodePatch(text)
 	if err != nil {
-		return nil, failed(o, "%s: patch is no JSON patch (RFC 6902)", nameOf(c))
+		return nil, failed(o, "%s: patch is no JSON patch (RFC 6902)", nameOf(of[0].change))
 	}
 	how := jsonpatch.NewApplyOptions()
 	how.EscapeHTML, how.AccumulatedCopySizeLimit = false, maxBytes
-	patched, err := operations.ApplyWithOptions(document, how)
+	out, err := operations.ApplyWithOptions(document, how)
 	if err != nil {
 		// Operations apply in order, so the last one of the shortest prefix that fails is the one to name.
 		bad := sort.Search(len(operations)-1, func(n int) bool {
+			if ctx.Err() != nil {
+				return true
+			}
 			_, err := operations[:n+1].ApplyWithOptions(document, how)
 			return err != nil
 		})
-		return nil, failed(o, "%s.patch[%d] %s", nameOf(c), bad, whyNot(c.Patch[bad], err))
+		if ended := ctx.Err(); ended != nil {
+			return nil, ended
+		}
+		return nil, failed(o, "%s.patch[%d] %s", nameOf(of[bad].change), of[bad].index, whyNot(all[bad], err))
 	}
-	if len(patched) > maxBytes {
-		return nil, failed(o, "%s makes it larger than %s", nameOf(c), chart.Mebibytes(maxBytes))
+	if len(out) > maxBytes {
+		return nil, failed(o, "%s makes it larger than %s", nameOf(of[len(of)-1].change), chart.Mebibytes(maxBytes))
 	}
-	return patched, nil
+	return out, nil
 }
 
 // whyNot is why an operation does not apply. It does not use the library's messages, which may quote values.
@@ -96,7 +128,16 @@ func whyNot(operation shipper.PatchOperation, err error) string {
 	if errors.Is(err, jsonpatch.ErrTestFailed) {
 		return fmt.Sprintf("(test %s) fails: the object has another value there", chart.Shorten(path))
 	}
-	return fmt.Sprintf("(%v %s) does not apply: the object has no such place", operation["op"], chart.Shorten(path))
+	if _, ok := errors.AsType[*jsonpatch.AccumulatedCopySizeError](err); ok {
+		return fmt.Sprintf("(copy %s) does not apply: the operations on one object may copy %s together", chart.Shorten(path),
+			chart.Mebibytes(maxBytes))
+	}
+	where := chart.Shorten(path)
+	if from, ok := operation["from"].(string); ok {
+		where = "from " + chart.Shorten(from) + " to " + chart.Shorten(path)
+	}
+	return fmt.Sprintf("(%v %s) does not apply: the object has no such path; correct it, or add first what contains it",
+		operation["op"], where)
 }
 
 // decode returns the patched object, unless it is another one than before, or none.

@@ -3,6 +3,8 @@
 package override_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -69,7 +71,7 @@ func TestChangesAreMadeInTheirOrder(t *testing.T) {
 			for _, patch := range c.patches {
 				changes = append(changes, change(t, patch))
 			}
-			got, err := override.Apply(o, "work", changes)
+			got, err := override.Apply(t.Context(), o, "work", changes)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -113,7 +115,7 @@ func TestNoPatchMakesAnotherObject(t *testing.T) {
 		"nothing":                       `[{"op":"replace","path":"","value":null}]`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := override.Apply(object(t, deployment), "work", []rules.Change{change(t, patch)})
+			got, err := override.Apply(t.Context(), object(t, deployment), "work", []rules.Change{change(t, patch)})
 			if !override.Failed(err) {
 				t.Errorf("got %v, %v", got, err)
 			}
@@ -129,10 +131,15 @@ func TestWhyAChangeFails(t *testing.T) {
 		change rules.Change
 		want   string
 	}{
-		"no such place": {
+		"no such path": {
 			change(t, `[{"op":"replace","path":"/spec/replicas","value":1},{"op":"replace","path":"/spec/secret","value":"s3cret"}]`),
 			`Deployment "web" cannot be overridden: ResourceOverride work/a rules[0].patch[1] (replace /spec/secret) does not apply: ` +
-				`the object has no such place` + end,
+				`the object has no such path; correct it, or add first what contains it` + end,
+		},
+		"nothing to move": {
+			change(t, `[{"op":"move","from":"/spec/x","path":"/spec/y"}]`),
+			`Deployment "web" cannot be overridden: ResourceOverride work/a rules[0].patch[0] (move from /spec/x to /spec/y) does not apply: ` +
+				`the object has no such path; correct it, or add first what contains it` + end,
 		},
 		"a test": {
 			change(t, `[{"op":"test","path":"/spec/replicas","value":1}]`),
@@ -145,7 +152,7 @@ func TestWhyAChangeFails(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := override.Apply(object(t, deployment), "work", []rules.Change{c.change})
+			_, err := override.Apply(t.Context(), object(t, deployment), "work", []rules.Change{c.change})
 			if err == nil || err.Error() != c.want {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
@@ -157,7 +164,43 @@ func TestAnObjectThatNoChangeConcernsIsTheSame(t *testing.T) {
 	o := object(t, deployment)
 	other := change(t, "delete")
 	other.Namespace = "other"
-	if got, err := override.Apply(o, "work", []rules.Change{other}); got != o || err != nil {
+	if got, err := override.Apply(t.Context(), o, "work", []rules.Change{other}); got != o || err != nil {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
+// TestWhatRulesCopyIsBoundedTogether: each rule alone copies less than the bound.
+func TestWhatRulesCopyIsBoundedTogether(t *testing.T) {
+	large := `{"op":"add","path":"/spec/a","value":"` + strings.Repeat("x", 1<<20) + `"}`
+	copies := `{"op":"copy","from":"/spec/a","path":"/spec/b"},{"op":"remove","path":"/spec/b"}`
+	for sentence, c := range map[string]struct {
+		changes []rules.Change
+		want    string
+	}{
+		"less than 3 MiB": {[]rules.Change{change(t, "["+large+"]"), change(t, "["+copies+"]"), change(t, "["+copies+"]")}, ""},
+		"more": {
+			[]rules.Change{change(t, "["+large+","+copies+"]"), change(t, "["+copies+"]"), change(t, "["+copies+"]")},
+			`Deployment "web" cannot be overridden: ResourceOverride work/a rules[0].patch[0] (copy /spec/b) does not apply: the operations on ` +
+				`one object may copy 3 MiB together; correct the ResourceOverride, and edit the Application for a Release with it`,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := ""
+			if _, err := override.Apply(t.Context(), object(t, deployment), "work", c.changes); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestNothingIsAppliedOnceTheContextHasEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	got, err := override.Apply(ctx, object(t, deployment), "work", []rules.Change{change(t, "delete")})
+	if got != nil || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, %v", got, err)
 	}
 }

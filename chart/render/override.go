@@ -3,6 +3,7 @@
 package render
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -22,10 +23,10 @@ func (m *Manifest) override(ctx context.Context, t Target) error {
 	var objects []unstructured.Unstructured
 	var sources []string
 	for i := range m.Objects {
+		changed, err := override.Apply(ctx, &m.Objects[i], namespaceOf(&m.Objects[i], t.Namespace), t.Overrides)
 		if ended := ctx.Err(); ended != nil {
 			return late(ended)
 		}
-		changed, err := override.Apply(&m.Objects[i], t.Namespace, t.Overrides)
 		if err != nil {
 			return err
 		}
@@ -35,6 +36,15 @@ func (m *Manifest) override(ctx context.Context, t Target) error {
 	}
 	m.Objects, m.sources = objects, sources
 	return nil
+}
+
+// namespaceOf is the namespace that an object of a chart is written to; empty for a built-in kind without one, whatever the object has. The
+// namespace of a custom kind is that of the Release where the object has none: only the cluster knows whether the kind has one.
+func namespaceOf(o *unstructured.Unstructured, release string) string {
+	if builtin(o.GroupVersionKind()) && clusterScoped[o.GetKind()] {
+		return ""
+	}
+	return cmp.Or(o.GetNamespace(), release)
 }
 
 // overridesIn are the changes of a Release in a cluster.

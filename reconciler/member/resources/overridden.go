@@ -21,10 +21,7 @@ func overridden(
 ) ([]unstructured.Unstructured, error) {
 	out := make([]unstructured.Unstructured, 0, len(content))
 	for i := range content {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		changed, err := overrides.Apply(&content[i], "", changes)
+		changed, err := overrides.Apply(ctx, &content[i], content[i].GetNamespace(), changes)
 		if err != nil {
 			return nil, err
 		}
