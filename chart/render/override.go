@@ -15,27 +15,38 @@ import (
 	"shipper.dev/shipper/chart/values"
 )
 
-// override applies the overrides of t to the objects, which are the manifest's own. Hooks stay as they are.
+// override applies the overrides of t to the objects and the hooks, which are the manifest's own.
 func (m *Manifest) override(ctx context.Context, t Target) error {
 	if len(t.Overrides) == 0 {
 		return nil
 	}
-	var objects []unstructured.Unstructured
-	var sources []string
-	for i := range m.Objects {
-		changed, err := override.Apply(ctx, &m.Objects[i], namespaceOf(&m.Objects[i], t.Namespace), t.Overrides)
+	var err error
+	if m.Objects, m.sources, err = overridden(ctx, m.Objects, m.sources, t); err != nil {
+		return err
+	}
+	m.hooks, m.hookSources, err = overridden(ctx, m.hooks, m.hookSources, t)
+	return err
+}
+
+// overridden are objects with the overrides of t, and the sources of those that are left.
+func overridden(ctx context.Context, objects []unstructured.Unstructured, sources []string, t Target) (
+	[]unstructured.Unstructured, []string, error,
+) {
+	var out []unstructured.Unstructured
+	var of []string
+	for i := range objects {
+		changed, err := override.Apply(ctx, &objects[i], namespaceOf(&objects[i], t.Namespace), t.Overrides)
 		if ended := ctx.Err(); ended != nil {
-			return late(ended)
+			return nil, nil, late(ended)
 		}
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		if changed != nil {
-			objects, sources = append(objects, *changed), append(sources, m.sources[i])
+			out, of = append(out, *changed), append(of, sources[i])
 		}
 	}
-	m.Objects, m.sources = objects, sources
-	return nil
+	return out, of, nil
 }
 
 // namespaceOf is the namespace that an object of a chart is written to; empty for a built-in kind without one, whatever the object has. The

@@ -3,11 +3,14 @@
 package render_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	rules "shipper.dev/shipper/apis/rules/override"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/values"
@@ -102,4 +105,72 @@ func byApplication(rel *shipper.Release) *shipper.Release {
 	out := rel.DeepCopy()
 	out.Spec.Environment.Chart.Naming = shipper.NamingByApplication
 	return out
+}
+
+// TestHooksAreOverridden: otherwise a chart would escape a mandatory override by the annotation of a hook.
+func TestHooksAreOverridden(t *testing.T) {
+	const hook = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: %s, annotations: {helm.sh/hook: pre-install}}\nspec: {a: 1}\n"
+	c := sample(t, map[string]string{
+		"templates/a.yaml": fmt.Sprintf(hook, "a"), "templates/b.yaml": fmt.Sprintf(hook, "b"),
+	})
+	changes := []rules.Change{
+		{Resources: []shipper.OverriddenResource{{Group: "batch", Kind: "Job", Name: "a"}}, Delete: true},
+		{Resources: []shipper.OverriddenResource{{Group: "batch", Kind: "Job"}}, Patch: []shipper.PatchOperation{
+			{"op": "replace", "path": "/spec/a", "value": int64(2)},
+		}},
+	}
+	with := target
+	with.Overrides = changes
+	m, err := c.Render(t.Context(), nil, with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hooks, err := m.Hooks(with)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]any{}
+	for _, o := range hooks {
+		got[o.GetName()] = o.Object["spec"]
+	}
+	if diff := cmp.Diff(map[string]any{"b": map[string]any{"a": int64(2)}}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// TestAnOverrideOfANamespaceReachesNoObjectWithoutOne: charts often give such objects a namespace, which the API server drops.
+func TestAnOverrideOfANamespaceReachesNoObjectWithoutOne(t *testing.T) {
+	const objects = `
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: without}
+---
+apiVersion: scheduling.k8s.io/v1
+kind: PriorityClass
+metadata: {name: with, namespace: {{ .Release.Namespace }}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: own}
+`
+	c := sample(t, map[string]string{"templates/a.yaml": objects})
+	of := []shipper.OverriddenResource{{Group: "scheduling.k8s.io", Kind: "PriorityClass"}, {Kind: "ConfigMap"}}
+	for namespace, want := range map[string][]string{target.Namespace: {"with", "without"}, "": nil} {
+		with := target
+		with.Overrides = []rules.Change{{Namespace: namespace, Resources: of, Delete: true}}
+		m, err := c.Render(t.Context(), nil, with)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, o := range m.Objects {
+			if o.GetKind() == "PriorityClass" || o.GetKind() == "ConfigMap" {
+				got = append(got, o.GetName())
+			}
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("an override of namespace %q leaves: %s", namespace, diff)
+		}
+	}
 }

@@ -64,7 +64,7 @@ type ResourceOverrideSpec struct {
 }
 
 // OverriddenResource selects objects of one kind: the one called name, those with the labels, or, without both, all. Objects outside the
-// Application's namespace are selected only by a ResourceOverride in the global namespace. Helm hooks are never selected.
+// Application's namespace are selected only by a ResourceOverride in the global namespace. Helm hooks are selected as other objects are.
 // +kubebuilder:validation:XValidation:rule="!(has(self.name) && has(self.labelSelector))",message="give a name or a labelSelector, not both",fieldPath=".labelSelector",reason=FieldValueForbidden
 type OverriddenResource struct {
 	// group of the kind, in any version. Default: the core group.
