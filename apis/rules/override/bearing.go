@@ -19,6 +19,10 @@ const (
 	MaxBytes = 64 << 10
 	// MaxPinnedBytes bounds the copies that a Release keeps, as JSON: its InstallationTarget has them, too.
 	MaxPinnedBytes = 512 << 10
+	// MaxPinned bounds the copies that a Release keeps. Its CRD has the same bound.
+	MaxPinned = 500
+	// MaxOperations bounds the operations of all patches of a Release, which may be carried out for each object.
+	MaxOperations = 1000
 )
 
 // Bearing are the copies of all ResourceOverrides that bear on an Application, in the order in which they are applied. global is the
@@ -70,15 +74,37 @@ func matches(selector *metav1.LabelSelector, of labels.Labels) bool {
 	return err == nil && parsed.Matches(of)
 }
 
-// CheckSize returns an error if the copies of a Release take more than it may keep.
+// CheckSize returns an error if the copies of a Release are more, larger or longer than it may keep.
 func CheckSize(pinned []shipper.ReleaseOverride) error {
+	const fix = "delete some, or let them name fewer Applications"
+	if len(pinned) > MaxPinned {
+		return fmt.Errorf("%d ResourceOverrides bear on the Application, more than the %d that a Release may keep: %s",
+			len(pinned), MaxPinned, fix)
+	}
+	n := 0
+	for i := range pinned {
+		n += operations(pinned[i].Rules)
+	}
+	if n > MaxOperations {
+		return fmt.Errorf("%d ResourceOverrides bear on the Application and have %d operations, more than the %d that a Release may keep: %s",
+			len(pinned), n, MaxOperations, fix)
+	}
 	text, err := json.Marshal(pinned)
 	if err != nil {
 		return fmt.Errorf("encoding overrides: %w", err)
 	}
 	if len(text) > MaxPinnedBytes {
-		return fmt.Errorf("%d ResourceOverrides bear on the Application and take %d bytes, more than the %d that a Release may keep: "+
-			"delete some, or let them name fewer Applications", len(pinned), len(text), MaxPinnedBytes)
+		return fmt.Errorf("%d ResourceOverrides bear on the Application and take %d bytes, more than the %d that a Release may keep: %s",
+			len(pinned), len(text), MaxPinnedBytes, fix)
 	}
 	return nil
+}
+
+// operations is how many operations rules have in their patches.
+func operations(rules []shipper.OverrideRule) int {
+	n := 0
+	for i := range rules {
+		n += len(rules[i].Patch)
+	}
+	return n
 }

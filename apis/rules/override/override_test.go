@@ -3,7 +3,7 @@
 package override_test
 
 import (
-	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -229,6 +229,10 @@ func TestValidate(t *testing.T) {
 	empty.Rules[0].ClusterTerms = []shipper.OverrideClusterTerm{{}}
 	neither := add("/data/a")
 	neither.Rules[0].Patch = nil
+	long := add("/data/a")
+	for range 10 {
+		long.Rules = append(long.Rules, shipper.OverrideRule{Patch: slices.Repeat(long.Rules[0].Patch, 100)})
+	}
 	for name, c := range map[string]struct {
 		spec   shipper.ResourceOverrideSpec
 		global bool
@@ -262,6 +266,7 @@ func TestValidate(t *testing.T) {
 		"mandatory":                          {mandatory, false, []string{"spec.mandatory"}},
 		"mandatory in the global namespace":  {mandatory, true, nil},
 		"too large":                          {large, false, []string{"spec"}},
+		"1,001 operations":                   {long, false, []string{"spec.rules"}},
 		"an empty term":                      {empty, false, []string{"spec.rules[0].clusterTerms[0]"}},
 		"neither patch nor delete":           {neither, false, []string{"spec.rules[0].patch"}},
 	} {
@@ -278,14 +283,35 @@ func TestValidate(t *testing.T) {
 }
 
 func TestTheCopiesOfAReleaseAreBounded(t *testing.T) {
-	var pinned []shipper.ReleaseOverride
-	for i := range 9 {
-		pinned = append(pinned, shipper.ReleaseOverride{Name: fmt.Sprintf("work/%d%s", i, strings.Repeat("x", override.MaxBytes))})
-	}
-	if err := override.CheckSize(pinned[:7]); err != nil {
-		t.Error(err)
-	}
-	if err := override.CheckSize(pinned); err == nil {
-		t.Error("not refused")
+	const fix = "that a Release may keep: delete some, or let them name fewer Applications"
+	rule := shipper.OverrideRule{Patch: slices.Repeat([]shipper.PatchOperation{{"op": "remove", "path": "/a"}}, 100)}
+	few := shipper.ReleaseOverride{Name: "work/a", Rules: slices.Repeat([]shipper.OverrideRule{rule}, 5)}
+	large := shipper.ReleaseOverride{Name: strings.Repeat("x", 300), Resources: []shipper.OverriddenResource{{Kind: strings.Repeat("x", 2000)}}}
+	for sentence, c := range map[string]struct {
+		pinned []shipper.ReleaseOverride
+		want   string
+	}{
+		"500 copies":       {make([]shipper.ReleaseOverride, 500), ""},
+		"one more":         {make([]shipper.ReleaseOverride, 501), "501 ResourceOverrides bear on the Application, more than the 500 " + fix},
+		"1,000 operations": {[]shipper.ReleaseOverride{few, few}, ""},
+		"more operations": {
+			[]shipper.ReleaseOverride{few, few, few},
+			"3 ResourceOverrides bear on the Application and have 1500 operations, more than the 1000 " + fix,
+		},
+		"512 KiB": {slices.Repeat([]shipper.ReleaseOverride{large}, 200), ""},
+		"more bytes": {
+			slices.Repeat([]shipper.ReleaseOverride{large}, 250),
+			"250 ResourceOverrides bear on the Application and take 587751 bytes, more than the 524288 " + fix,
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			got := ""
+			if err := override.CheckSize(c.pinned); err != nil {
+				got = err.Error()
+			}
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }

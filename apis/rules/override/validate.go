@@ -31,6 +31,10 @@ func Validate(spec *shipper.ResourceOverrideSpec, path *field.Path, global bool)
 		errs = append(errs, field.Forbidden(path.Child("applications"), "give applicationNames or applications, not both"))
 	}
 	errs = append(errs, validateSelector(spec.Applications, path.Child("applications"))...)
+	if n := operations(spec.Rules); n > MaxOperations {
+		errs = append(errs, field.Invalid(path.Child("rules"), "", fmt.Sprintf("the patches have %d operations together, more than the %d that "+
+			"a Release may keep: replace a whole map or list by one operation", n, MaxOperations)))
+	}
 	deletes := false
 	for i := range spec.Rules {
 		deletes = deletes || spec.Rules[i].Delete
