@@ -32,8 +32,11 @@ func TestThePolicyAsksForTheRightsOfOverrides(t *testing.T) {
 		`namespace work`}
 	every := []string{`a ResourceOverride in the global namespace changes objects of all namespaces: user dev needs the verbs "update" on ` +
 		`all Applications and "place" on all resources, in all namespaces`}
-	secrets := []string{`whether an operation on a Secret succeeds shows what it contains: user dev may not list secrets in namespace work`}
-	all := granted{"update applications.shipper.booking.com work/"}
+	reading := granted{"list secrets. work/", "list configmaps. work/"}
+	unread := []string{`a patch can disclose what a chart renders with valuesFrom: user dev needs the verb "list" on secrets and configmaps ` +
+		`in namespace work`}
+	all := append(granted{"update applications.shipper.booking.com work/"}, reading...)
+	web := append(granted{"update applications.shipper.booking.com work/web"}, reading...)
 	mandatory := overrideOf("work", "", "ConfigMap")
 	mandatory.Object["spec"].(map[string]any)["mandatory"] = true
 	labelled := overrideOf("work", "", "ConfigMap")
@@ -44,24 +47,24 @@ func TestThePolicyAsksForTheRightsOfOverrides(t *testing.T) {
 		rights        granted
 		want          []string
 	}{
-		"by a user who may update none": {after: overrideOf("work", "", "ConfigMap"), want: one},
+		"by a user who may update none": {after: overrideOf("work", "", "ConfigMap"), rights: reading, want: one},
 		"by a user who may update all":  {after: overrideOf("work", "", "ConfigMap"), rights: all},
 		"by a user who may update the named one": {
-			after: overrideOf("work", "", "ConfigMap", "web"), rights: granted{"update applications.shipper.booking.com work/web"},
+			after: overrideOf("work", "", "ConfigMap", "web"), rights: web,
 		},
 		"by a user who may update one of two": {
 			after:  overrideOf("work", "", "ConfigMap", "web", "api"),
-			rights: granted{"update applications.shipper.booking.com work/web"}, want: one,
+			rights: web, want: one,
 		},
 		"who takes one over from another": {
 			before: overrideOf("work", "", "ConfigMap", "api"), after: overrideOf("work", "", "ConfigMap", "web"),
-			rights: granted{"update applications.shipper.booking.com work/web"}, want: one,
+			rights: web, want: one,
 		},
-		"who deletes it":             {before: overrideOf("work", "", "ConfigMap"), want: one},
-		"who labels it":              {before: overrideOf("work", "", "ConfigMap"), after: labelled},
-		"a controller that does":     {before: overrideOf("work", "", "ConfigMap"), user: "system:kube-controller-manager"},
-		"of Secrets":                 {after: overrideOf("work", "", "Secret"), rights: all, want: secrets},
-		"of Secrets, with the right": {after: overrideOf("work", "", "Secret"), rights: append(granted{"list secrets. work/"}, all...)},
+		"who deletes it":                       {before: overrideOf("work", "", "ConfigMap"), rights: reading, want: one},
+		"who labels it":                        {before: overrideOf("work", "", "ConfigMap"), after: labelled},
+		"a controller that does":               {before: overrideOf("work", "", "ConfigMap"), user: "system:kube-controller-manager"},
+		"by a user who may read no Secrets":    {after: overrideOf("work", "", "ConfigMap"), rights: granted{all[0], all[2]}, want: unread},
+		"by a user who may read no ConfigMaps": {after: overrideOf("work", "", "ConfigMap"), rights: all[:2], want: unread},
 		"of rights": {
 			after: overrideOf("work", "rbac.authorization.k8s.io", "Role"), rights: all,
 			want: []string{"only a ResourceOverride in the global namespace may change rights"},

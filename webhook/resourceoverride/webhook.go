@@ -102,7 +102,7 @@ type need struct {
 // permit refuses a user who may not change what the ResourceOverride changes.
 func (w *Webhook) permit(ctx context.Context, req *admission.Request, specs ...*shipper.ResourceOverrideSpec) error {
 	for _, spec := range specs {
-		for _, n := range w.needs(spec, req.Namespace) {
+		for _, n := range w.needs(req.Namespace) {
 			allowed, err := w.may(ctx, req.UserInfo, spec, n)
 			if err != nil {
 				return response.Later(err.Error(), authz.RetryAfter)
@@ -115,9 +115,10 @@ func (w *Webhook) permit(ctx context.Context, req *admission.Request, specs ...*
 	return nil
 }
 
-// needs are the rights that a spec needs. In the global namespace it changes objects of all namespaces, and those without one. Elsewhere,
-// Secrets need the right to read them: the result of a test operation shows what they contain.
-func (w *Webhook) needs(spec *shipper.ResourceOverrideSpec, namespace string) []need {
+// needs are the rights that a spec needs. In the global namespace it changes objects of all namespaces, and those without one. Elsewhere it
+// needs the right to read what valuesFrom of an Application may name, now or later: a patch can copy a rendered value to a field that more
+// users read, and a test operation shows whether it is equal.
+func (w *Webhook) needs(namespace string) []need {
 	path := field.NewPath("spec")
 	if namespace == w.GlobalNamespace {
 		return []need{
@@ -125,15 +126,11 @@ func (w *Webhook) needs(spec *shipper.ResourceOverrideSpec, namespace string) []
 			{rights.PlaceEverything, path},
 		}
 	}
-	out := []need{{authz.On("update", "applications", types.NamespacedName{Namespace: namespace}), path.Child("applicationNames")}}
-	for i, r := range spec.Resources {
-		if r.Group == "" && r.Kind == "Secret" {
-			out = append(out, need{
-				rights.Action{Verb: "list", Resource: "secrets", Namespace: namespace}, path.Child("resources").Index(i),
-			})
-		}
+	return []need{
+		{authz.On("update", "applications", types.NamespacedName{Namespace: namespace}), path.Child("applicationNames")},
+		{rights.Action{Verb: "list", Resource: "secrets", Namespace: namespace}, path},
+		{rights.Action{Verb: "list", Resource: "configmaps", Namespace: namespace}, path},
 	}
-	return out
 }
 
 // may asks for a right. One who may not update all Applications may update those that are named.
@@ -160,6 +157,10 @@ func forbid(req *admission.Request, n need) error {
 	if n.Namespace != "" {
 		where = "in namespace " + n.Namespace
 	}
-	return response.Forbid(resource, req.Name, fmt.Sprintf("%s: a ResourceOverride changes what Applications install: user %q may not %s "+
-		"%s %s; %s", n.path, req.UserInfo.Username, n.Verb, n.Object(), where, rights.Remedy(n.Action, req.UserInfo.Username)))
+	why := "a ResourceOverride changes what Applications install"
+	if n.Verb == "list" {
+		why = "a patch can disclose what a chart renders with valuesFrom"
+	}
+	return response.Forbid(resource, req.Name, fmt.Sprintf("%s: %s: user %q may not %s %s %s; %s", n.path, why, req.UserInfo.Username,
+		n.Verb, n.Object(), where, rights.Remedy(n.Action, req.UserInfo.Username)))
 }

@@ -26,6 +26,14 @@ const (
 	everywhere = " update applications /"
 )
 
+// reading are the rights to read what valuesFrom may name.
+func reading(user string) []string {
+	return []string{user + " list secrets shop/", user + " list configmaps shop/"}
+}
+
+// editor are the rights of a user who may write ResourceOverrides for all Applications of the namespace.
+func editor(user string) []string { return append(reading(user), user+updateAll) }
+
 // labels is an override that labels ConfigMaps of the Applications called names, of all without.
 func labels(namespace string, names ...string) *shipper.ResourceOverride {
 	o := &shipper.ResourceOverride{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "labels"}}
@@ -41,10 +49,6 @@ func changed(o *shipper.ResourceOverride, edit func(*shipper.ResourceOverride)) 
 	return o
 }
 
-func ofKind(kind string) func(*shipper.ResourceOverride) {
-	return func(o *shipper.ResourceOverride) { o.Spec.Resources[0].Kind = kind }
-}
-
 // TestWhoChangesWhatApplicationsInstallMayUpdateThem has the attacks of users who may write ResourceOverrides, and not more.
 func TestWhoChangesWhatApplicationsInstallMayUpdateThem(t *testing.T) {
 	owned := func(o *shipper.ResourceOverride) {
@@ -52,8 +56,7 @@ func TestWhoChangesWhatApplicationsInstallMayUpdateThem(t *testing.T) {
 	}
 	merge := func(o *shipper.ResourceOverride) { o.Spec.Rules[0].Patch[0]["op"] = "merge" }
 	mandatory := func(o *shipper.ResourceOverride) { o.Spec.Mandatory = true }
-	all, one, place := []string{"ann" + updateAll}, []string{"bob" + updateAll + "web"}, "ann place *.* /"
-	secret := func() *shipper.ResourceOverride { return changed(labels("shop"), ofKind("Secret")) }
+	all, one, place := editor("ann"), append(reading("bob"), "bob"+updateAll+"web"), "ann place *.* /"
 	taken := ask.Update("bob", labels("shop", "web"), labels("shop", "api"))
 	given := ask.Update("bob", changed(labels("shop"), owned), labels("shop"))
 	const controller = "system:serviceaccount:kube-system:namespace-controller"
@@ -76,8 +79,8 @@ func TestWhoChangesWhatApplicationsInstallMayUpdateThem(t *testing.T) {
 		"a global override needs all namespaces":      {ask.Create("ann", labels("global")), append(all, place), response.Forbidden},
 		"and the right to place":                      {ask.Create("ann", labels("global")), []string{"ann" + everywhere}, response.Forbidden},
 		"which administrators have":                   {ask.Create("ann", labels("global")), []string{"ann" + everywhere, place}, ""},
-		"a Secret needs the right to read it":         {ask.Create("ann", secret()), all, response.Forbidden},
-		"which some have":                             {ask.Create("ann", secret()), []string{"ann" + updateAll, "ann list secrets shop/"}, ""},
+		"a user who may read no Secrets":              {ask.Create("ann", labels("shop")), all[1:], response.Forbidden},
+		"a user who may read no ConfigMaps":           {ask.Create("ann", labels("shop")), []string{all[0], all[2]}, response.Forbidden},
 		"a patch that is none":                        {ask.Create("ann", changed(labels("shop"), merge)), all, response.Invalid},
 		"a mandatory override outside the global one": {ask.Create("ann", changed(labels("shop"), mandatory)), all, response.Invalid},
 	} {
@@ -108,7 +111,7 @@ func TestTheRefusalNamesTheRightAndTheCommand(t *testing.T) {
 }
 
 func TestAnEditSaysWhenItTakesEffect(t *testing.T) {
-	hook := &resourceoverride.Webhook{Authz: ask.Grant("ann" + updateAll), GlobalNamespace: "global", State: known{}, Charts: &judging{}}
+	hook := &resourceoverride.Webhook{Authz: ask.Grant(editor("ann")...), GlobalNamespace: "global", State: known{}, Charts: &judging{}}
 	a := &response.Response{}
 	if err := hook.Validate(t.Context(), ask.Create("ann", labels("shop")), a); err != nil {
 		t.Fatal(err)
@@ -190,7 +193,7 @@ func TestRulesAreTriedOnWhatIsInstalled(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			charts := &judging{err: tc.err}
-			hook := &resourceoverride.Webhook{Authz: ask.Grant("ann" + updateAll), GlobalNamespace: "global", State: known{}, Charts: charts}
+			hook := &resourceoverride.Webhook{Authz: ask.Grant(editor("ann")...), GlobalNamespace: "global", State: known{}, Charts: charts}
 			o := labels("shop", tc.names...)
 			patch := o.Spec.Rules[0].Patch
 			o.Spec.Rules = append(o.Spec.Rules, shipper.OverrideRule{ClusterTerms: in("eu-2"), Patch: patch},
