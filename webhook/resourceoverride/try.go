@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -32,10 +33,14 @@ type Charts interface {
 	Judge(ctx context.Context, rel *shipper.Release, in render.Cluster) (doubts []string, err error)
 }
 
-// State has the Releases of Applications, and the clusters.
+// State has the Applications, their Releases, the clusters, and other ResourceOverrides.
 type State interface {
 	Releases(app types.NamespacedName) ([]*shipper.Release, error)
 	Clusters() []shipper.Cluster
+	// Applications are the metadata of those in a namespace.
+	Applications(namespace string) ([]*metav1.PartialObjectMetadata, error)
+	// OverridesNow are the ResourceOverrides in namespaces, as the API server has them.
+	OverridesNow(ctx context.Context, namespaces ...string) ([]shipper.ResourceOverride, error)
 }
 
 // try applies each rule to the newest Releases of the Applications that are named, in one of their clusters that it matches, and returns
@@ -44,6 +49,9 @@ func (w *Webhook) try(ctx context.Context, o *shipper.ResourceOverride, a *respo
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
 	var errs field.ErrorList
+	if len(o.Spec.ApplicationNames) == 0 {
+		a.Warn("not tried: only the Applications in applicationNames are; a rule that does not apply fails in the clusters then")
+	}
 	for i, name := range o.Spec.ApplicationNames {
 		if i == maxTried {
 			a.Warn("only the first %d Applications were tried", maxTried)

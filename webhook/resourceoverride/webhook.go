@@ -72,13 +72,26 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 	if same {
 		return nil
 	}
-	if now.Namespace = req.Namespace; !global {
-		if err := response.Invalidate(kind, req.Name, w.try(ctx, now, a)); err != nil {
-			return err
-		}
+	now.Namespace = req.Namespace
+	if err := w.compare(ctx, now, global, a); err != nil {
+		return err
 	}
 	a.Warn("it takes effect with the next Release of each Application that it bears on; Releases that exist stay as they are")
 	return nil
+}
+
+// compare refuses what does not fit the Applications of the namespace. Those of all namespaces are too many for a review.
+func (w *Webhook) compare(ctx context.Context, o *shipper.ResourceOverride, global bool, a *response.Response) error {
+	if global {
+		a.Warn("not tried: a ResourceOverride in the global namespace may bear on the Applications of all namespaces; a rule that does not " +
+			"apply fails in the clusters then")
+		return nil
+	}
+	errs := w.checkRoom(ctx, o, a)
+	if len(errs) == 0 {
+		errs = w.try(ctx, o, a)
+	}
+	return response.Invalidate(kind, o.Name, errs)
 }
 
 // validate returns what is wrong with a spec.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -110,20 +111,81 @@ func TestTheRefusalNamesTheRightAndTheCommand(t *testing.T) {
 		`--user=bob`)
 }
 
-func TestAnEditSaysWhenItTakesEffect(t *testing.T) {
-	hook := &resourceoverride.Webhook{Authz: ask.Grant(editor("ann")...), GlobalNamespace: "global", State: known{}, Charts: &judging{}}
-	a := &response.Response{}
-	if err := hook.Validate(t.Context(), ask.Create("ann", labels("shop")), a); err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"it takes effect with the next Release of each Application that it bears on; Releases that exist stay as they are"}
-	if diff := cmp.Diff(want, a.Warnings()); diff != "" {
-		t.Error(diff)
+// effect is the last warning of each write.
+const effect = "it takes effect with the next Release of each Application that it bears on; Releases that exist stay as they are"
+
+func TestAnEditSaysWhatIsNotTriedAndWhenItTakesEffect(t *testing.T) {
+	const fails = "a rule that does not apply fails in the clusters then"
+	for sentence, tc := range map[string]struct {
+		o    *shipper.ResourceOverride
+		want []string
+	}{
+		"without names": {labels("shop"), []string{"not tried: only the Applications in applicationNames are; " + fails, effect}},
+		"of all namespaces": {labels("global", "web"), []string{
+			"not tried: a ResourceOverride in the global namespace may bear on the Applications of all namespaces; " + fails, effect,
+		}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			authz := ask.Grant(append(editor("ann"), "ann"+everywhere, "ann place *.* /")...)
+			hook := &resourceoverride.Webhook{Authz: authz, GlobalNamespace: "global", State: known{}, Charts: &judging{}}
+			a := &response.Response{}
+			if err := hook.Validate(t.Context(), ask.Create("ann", tc.o), a); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, a.Warnings()); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 
-// known has a Release of web in clusters eu-1 and eu-2, and one of placed, which has resources.
-type known struct{}
+// TestAnOverrideForWhichAReleaseHasNoRoomIsRefused: otherwise the Application would have no further Release.
+func TestAnOverrideForWhichAReleaseHasNoRoomIsRefused(t *testing.T) {
+	long := func(name string, names ...string) *shipper.ResourceOverride {
+		o := labels("shop", names...)
+		o.Name = name
+		o.Spec.Rules[0].Patch = slices.Repeat(o.Spec.Rules[0].Patch, 600)
+		return o
+	}
+	const full = `ResourceOverride.shipper.booking.com "new" is invalid: spec: Invalid value: "": no Release of Application placed could be ` +
+		`created: 2 ResourceOverrides bear on the Application and have 1200 operations, more than the 1000 that a Release may keep: delete ` +
+		`some, or let them name fewer Applications`
+	for sentence, tc := range map[string]struct {
+		there *shipper.ResourceOverride
+		new   *shipper.ResourceOverride
+		want  string
+	}{
+		"beside one of the same Application":                   {long("other", "placed"), long("new"), full},
+		"not beside one of another":                            {long("other", "web"), long("new", "placed"), ""},
+		"nor in place of itself":                               {long("new"), long("new", "placed"), ""},
+		"nor without an Application that both of them bear on": {long("other", "gone"), long("new"), ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			hook := &resourceoverride.Webhook{Authz: ask.Grant(editor("ann")...), GlobalNamespace: "global", Charts: &judging{},
+				State: known{[]shipper.ResourceOverride{*tc.there}}}
+			decision := response.Decision("")
+			if tc.want != "" {
+				decision = response.Invalid
+			}
+			ask.CheckRefusal(t, hook.Validate(t.Context(), ask.Create("ann", tc.new), &response.Response{}), decision, tc.want)
+		})
+	}
+}
+
+// known has a Release of web in clusters eu-1 and eu-2, one of placed, which has resources, and ResourceOverrides.
+type known struct{ overrides []shipper.ResourceOverride }
+
+func (known) Applications(namespace string) ([]*metav1.PartialObjectMetadata, error) {
+	var out []*metav1.PartialObjectMetadata
+	for _, name := range []string{"web", "placed"} {
+		out = append(out, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
+	}
+	return out, nil
+}
+
+func (k known) OverridesNow(context.Context, ...string) ([]shipper.ResourceOverride, error) {
+	return k.overrides, nil
+}
 
 func (known) Releases(app types.NamespacedName) ([]*shipper.Release, error) {
 	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{
@@ -165,11 +227,10 @@ func (j *judging) Judge(_ context.Context, rel *shipper.Release, in render.Clust
 }
 
 func TestRulesAreTriedOnWhatIsInstalled(t *testing.T) {
-	const effect = "it takes effect with the next Release of each Application that it bears on; Releases that exist stay as they are"
 	in := func(name string) []shipper.OverrideClusterTerm {
 		return []shipper.OverrideClusterTerm{{Names: []string{name}}}
 	}
-	failed := &chart.Error{Reason: shipper.OverrideFailed, Message: "no such place"}
+	failed := &chart.Error{Reason: shipper.OverrideFailed, Message: "no such path"}
 	for sentence, tc := range map[string]struct {
 		names   []string
 		err     error
@@ -180,7 +241,7 @@ func TestRulesAreTriedOnWhatIsInstalled(t *testing.T) {
 		"each in a cluster that it matches": {[]string{"web"}, nil, []string{"eu-1 rules 1", "eu-2 rules 2"}, "", []string{effect}},
 		"one that fails is refused": {
 			[]string{"web"}, failed, []string{"eu-1 rules 1"}, `ResourceOverride.shipper.booking.com "labels" is invalid: spec.rules[0]: ` +
-				`Invalid value: "": tried on Application web in cluster eu-1: no such place`, nil,
+				`Invalid value: "": tried on Application web in cluster eu-1: no such path`, nil,
 		},
 		"not if the chart is not there": {
 			[]string{"web"}, &chart.Error{Message: "no answer", Retry: true}, []string{"eu-1 rules 1"}, "",

@@ -147,6 +147,22 @@ func (f *Reader) TrafficTargetsNow(ctx context.Context, app types.NamespacedName
 	return found.Items, nil
 }
 
+// OverridesNow reads the ResourceOverrides in namespaces from the API server.
+func (f *Reader) OverridesNow(ctx context.Context, namespaces ...string) ([]shipper.ResourceOverride, error) {
+	var out []shipper.ResourceOverride
+	for _, namespace := range namespaces {
+		var found shipper.ResourceOverrideList
+		if f.live == nil || namespace == "" {
+			continue
+		}
+		if err := f.live.List(ctx, &found, client.InNamespace(namespace)); err != nil {
+			return nil, fmt.Errorf("listing the ResourceOverrides of namespace %s: %w", namespace, err)
+		}
+		out = append(out, found.Items...)
+	}
+	return out, nil
+}
+
 // Release is the Release; nil when there is none.
 func (f *Reader) Release(ctx context.Context, key types.NamespacedName) (*shipper.Release, error) {
 	return get(ctx, f, f.cached.Releases, key, &shipper.Release{})
