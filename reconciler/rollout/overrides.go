@@ -13,13 +13,10 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// copyOverrides gives a new Release the ResourceOverrides that bear on its Application now, or, for a rollback, those of the Release that
-// it restores. They are read from the API server: a user applies them and the Application together, and a cache may show the latter first.
+// copyOverrides gives a new Release the ResourceOverrides that bear on its Application now. A rollback has those of the Release that it
+// restores, but the mandatory ones of now. They are read from the API server: a user applies them and the Application together, and a cache
+// may show the latter first.
 func (r *pass) copyOverrides(ctx context.Context, s *scope, rel *shipper.Release) error {
-	if goal := restoredBy(s, rel); goal != nil {
-		rel.Spec.Overrides = goal.DeepCopy().Spec.Overrides
-		return nil
-	}
 	var all []shipper.ResourceOverride
 	namespaces := []string{s.app.Namespace}
 	if r.global != "" && r.global != s.app.Namespace {
@@ -33,6 +30,9 @@ func (r *pass) copyOverrides(ctx context.Context, s *scope, rel *shipper.Release
 		all = append(all, list.Items...)
 	}
 	rel.Spec.Overrides = override.Bearing(s.app, all, r.global)
+	if goal := restoredBy(s, rel); goal != nil {
+		rel.Spec.Overrides = override.Restored(goal.Spec.Overrides, rel.Spec.Overrides)
+	}
 	return override.CheckSize(rel.Spec.Overrides)
 }
 

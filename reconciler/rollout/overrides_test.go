@@ -30,9 +30,13 @@ func TestAReleaseCopiesTheOverridesOfItsTime(t *testing.T) {
 	}
 	deletes := shipper.OverrideRule{Delete: true}
 	old := complete(0, 1)
-	old.Spec.Overrides = []shipper.ReleaseOverride{{Name: old.Namespace + "/then"}}
+	old.Spec.Overrides = []shipper.ReleaseOverride{
+		{Name: old.Namespace + "/then"}, {Name: "global/must"}, {Name: "global/gone", Mandatory: true},
+	}
+	must := made("global", "must", 0, deletes)
+	must.Spec.Mandatory = true
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		made(old.Namespace, "b", 0, deletes), made(old.Namespace, "c", -1, deletes), made("global", "a", 0, deletes), made("elsewhere", "d", 0),
+		made(old.Namespace, "b", 0, deletes), made(old.Namespace, "c", -1, deletes), made("global", "a", 0, deletes), made("elsewhere", "d", 0), must,
 	).Build()
 	rolledBack := func(edit func(*shipper.Release)) func(*shipper.Release) {
 		return func(rel *shipper.Release) {
@@ -41,14 +45,14 @@ func TestAReleaseCopiesTheOverridesOfItsTime(t *testing.T) {
 			edit(rel)
 		}
 	}
-	now := []string{"global/a", old.Namespace + "/c", old.Namespace + "/b"}
+	now := []string{"global/a", old.Namespace + "/c", old.Namespace + "/b", "global/must"}
 	for sentence, tc := range map[string]struct {
 		edit func(*shipper.Release)
 		want []string
 	}{
 		"those that bear on its Application": {func(*shipper.Release) {}, now},
-		"a rollback has those of the Release that it restores": {
-			rolledBack(func(*shipper.Release) {}), []string{old.Namespace + "/then"},
+		"a rollback has those of the Release that it restores, and the mandatory ones of now": {
+			rolledBack(func(*shipper.Release) {}), []string{old.Namespace + "/then", "global/must"},
 		},
 		"one that claims to be a rollback has not": {
 			rolledBack(func(rel *shipper.Release) { rel.Spec.Environment.Chart.Version = "9.9.9" }), now,
@@ -68,6 +72,9 @@ func TestAReleaseCopiesTheOverridesOfItsTime(t *testing.T) {
 			var got []string
 			for _, o := range rel.Spec.Overrides {
 				got = append(got, o.Name)
+				if o.Mandatory != (o.Name == "global/must") {
+					t.Errorf("%s: mandatory is %t", o.Name, o.Mandatory)
+				}
 				if o.Global != strings.HasPrefix(o.Name, "global/") {
 					t.Errorf("%s: global is %t", o.Name, o.Global)
 				}

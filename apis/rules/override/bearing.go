@@ -44,9 +44,28 @@ func Bearing(app *shipper.Application, all []shipper.ResourceOverride, global st
 		spec := o.Spec.DeepCopy()
 		out = append(out, shipper.ReleaseOverride{
 			Name: o.Namespace + "/" + o.Name, Global: o.Namespace == global, Resources: spec.Resources, Rules: spec.Rules,
+			Mandatory: group(o, global) == 2,
 		})
 	}
 	return out
+}
+
+// Restored are the copies of a Release that restores another one, which has then. Of the mandatory ones it has those of now: a rollback
+// escapes none of them. The result shares nothing with then.
+func Restored(then, now []shipper.ReleaseOverride) []shipper.ReleaseOverride {
+	var out, mandatory []shipper.ReleaseOverride
+	replaced := map[string]bool{}
+	for i := range now {
+		if now[i].Mandatory {
+			mandatory, replaced[now[i].Name] = append(mandatory, now[i]), true
+		}
+	}
+	for i := range then {
+		if !then[i].Mandatory && !replaced[then[i].Name] {
+			out = append(out, *then[i].DeepCopy())
+		}
+	}
+	return append(out, mandatory...)
 }
 
 // group is 0 for the global ResourceOverrides that others may change, 1 for those of the Application's namespace, 2 for mandatory ones.

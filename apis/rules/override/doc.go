@@ -7,7 +7,7 @@
 //
 // The ResourceOverrides of the global namespace that are not mandatory come first, then those of the Application's namespace, then the
 // mandatory ones. Each group is ordered by priority, then by name. Rules keep their order. The later change wins, but for a deletion, which
-// is final.
+// is final. A Release that restores another one has the copies of that one, with the mandatory ones of now instead of those of then.
 //
 // # Reach
 //

@@ -88,7 +88,8 @@ type InstallationTargetSpec struct {
 	// +optional
 	Resources *TargetResources `json:"resources,omitempty"`
 
-	// overrides are those of the Release.
+	// overrides are copies of the ResourceOverrides that bore on the Application when the Release was created, in the order in which they are
+	// applied: those of the Release. Default: none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=500

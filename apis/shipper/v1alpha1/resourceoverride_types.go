@@ -57,8 +57,8 @@ type ResourceOverrideSpec struct {
 	// +kubebuilder:validation:Maximum=1000
 	Priority int32 `json:"priority,omitempty"`
 
-	// mandatory applies the ResourceOverride after those of the Application's namespace, so that none of them changes its result. Only in
-	// the global namespace. Default: false, it is applied before them.
+	// mandatory applies the ResourceOverride after those of the Application's namespace, so that none of them changes its result, and to
+	// rollbacks, too. Only in the global namespace. Default: false, it is applied before them.
 	// +optional
 	Mandatory bool `json:"mandatory,omitempty"`
 }
@@ -153,6 +153,11 @@ type ReleaseOverride struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=50
 	Rules []OverrideRule `json:"rules"`
+
+	// mandatory is true for a ResourceOverride that was mandatory when it was copied. A rollback does not restore it: the new Release has
+	// those that are mandatory then. Default: false.
+	// +optional
+	Mandatory bool `json:"mandatory,omitempty"`
 }
 
 // ResourceOverrideList is a list of ResourceOverrides.
