@@ -71,8 +71,8 @@ func newGrant(o *options) *cobra.Command {
 	flags.StringVar(&rules, "rules", "", "`file` with ClusterRoles, or - for standard input: the rights that the granted roles and bindings "+
 		"of the cluster may give. You need these rights yourself. Rights to grant rights, and '*', are refused")
 	flags.StringVar(&g.reason, "reason", "", "why, as the roles record it; 256 bytes at most. Required, but for --remove")
-	flags.BoolVar(&g.remove, "remove", false, "remove the grants, and the rights in their --rules; placed objects stay, and Shipper no longer "+
-		"changes them")
+	flags.BoolVar(&g.remove, "remove", false, "remove the grants, and the rights in their --rules; placed objects stay, and Shipper no "+
+		"longer changes them")
 	flags.StringVar(&g.serviceAccount, "application-cluster-service-account", shipper.ApplicationServiceAccount,
 		"name of the service account Shipper uses in application clusters")
 	return cmd
