@@ -41,6 +41,8 @@ import (
 //     else happens, but for the status of the Application that follows at once: a client that reads then may update without a conflict.
 //  18. Nothing of a Release is written in a cluster whose wave has not begun, and no more clusters of a wave begin to change at the same
 //     time than its maxConcurrency says.
+//  19. A stale status opens no wave: the reconciler goes on to a wave only when each cluster of the one before truly had all of this
+//     Release, by what its API server holds, and begins in a cluster only while no more of earlier waves lack something than may.
 //
 // A law that depends on the knowledge of a reconciler is judged only while no fault delays that: a reader with late watches may
 // see old states, never false ones.
@@ -76,6 +78,7 @@ type laws struct {
 	effects    map[*sent]bool                  // requests under way that have changed something
 	reported   map[string]*reported            // by Application
 	touched    time.Time                       // when a user last wrote to an application cluster
+	truths     map[string]truth                // by the UID of a Release and cluster
 }
 
 // moved is a position of a Release, from a time on.
@@ -89,7 +92,7 @@ func newLaws(w *World) *laws {
 		world: w, offences: map[int][]string{}, served: map[string]bool{}, podRelease: map[string]string{}, weightless: map[string]bool{},
 		seen: map[string]map[string]time.Time{}, targets: map[string][]moved{}, raised: map[string]bool{},
 		installed: map[string]bool{}, rendered: map[string]string{}, own: map[*Client]map[string]ownWrite{}, effects: map[*sent]bool{},
-		capacity: map[string][]asked{}, reported: map[string]*reported{},
+		capacity: map[string][]asked{}, reported: map[string]*reported{}, truths: map[string]truth{},
 	}
 }
 
@@ -114,6 +117,7 @@ func (l *laws) judge(c change) {
 	l.owns(c)
 	l.effects[c.by] = c.by != nil
 	l.reports(c)
+	l.observes(c)
 	if c.host != management {
 		l.clusterChange(c)
 		return
@@ -121,6 +125,7 @@ func (l *laws) judge(c change) {
 	l.ordered(c)
 	l.asks(c)
 	l.begins(c)
+	l.follows(c)
 	switch c.kind {
 	case kindOf("releases"):
 		l.releaseChange(c)

@@ -37,6 +37,7 @@ func (l *laws) releaseChange(c change) {
 		l.targets[name] = append(l.targets[name], moved{c.at, position.Of(rel)})
 		if byReconciler {
 			l.moves(c, old, rel)
+			l.opens(c, old, rel)
 		} else {
 			l.raised = map[string]bool{}
 		}

@@ -30,14 +30,8 @@ func (l *laws) waits(c change) {
 
 // begins is the second half of law 18, judged when a target of the newest Release is written. A move back is not bounded, nor is an abort.
 func (l *laws) begins(c change) {
-	switch c.kind {
-	case kindOf("installationtargets"), kindOf("capacitytargets"), kindOf("traffictargets"):
-	default:
-		return
-	}
 	rel := l.newest()
-	if c.object == nil || c.object.GetName() != rel.Name || !position.HasWaves(rel) || rel.DeletionTimestamp != nil ||
-		l.wentBack(rel.Name) || strategy.IsImmediateRollback(rel) || c.old != nil && c.old.GetGeneration() == c.object.GetGeneration() {
+	if !l.bounded(c, rel) {
 		return
 	}
 	s, assigned := rel.Spec.Environment.Strategy, waves.Parse(rel)
@@ -56,6 +50,18 @@ func (l *laws) begins(c change) {
 			l.offend(18, "%v of wave %s are moving, and %d may", moving, s.Waves[i].Name, bound)
 		}
 	}
+}
+
+// bounded reports whether a change is one of a target of the newest Release, and the order of its waves binds it.
+func (l *laws) bounded(c change, rel *shipper.Release) bool {
+	switch c.kind {
+	case kindOf("installationtargets"), kindOf("capacitytargets"), kindOf("traffictargets"):
+	default:
+		return false
+	}
+	return c.object != nil && c.object.GetName() == rel.Name && position.HasWaves(rel) && rel.DeletionTimestamp == nil &&
+		!l.wentBack(rel.Name) && !strategy.IsImmediateRollback(rel) &&
+		(c.old == nil || c.old.GetGeneration() != c.object.GetGeneration())
 }
 
 // wentBack reports whether a Release was ever moved back.

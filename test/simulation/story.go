@@ -74,6 +74,7 @@ func Stories() []Story {
 		wavesByThemselvesStory(),
 		wavesBlockedStory(),
 		wavesApprovedStory(),
+		wavesStaleStory(),
 		walkStory(1),
 		olderStory(1),
 	}
