@@ -15,7 +15,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// byTwoCanaries has two clusters as canaries, both at the same time, and all others after them, one at a time.
+// byTwoCanaries has two clusters as canaries, both at the same time, and all others after them.
 func byTwoCanaries(advance shipper.AdvancePolicy) *shipper.RolloutStrategy {
 	s := byWaves(advance)
 	s.Waves[0].ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
@@ -72,7 +72,7 @@ func wavesStaleStory() Story {
 		}
 	}
 	return Story{
-		Name: "waves-stale", Clusters: 4, Shared: true,
+		Name: "waves-stale", Clusters: 3, Shared: true,
 		Begin: func(f *Fixture) {
 			f.Creates(f.Application(appName, "0.0.1", replicaCount, allIn()))
 			f.Completes(f.Release(0))

@@ -231,4 +231,19 @@ var mutations = []mutation{
 		new:  "		p.due = p.wave >= 0\n",
 		hunt: "waves/undisturbed", law: 18,
 	},
+	{
+		name: "a cluster that does not answer counts as done",
+		file: "apis/rules/strategy/wavesstatus.go",
+		old:  "		case p.state == waves.Done || !p.due && !concerned:\n",
+		new: "		case p.state == waves.Done || !p.due && !concerned || " +
+			"p.state != \"\" && !p.contenderPart().capacity.operational(cluster):\n",
+		hunt: "waves-stale/undisturbed", law: 19,
+	},
+	{
+		name: "a wave begins however many clusters of those before it are not done",
+		file: "apis/rules/waves/begin.go",
+		old:  "		if behind > bound {\n",
+		new:  "		if behind > len(clusters) {\n",
+		hunt: "waves-stale/undisturbed", law: 19,
+	},
 }
