@@ -131,6 +131,9 @@ func TestKilledAtEachKindOfWrite(t *testing.T) {
 		if !all() && strings.HasPrefix(story.Name, olderName) {
 			continue // TestOlderStatesOfManagementTakeNothingAway has it
 		}
+		if !all() && story.Name == "waves-stale" {
+			continue // it is long, and its clusters freeze undisturbed
+		}
 		t.Run(story.Name, func(t *testing.T) {
 			t.Parallel()
 			p := undisturbed(story.Name)
