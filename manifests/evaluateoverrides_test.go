@@ -9,7 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// overrideOf is a ResourceOverride of a kind, for the Applications with these names.
+const requestedBy = "shipper.booking.com/override.requested-by"
+
+// overrideOf is a ResourceOverride of a kind that dev wrote last, for the Applications with these names.
 func overrideOf(namespace, group, kind string, names ...any) *unstructured.Unstructured {
 	spec := map[string]any{
 		"resources": []any{map[string]any{"group": group, "kind": kind}}, "rules": []any{map[string]any{"delete": true}},
@@ -19,6 +21,7 @@ func overrideOf(namespace, group, kind string, names ...any) *unstructured.Unstr
 	}
 	o := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	o.SetName("a")
+	o.SetAnnotations(map[string]string{requestedBy: "dev"})
 	o.SetNamespace(namespace)
 	return o
 }
@@ -41,6 +44,16 @@ func TestThePolicyAsksForTheRightsOfOverrides(t *testing.T) {
 	mandatory.Object["spec"].(map[string]any)["mandatory"] = true
 	labelled := overrideOf("work", "", "ConfigMap")
 	labelled.SetLabels(map[string]string{"a": "b"})
+	by := func(user string, names ...any) *unstructured.Unstructured {
+		o := overrideOf("work", "", "ConfigMap", names...)
+		o.SetAnnotations(map[string]string{requestedBy: user})
+		if user == "" {
+			o.SetAnnotations(nil)
+		}
+		return o
+	}
+	const names = "annotation " + requestedBy + " names the user who writes the spec, and whose approval does not count then: "
+	forged, changed := []string{names + "set it to dev"}, []string{names + "leave it as it is"}
 	for sentence, tc := range map[string]struct {
 		before, after *unstructured.Unstructured
 		user          string // absent: dev
@@ -65,6 +78,15 @@ func TestThePolicyAsksForTheRightsOfOverrides(t *testing.T) {
 		"a controller that does":               {before: overrideOf("work", "", "ConfigMap"), user: "system:kube-controller-manager"},
 		"by a user who may read no Secrets":    {after: overrideOf("work", "", "ConfigMap"), rights: granted{all[0], all[2]}, want: unread},
 		"by a user who may read no ConfigMaps": {after: overrideOf("work", "", "ConfigMap"), rights: all[:2], want: unread},
+		"in the name of another":               {after: by("eve"), rights: all, want: forged},
+		"in no name":                           {after: by(""), rights: all, want: forged},
+		"with the name of the last one":        {before: by("eve", "web"), after: by("eve", "api"), rights: all, want: forged},
+		"who takes the name over":              {before: by("eve", "web"), after: by("dev", "api"), rights: all},
+		"of the record alone":                  {before: by("eve"), after: by("dev"), rights: all, want: changed},
+		"that removes the record":              {before: by("eve"), after: by(""), rights: all, want: changed},
+		"that restores a record": {
+			before: by("eve"), after: by("bob"), rights: append(granted{"stamp resourceoverrides.shipper.booking.com work/a"}, all...),
+		},
 		"of rights": {
 			after: overrideOf("work", "rbac.authorization.k8s.io", "Role"), rights: all,
 			want: []string{"only a ResourceOverride in the global namespace may change rights"},

@@ -134,6 +134,7 @@ func Setup(server Server, o Options) error {
 	serveResources(serve, placed, guard)
 
 	ro := &resourceoverride.Webhook{Authz: o.Authz, GlobalNamespace: o.State.GlobalNamespace(), State: o.State, Charts: o.Charts}
+	serve("/mutate-resourceoverride", response.Mutate, "ResourceOverride", ro.Default).Ready = always
 	serve("/validate-resourceoverride", response.Validate, "ResourceOverride", ro.Validate).Ready = always // it needs no other objects
 
 	ntf := &notification.Webhook{Authz: o.Authz}

@@ -22,7 +22,9 @@ func TestAReleaseCopiesTheOverridesOfItsTime(t *testing.T) {
 	}
 	made := func(namespace, name string, priority int32, rules ...shipper.OverrideRule) *shipper.ResourceOverride {
 		return &shipper.ResourceOverride{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+			ObjectMeta: metav1.ObjectMeta{
+				Namespace: namespace, Name: name, Annotations: map[string]string{shipper.OverrideRequestedByAnnotation: "ann"},
+			},
 			Spec: shipper.ResourceOverrideSpec{
 				Resources: []shipper.OverriddenResource{{Kind: "ConfigMap"}}, Rules: rules, Priority: priority,
 			},
@@ -31,7 +33,7 @@ func TestAReleaseCopiesTheOverridesOfItsTime(t *testing.T) {
 	deletes := shipper.OverrideRule{Delete: true}
 	old := complete(0, 1)
 	old.Spec.Overrides = []shipper.ReleaseOverride{
-		{Name: old.Namespace + "/then"}, {Name: "global/must"}, {Name: "global/gone", Mandatory: true},
+		{Name: old.Namespace + "/then", RequestedBy: "ann"}, {Name: "global/must"}, {Name: "global/gone", Mandatory: true},
 	}
 	must := made("global", "must", 0, deletes)
 	must.Spec.Mandatory = true
@@ -72,6 +74,9 @@ func TestAReleaseCopiesTheOverridesOfItsTime(t *testing.T) {
 			var got []string
 			for _, o := range rel.Spec.Overrides {
 				got = append(got, o.Name)
+				if o.RequestedBy != "ann" {
+					t.Errorf("%s: requested by %q", o.Name, o.RequestedBy)
+				}
 				if o.Mandatory != (o.Name == "global/must") {
 					t.Errorf("%s: mandatory is %t", o.Name, o.Mandatory)
 				}

@@ -86,6 +86,12 @@ func ofRunOf(user string) func(*shipper.Release) {
 	}
 }
 
+func overriddenBy(user string) func(*shipper.Release) {
+	return func(rel *shipper.Release) {
+		rel.Spec.Overrides = []shipper.ReleaseOverride{{Name: "shop/limits", RequestedBy: user}}
+	}
+}
+
 func allowing(rel *shipper.Release) {
 	rel.Spec.Environment.Strategy = &shipper.RolloutStrategy{Steps: []shipper.RolloutStrategyStep{
 		{Gate: &shipper.StepGate{Approvals: 2, AllowServiceAccounts: true}}, {},
@@ -124,6 +130,14 @@ func TestApprovals(t *testing.T) {
 		"a refusal by who has approved": {"ann", web(), of("web-1-0", 0, refusing), "", ""},
 		"by who asked": {
 			"cay", web(), of("web-1-0", 0), response.Forbidden, `user "cay" has asked for Release web-1-0: another user has to approve it`,
+		},
+		"by who wrote an override of it": {
+			"bob", web(overriddenBy("bob")), of("web-1-0", 0), response.Forbidden,
+			`user "bob" has written ResourceOverride shop/limits, of which Release web-1-0 has a copy: another user has to approve it`,
+		},
+		"with an override of another": {"bob", web(overriddenBy("eve")), of("web-1-0", 0), "", ""},
+		"of what a ServiceAccount of the namespace overrides": {
+			"bob", web(overriddenBy(account)), of("web-1-0", 0), response.Forbidden, account + " requested Release web-1-0" + byAccount,
 		},
 		"by who asked for the run that made it": {
 			"bob", web(func(rel *shipper.Release) {

@@ -31,7 +31,11 @@ func (o ofRelease) stamp(a *shipper.Approval) {
 func (o ofRelease) judge(a *shipper.Approval) error {
 	rel, user, rejects := o.rel, a.Spec.By.Username, a.Spec.Decision == shipper.DecisionReject
 	if !rejects && slices.Contains(stamp.Requesters(rel), user) {
-		return response.Forbid(resource, a.Name, fmt.Sprintf("user %q has asked for Release %s: another user has to approve it", user, rel.Name))
+		asked := "asked for Release " + rel.Name
+		if name := stamp.OverrideBy(rel, user); name != "" && rel.Annotations[shipper.ReleaseRequestedByAnnotation] != user {
+			asked = fmt.Sprintf("written ResourceOverride %s, of which Release %s has a copy", name, rel.Name)
+		}
+		return response.Forbid(resource, a.Name, fmt.Sprintf("user %q has %s: another user has to approve it", user, asked))
 	}
 	if why := o.byAccount(a); !rejects && why != "" {
 		return response.Forbid(resource, a.Name, why)

@@ -67,6 +67,10 @@ var (
 		},
 		Labels: []string{shipper.AppLabel, shipper.ReleaseLabel, shipper.ReleaseHashLabel},
 	}
+	// Override is what says whose a ResourceOverride is.
+	Override = Metadata{
+		Kind: "ResourceOverride", Resource: "resourceoverrides", Annotations: []string{shipper.OverrideRequestedByAnnotation},
+	}
 	// Claim is the part of Application that only the runner of a run writes, and no user without the verb stamp.
 	Claim = Metadata{Kind: Application.Kind, Resource: Application.Resource, Annotations: []string{shipper.AppRunAnnotation}}
 	// SequenceRun is what runs are found by. Their spec has the same, and decides.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resourceoverride validates ResourceOverrides: each operation may be carried out, and the author may change the Applications whose
-// objects differ by it.
+// Package resourceoverride records the author of ResourceOverrides and validates them: each operation may be carried out, and the author may
+// change the Applications whose objects differ by it.
 package resourceoverride
 
 import (
@@ -10,7 +10,6 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -32,7 +31,7 @@ const (
 	maxAsked = 5
 )
 
-// Webhook validates ResourceOverrides.
+// Webhook completes and validates ResourceOverrides.
 type Webhook struct {
 	Authz authz.Authorizer
 	// GlobalNamespace is the one whose ResourceOverrides bear on all namespaces.
@@ -54,7 +53,10 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 		}
 		return w.permit(ctx, req, &old.Spec)
 	}
-	same := old != nil && equality.Semantic.DeepEqual(now.Spec, old.Spec)
+	if err := w.checkAuthor(ctx, req, now, old); err != nil {
+		return err
+	}
+	same := old != nil && sameSpec(now, old)
 	if same && !protected.OwnerAdded(&old.ObjectMeta, &now.ObjectMeta) {
 		return nil
 	}

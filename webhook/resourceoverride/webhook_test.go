@@ -45,6 +45,17 @@ func labels(namespace string, names ...string) *shipper.ResourceOverride {
 	return o
 }
 
+// writtenBy records a user as the author.
+func writtenBy(user string, o *shipper.ResourceOverride) *shipper.ResourceOverride {
+	metav1.SetMetaDataAnnotation(&o.ObjectMeta, shipper.OverrideRequestedByAnnotation, user)
+	return o
+}
+
+// create is a request as the mutating webhook leaves it.
+func create(user string, o *shipper.ResourceOverride) *admission.Request {
+	return ask.Create(user, writtenBy(user, o))
+}
+
 func changed(o *shipper.ResourceOverride, edit func(*shipper.ResourceOverride)) *shipper.ResourceOverride {
 	edit(o)
 	return o
@@ -58,7 +69,7 @@ func TestWhoChangesWhatApplicationsInstallMayUpdateThem(t *testing.T) {
 	merge := func(o *shipper.ResourceOverride) { o.Spec.Rules[0].Patch[0]["op"] = "merge" }
 	mandatory := func(o *shipper.ResourceOverride) { o.Spec.Mandatory = true }
 	all, one, place := editor("ann"), append(reading("bob"), "bob"+updateAll+"web"), "ann place *.* /"
-	taken := ask.Update("bob", labels("shop", "web"), labels("shop", "api"))
+	taken := ask.Update("bob", writtenBy("bob", labels("shop", "web")), labels("shop", "api"))
 	given := ask.Update("bob", changed(labels("shop"), owned), labels("shop"))
 	const controller = "system:serviceaccount:kube-system:namespace-controller"
 	label := func(o *shipper.ResourceOverride) { o.Labels = map[string]string{"a": "b"} }
@@ -67,23 +78,23 @@ func TestWhoChangesWhatApplicationsInstallMayUpdateThem(t *testing.T) {
 		granted []string
 		want    response.Decision
 	}{
-		"a user who may update all Applications":      {ask.Create("ann", labels("shop")), all, ""},
-		"a user who may update none":                  {ask.Create("bob", labels("shop")), nil, response.Forbidden},
-		"a user who may update the named one":         {ask.Create("bob", labels("shop", "web")), one, ""},
-		"a user who may update one of two":            {ask.Create("bob", labels("shop", "web", "api")), one, response.Forbidden},
-		"a user who may update one, and selects all":  {ask.Create("bob", labels("shop")), one, response.Forbidden},
+		"a user who may update all Applications":      {create("ann", labels("shop")), all, ""},
+		"a user who may update none":                  {create("bob", labels("shop")), nil, response.Forbidden},
+		"a user who may update the named one":         {create("bob", labels("shop", "web")), one, ""},
+		"a user who may update one of two":            {create("bob", labels("shop", "web", "api")), one, response.Forbidden},
+		"a user who may update one, and selects all":  {create("bob", labels("shop")), one, response.Forbidden},
 		"taking an override away changes it, too":     {ask.Delete("bob", labels("shop")), nil, response.Forbidden},
 		"as does taking it over to another one":       {taken, one, response.Forbidden},
 		"as does an owner that is deleted":            {given, nil, response.Forbidden},
 		"labels of the override mean nothing":         {ask.Update("bob", changed(labels("shop"), label), labels("shop")), nil, ""},
 		"a namespace that is deleted":                 {ask.Delete(controller, labels("shop")), nil, ""},
-		"a global override needs all namespaces":      {ask.Create("ann", labels("global")), append(all, place), response.Forbidden},
-		"and the right to place":                      {ask.Create("ann", labels("global")), []string{"ann" + everywhere}, response.Forbidden},
-		"which administrators have":                   {ask.Create("ann", labels("global")), []string{"ann" + everywhere, place}, ""},
-		"a user who may read no Secrets":              {ask.Create("ann", labels("shop")), all[1:], response.Forbidden},
-		"a user who may read no ConfigMaps":           {ask.Create("ann", labels("shop")), []string{all[0], all[2]}, response.Forbidden},
-		"a patch that is none":                        {ask.Create("ann", changed(labels("shop"), merge)), all, response.Invalid},
-		"a mandatory override outside the global one": {ask.Create("ann", changed(labels("shop"), mandatory)), all, response.Invalid},
+		"a global override needs all namespaces":      {create("ann", labels("global")), append(all, place), response.Forbidden},
+		"and the right to place":                      {create("ann", labels("global")), []string{"ann" + everywhere}, response.Forbidden},
+		"which administrators have":                   {create("ann", labels("global")), []string{"ann" + everywhere, place}, ""},
+		"a user who may read no Secrets":              {create("ann", labels("shop")), all[1:], response.Forbidden},
+		"a user who may read no ConfigMaps":           {create("ann", labels("shop")), []string{all[0], all[2]}, response.Forbidden},
+		"a patch that is none":                        {create("ann", changed(labels("shop"), merge)), all, response.Invalid},
+		"a mandatory override outside the global one": {create("ann", changed(labels("shop"), mandatory)), all, response.Invalid},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			hook := &resourceoverride.Webhook{Authz: ask.Grant(tc.granted...), GlobalNamespace: "global", State: known{}, Charts: &judging{}}
@@ -103,7 +114,7 @@ func TestWhoChangesWhatApplicationsInstallMayUpdateThem(t *testing.T) {
 
 func TestTheRefusalNamesTheRightAndTheCommand(t *testing.T) {
 	hook := &resourceoverride.Webhook{Authz: ask.Grant(), GlobalNamespace: "global", State: known{}, Charts: &judging{}}
-	err := hook.Validate(t.Context(), ask.Create("bob", labels("shop")), &response.Response{})
+	err := hook.Validate(t.Context(), create("bob", labels("shop")), &response.Response{})
 	ask.CheckRefusal(t, err, response.Forbidden, `spec.applicationNames: `+
 		`a ResourceOverride changes what Applications install: user "bob" may not update all applications.shipper.booking.com in namespace `+
 		`shop; ask the owner of the namespace to run: kubectl -n shop create role update-applications --verb=update `+
@@ -129,7 +140,7 @@ func TestAnEditSaysWhatIsNotTriedAndWhenItTakesEffect(t *testing.T) {
 			authz := ask.Grant(append(editor("ann"), "ann"+everywhere, "ann place *.* /")...)
 			hook := &resourceoverride.Webhook{Authz: authz, GlobalNamespace: "global", State: known{}, Charts: &judging{}}
 			a := &response.Response{}
-			if err := hook.Validate(t.Context(), ask.Create("ann", tc.o), a); err != nil {
+			if err := hook.Validate(t.Context(), create("ann", tc.o), a); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, a.Warnings()); diff != "" {
@@ -167,7 +178,7 @@ func TestAnOverrideForWhichAReleaseHasNoRoomIsRefused(t *testing.T) {
 			if tc.want != "" {
 				decision = response.Invalid
 			}
-			ask.CheckRefusal(t, hook.Validate(t.Context(), ask.Create("ann", tc.new), &response.Response{}), decision, tc.want)
+			ask.CheckRefusal(t, hook.Validate(t.Context(), create("ann", tc.new), &response.Response{}), decision, tc.want)
 		})
 	}
 }
@@ -264,7 +275,7 @@ func TestRulesAreTriedOnWhatIsInstalled(t *testing.T) {
 			if tc.message != "" {
 				decision = response.Invalid
 			}
-			ask.CheckRefusal(t, hook.Validate(t.Context(), ask.Create("ann", o), a), decision, tc.message)
+			ask.CheckRefusal(t, hook.Validate(t.Context(), create("ann", o), a), decision, tc.message)
 			if diff := cmp.Diff([][]string{tc.asked, tc.warned}, [][]string{charts.asked, a.Warnings()}); diff != "" {
 				t.Error(diff)
 			}

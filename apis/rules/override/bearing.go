@@ -44,7 +44,7 @@ func Bearing(app *shipper.Application, all []shipper.ResourceOverride, global st
 		spec := o.Spec.DeepCopy()
 		out = append(out, shipper.ReleaseOverride{
 			Name: o.Namespace + "/" + o.Name, Global: o.Namespace == global, Resources: spec.Resources, Rules: spec.Rules,
-			Mandatory: group(o, global) == 2,
+			Mandatory: group(o, global) == 2, RequestedBy: o.Annotations[shipper.OverrideRequestedByAnnotation],
 		})
 	}
 	return out

@@ -45,10 +45,24 @@ func HoldOf(c shipper.RunClaim) string {
 	return "until the task release of run " + c.Namespace + "/" + c.Run
 }
 
-// Requesters are the users who asked for a Release: the one whose write made it, and the users who asked for its run. They
-// do not approve its steps.
+// Requesters are the users who asked for a Release: the one whose write made it, the users who asked for its run, and those who wrote what
+// it has from ResourceOverrides. They do not approve its steps.
 func Requesters(rel *shipper.Release) []string {
-	return append(ClaimOf(rel.Annotations[shipper.ReleaseRunAnnotation]).Requesters, rel.Annotations[shipper.ReleaseRequestedByAnnotation])
+	out := append(ClaimOf(rel.Annotations[shipper.ReleaseRunAnnotation]).Requesters, rel.Annotations[shipper.ReleaseRequestedByAnnotation])
+	for i := range rel.Spec.Overrides {
+		out = append(out, rel.Spec.Overrides[i].RequestedBy)
+	}
+	return out
+}
+
+// OverrideBy is the name of a ResourceOverride in a Release that a user wrote last, as namespace/name; empty if there is none.
+func OverrideBy(rel *shipper.Release, user string) string {
+	for i := range rel.Spec.Overrides {
+		if rel.Spec.Overrides[i].RequestedBy == user {
+			return rel.Spec.Overrides[i].Name
+		}
+	}
+	return ""
 }
 
 // AccountRequester is the ServiceAccount that asked for a Release, if it is one of its namespace or of that of its run; empty if none did.
@@ -63,6 +77,11 @@ func AccountRequester(rel *shipper.Release) string {
 	isRunner := len(claim.Requesters) > 0 && rights.IsServiceAccountOf(by, claim.Namespace)
 	if !isRunner && rights.IsServiceAccountOf(by, rel.Namespace) {
 		return by
+	}
+	for i := range rel.Spec.Overrides {
+		if name := rel.Spec.Overrides[i].RequestedBy; rights.IsServiceAccountOf(name, rel.Namespace) {
+			return name
+		}
 	}
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -25,5 +26,36 @@ func TestAClaimIsReadAsShipperWritesIt(t *testing.T) {
 		if diff := cmp.Diff(want, ClaimOf(text)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", text, diff)
 		}
+	}
+}
+
+// TestWhoWritesAnOverrideOfAReleaseHasAskedForIt: the author of an override changes what is installed, and would approve it otherwise.
+func TestWhoWritesAnOverrideOfAReleaseHasAskedForIt(t *testing.T) {
+	const account = "system:serviceaccount:team:ci"
+	for sentence, c := range map[string]struct {
+		authors []string
+		want    []string
+		account string
+	}{
+		"no overrides":                      {nil, []string{"ann"}, ""},
+		"of two users":                      {[]string{"bob", "eve"}, []string{"ann", "bob", "eve"}, ""},
+		"of an account of the namespace":    {[]string{"bob", account}, []string{"ann", "bob", account}, account},
+		"of an account of another":          {[]string{"system:serviceaccount:gitops:a"}, []string{"ann", "system:serviceaccount:gitops:a"}, ""},
+		"of a user whose name was not kept": {[]string{""}, []string{"ann", ""}, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{
+				Namespace: "team", Annotations: map[string]string{shipper.ReleaseRequestedByAnnotation: "ann"},
+			}}
+			for _, by := range c.authors {
+				rel.Spec.Overrides = append(rel.Spec.Overrides, shipper.ReleaseOverride{Name: "team/a", RequestedBy: by})
+			}
+			if diff := cmp.Diff(c.want, Requesters(rel)); diff != "" {
+				t.Error(diff)
+			}
+			if got := AccountRequester(rel); got != c.account {
+				t.Errorf("the account is %q, want %q", got, c.account)
+			}
+		})
 	}
 }

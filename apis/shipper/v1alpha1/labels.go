@@ -115,6 +115,8 @@ const (
 	AppFailedRetryAnnotation = "shipper.booking.com/app.failed.retry"
 	// AppRequestedByAnnotation names the user whose edit of the template was last admitted. Written by the webhook.
 	AppRequestedByAnnotation = "shipper.booking.com/app.requested-by"
+	// OverrideRequestedByAnnotation names the user who last wrote the spec of a ResourceOverride. Written by the webhook, copied to Releases.
+	OverrideRequestedByAnnotation = "shipper.booking.com/override.requested-by"
 	// AppRunAnnotation is the RunClaim of the SequenceRun that wrote the template, as JSON. The ServiceAccount of the run writes it with the
 	// template while task deployment of the run is under way. The webhook removes it when another user changes the template.
 	AppRunAnnotation = "shipper.booking.com/app.run"

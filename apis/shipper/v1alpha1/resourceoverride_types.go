@@ -158,6 +158,12 @@ type ReleaseOverride struct {
 	// those that are mandatory then. Default: false.
 	// +optional
 	Mandatory bool `json:"mandatory,omitempty"`
+
+	// requestedBy is the user who last wrote the ResourceOverride before it was copied. Shipper does not count this user's approval of the
+	// Release. Default: unknown.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	RequestedBy string `json:"requestedBy,omitempty"`
 }
 
 // ResourceOverrideList is a list of ResourceOverrides.

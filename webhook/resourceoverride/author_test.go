@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package resourceoverride_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+	"shipper.dev/shipper/test/admission/ask"
+	"shipper.dev/shipper/webhook/resourceoverride"
+	"shipper.dev/shipper/webhook/response"
+)
+
+const stamps = " stamp resourceoverrides shop/labels"
+
+// labelled is a ResourceOverride with a label, which means nothing to Shipper.
+func labelled() *shipper.ResourceOverride {
+	return changed(labels("shop"), func(o *shipper.ResourceOverride) { o.Labels = map[string]string{"a": "b"} })
+}
+
+func TestTheAuthorOfTheSpecIsRecorded(t *testing.T) {
+	ann := writtenBy("ann", labels("shop"))
+	for sentence, tc := range map[string]struct {
+		req     *admission.Request
+		granted []string
+		want    string
+		refused response.Decision
+	}{
+		"who creates it":                           {ask.Create("ann", labels("shop")), nil, "ann", ""},
+		"whatever the manifest says":               {ask.Create("ann", writtenBy("bob", labels("shop"))), nil, "ann", ""},
+		"unless a backup is restored":              {ask.Create("ann", writtenBy("bob", labels("shop"))), []string{"ann" + stamps}, "bob", ""},
+		"who changes the spec":                     {ask.Update("bob", writtenBy("ann", labels("shop", "web")), ann), nil, "bob", ""},
+		"and claims that another does":             {ask.Update("bob", writtenBy("eve", labels("shop", "web")), ann), nil, "bob", ""},
+		"not who labels it":                        {ask.Update("bob", labelled(), ann), nil, "ann", ""},
+		"nor who changes the record alone":         {ask.Update("ann", writtenBy("eve", labels("shop")), ann), nil, "", response.Invalid},
+		"but for a user who may, after a recovery": {ask.Update("ann", writtenBy("eve", labels("shop")), ann), []string{"ann" + stamps}, "eve", ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			hook := &resourceoverride.Webhook{Authz: ask.Grant(tc.granted...), GlobalNamespace: "global"}
+			a := &response.Response{}
+			err := hook.Default(t.Context(), tc.req, a)
+			got, refused := "", response.Decision("")
+			if refusal, ok := errors.AsType[*response.Refusal](err); ok {
+				refused = refusal.Decision
+			} else if err != nil {
+				t.Fatal(err)
+			} else {
+				got = ask.Patched[shipper.ResourceOverride](t, tc.req, a).Annotations[shipper.OverrideRequestedByAnnotation]
+			}
+			if diff := cmp.Diff([]string{tc.want, string(tc.refused)}, []string{got, string(refused)}); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestNoWriteForgesTheAuthor has the attacks of a user whose write the mutating webhook did not see.
+func TestNoWriteForgesTheAuthor(t *testing.T) {
+	const key = `ResourceOverride.shipper.booking.com "labels" is invalid: metadata.annotations[shipper.booking.com/override.requested-by]: `
+	const name = key + `Forbidden: must name the author of this write, who does not count as an approver then: leave it out, or set it to "ann"`
+	bob := writtenBy("bob", labels("shop"))
+	for sentence, tc := range map[string]struct {
+		req     *admission.Request
+		granted string
+		want    string
+	}{
+		"in the name of another":        {ask.Create("ann", writtenBy("eve", labels("shop"))), "", name},
+		"in no name":                    {ask.Create("ann", labels("shop")), "", name},
+		"with the name of the last one": {ask.Update("ann", writtenBy("bob", labels("shop", "web")), bob), "", name},
+		"of the record alone": {
+			ask.Update("ann", writtenBy("eve", labels("shop")), bob), "", key + `Forbidden: is written by Shipper; leave it out, or at "bob"`,
+		},
+		"that removes the record": {ask.Update("ann", labels("shop"), bob), "", key + `Required value: is written by Shipper; leave it at "bob"`},
+		"but with the right":      {ask.Create("ann", writtenBy("eve", labels("shop"))), "ann" + stamps, ""},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			hook := &resourceoverride.Webhook{
+				Authz: ask.Grant(append(editor("ann"), tc.granted)...), GlobalNamespace: "global", State: known{}, Charts: &judging{},
+			}
+			decision := response.Decision("")
+			if tc.want != "" {
+				decision = response.Invalid
+			}
+			ask.CheckRefusal(t, hook.Validate(t.Context(), tc.req, &response.Response{}), decision, tc.want)
+		})
+	}
+}
