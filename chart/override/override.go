@@ -28,7 +28,9 @@ const maxBytes = 3 << 20
 
 // Apply returns an object with the changes that concern it. It returns o itself if there are none, and nil if one deletes it. namespace is
 // the one that the object is written to; empty for an object without one. o is not changed. The error is a *chart.Error, or that of ctx.
-func Apply(ctx context.Context, o *unstructured.Unstructured, namespace string, changes []rules.Change) (*unstructured.Unstructured, error) {
+func Apply(
+	ctx context.Context, o *unstructured.Unstructured, namespace string, changes []rules.Change,
+) (*unstructured.Unstructured, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

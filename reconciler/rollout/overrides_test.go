@@ -38,7 +38,8 @@ func TestAReleaseCopiesTheOverridesOfItsTime(t *testing.T) {
 	must := made("global", "must", 0, deletes)
 	must.Spec.Mandatory = true
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
-		made(old.Namespace, "b", 0, deletes), made(old.Namespace, "c", -1, deletes), made("global", "a", 0, deletes), made("elsewhere", "d", 0), must,
+		made(old.Namespace, "b", 0, deletes), made(old.Namespace, "c", -1, deletes), made("global", "a", 0, deletes),
+		made("elsewhere", "d", 0), must,
 	).Build()
 	rolledBack := func(edit func(*shipper.Release)) func(*shipper.Release) {
 		return func(rel *shipper.Release) {

@@ -37,7 +37,9 @@ func TestTheAuthorOfTheSpecIsRecorded(t *testing.T) {
 		"and claims that another does":             {ask.Update("bob", writtenBy("eve", labels("shop", "web")), ann), nil, "bob", ""},
 		"not who labels it":                        {ask.Update("bob", labelled(), ann), nil, "ann", ""},
 		"nor who changes the record alone":         {ask.Update("ann", writtenBy("eve", labels("shop")), ann), nil, "", response.Invalid},
-		"but for a user who may, after a recovery": {ask.Update("ann", writtenBy("eve", labels("shop")), ann), []string{"ann" + stamps}, "eve", ""},
+		"but for a user who may, after a recovery": {
+			ask.Update("ann", writtenBy("eve", labels("shop")), ann), []string{"ann" + stamps}, "eve", "",
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			hook := &resourceoverride.Webhook{Authz: ask.Grant(tc.granted...), GlobalNamespace: "global"}
@@ -61,7 +63,8 @@ func TestTheAuthorOfTheSpecIsRecorded(t *testing.T) {
 // TestNoWriteForgesTheAuthor has the attacks of a user whose write the mutating webhook did not see.
 func TestNoWriteForgesTheAuthor(t *testing.T) {
 	const key = `ResourceOverride.shipper.booking.com "labels" is invalid: metadata.annotations[shipper.booking.com/override.requested-by]: `
-	const name = key + `Forbidden: must name the author of this write, who does not count as an approver then: leave it out, or set it to "ann"`
+	const name = key + `Forbidden: must name the author of this write, who does not count as an approver then: leave it out, or set it ` +
+		`to "ann"`
 	bob := writtenBy("bob", labels("shop"))
 	for sentence, tc := range map[string]struct {
 		req     *admission.Request

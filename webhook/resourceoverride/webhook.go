@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resourceoverride records the author of ResourceOverrides and validates them: each operation may be carried out, and the author may
-// change the Applications whose objects differ by it.
+// Package resourceoverride records the author of ResourceOverrides and validates them: each operation may be carried out, and the author
+// may change the Applications whose objects differ by it.
 package resourceoverride
 
 import (

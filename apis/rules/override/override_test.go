@@ -286,7 +286,8 @@ func TestTheCopiesOfAReleaseAreBounded(t *testing.T) {
 	const fix = "that a Release may keep: delete some, or let them name fewer Applications"
 	rule := shipper.OverrideRule{Patch: slices.Repeat([]shipper.PatchOperation{{"op": "remove", "path": "/a"}}, 100)}
 	few := shipper.ReleaseOverride{Name: "work/a", Rules: slices.Repeat([]shipper.OverrideRule{rule}, 5)}
-	large := shipper.ReleaseOverride{Name: strings.Repeat("x", 300), Resources: []shipper.OverriddenResource{{Kind: strings.Repeat("x", 2000)}}}
+	kinds := []shipper.OverriddenResource{{Kind: strings.Repeat("x", 2000)}}
+	large := shipper.ReleaseOverride{Name: strings.Repeat("x", 300), Resources: kinds}
 	for sentence, c := range map[string]struct {
 		pinned []shipper.ReleaseOverride
 		want   string

@@ -12,6 +12,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:resource:path=resourceoverrides,shortName=ro,categories={shipper}
 // +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
 // +kubebuilder:printcolumn:name="Mandatory",type=boolean,JSONPath=`.spec.mandatory`
+// +kubebuilder:printcolumn:name="Requested By",type=string,priority=1,JSONPath=`.metadata.annotations.shipper\.booking\.com/override\.requested-by`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 type ResourceOverride struct {
 	metav1.TypeMeta   `json:",inline"`
