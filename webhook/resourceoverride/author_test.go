@@ -30,13 +30,13 @@ func TestTheAuthorOfTheSpecIsRecorded(t *testing.T) {
 		want    string
 		refused response.Decision
 	}{
-		"who creates it":                           {ask.Create("ann", labels("shop")), nil, "ann", ""},
-		"whatever the manifest says":               {ask.Create("ann", writtenBy("bob", labels("shop"))), nil, "ann", ""},
-		"unless a backup is restored":              {ask.Create("ann", writtenBy("bob", labels("shop"))), []string{"ann" + stamps}, "bob", ""},
-		"who changes the spec":                     {ask.Update("bob", writtenBy("ann", labels("shop", "web")), ann), nil, "bob", ""},
-		"and claims that another does":             {ask.Update("bob", writtenBy("eve", labels("shop", "web")), ann), nil, "bob", ""},
-		"not who labels it":                        {ask.Update("bob", labelled(), ann), nil, "ann", ""},
-		"nor who changes the record alone":         {ask.Update("ann", writtenBy("eve", labels("shop")), ann), nil, "", response.Invalid},
+		"who creates it":                   {ask.Create("ann", labels("shop")), nil, "ann", ""},
+		"whatever the manifest says":       {ask.Create("ann", writtenBy("bob", labels("shop"))), nil, "ann", ""},
+		"unless a backup is restored":      {ask.Create("ann", writtenBy("bob", labels("shop"))), []string{"ann" + stamps}, "bob", ""},
+		"who changes the spec":             {ask.Update("bob", writtenBy("ann", labels("shop", "web")), ann), nil, "bob", ""},
+		"and claims that another does":     {ask.Update("bob", writtenBy("eve", labels("shop", "web")), ann), nil, "bob", ""},
+		"not who labels it":                {ask.Update("bob", labelled(), ann), nil, "ann", ""},
+		"nor who changes the record alone": {ask.Update("ann", writtenBy("eve", labels("shop")), ann), nil, "", response.Invalid},
 		"but for a user who may, after a recovery": {
 			ask.Update("ann", writtenBy("eve", labels("shop")), ann), []string{"ann" + stamps}, "eve", "",
 		},
