@@ -148,7 +148,7 @@ func waits(s *shipper.ReleaseStrategyStatus) bool {
 	}
 	states := []shipper.StrategyState{
 		s.State.WaitingForInstallation, s.State.WaitingForCapacity, s.State.WaitingForTraffic, s.State.WaitingForReadiness,
-		s.State.WaitingForApproval, s.State.WaitingForChecks,
+		s.State.WaitingForApproval, s.State.WaitingForChecks, s.State.WaitingForTime,
 	}
 	return slices.Contains(states, shipper.StrategyStateTrue)
 }
@@ -166,6 +166,7 @@ func transitions(rel *shipper.Release, was, is shipper.ReleaseStrategyState) []r
 		{"WaitingForReadiness", was.WaitingForReadiness, is.WaitingForReadiness},
 		{"WaitingForApproval", was.WaitingForApproval, is.WaitingForApproval},
 		{"WaitingForChecks", was.WaitingForChecks, is.WaitingForChecks},
+		{"WaitingForTime", was.WaitingForTime, is.WaitingForTime},
 	} {
 		if state.was != state.is && state.is != "" {
 			out = append(out, events.Normal(stateTransitionedReason, state.name+"="+string(state.is),

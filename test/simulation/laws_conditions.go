@@ -18,7 +18,7 @@ var waiting = []string{
 	shipper.ApplicationResourcesSelected, shipper.ClusterJoined, shipper.ClusterPropertiesKnown,
 	shipper.StrategyContenderAchievedInstallation, shipper.StrategyContenderAchievedCapacity, shipper.StrategyContenderAchievedTraffic,
 	shipper.StrategyContenderAchievedReadiness, shipper.StrategyContenderAchievedApprovals, shipper.StrategyContenderAchievedChecks,
-	shipper.StrategyIncumbentAchievedCapacity, shipper.StrategyIncumbentAchievedTraffic,
+	shipper.StrategyIncumbentAchievedCapacity, shipper.StrategyIncumbentAchievedTraffic, shipper.StrategyContenderAchievedWait,
 }
 
 // explains is law 10.

@@ -78,6 +78,8 @@ func (l *laws) moves(c change, old, rel *shipper.Release) {
 		l.offend(4, "%s, which waits for a command", raise)
 	case c.at.Before(p.ConvergedTime.Add(after.Value() - time.Second)): // the time is rounded up to a second
 		l.offend(4, "%s %s after %s", raise, c.at.Sub(p.ConvergedTime.Time), p.ConvergedTime)
+	case c.at.Before(p.ConvergedTime.Add(s.WaitAt(at.Wave, from).Value() - time.Second)):
+		l.offend(4, "%s, which waits %s after %s", raise, s.WaitAt(at.Wave, from), p.ConvergedTime)
 	case !p.Approvals.Enough(s.StepAt(at.Wave, from).RequiredApprovals()):
 		l.offend(4, "%s, which is not approved: %+v", raise, p.Approvals)
 	case !checksPassed(s, from, p):

@@ -5,6 +5,7 @@ package templatecheck
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -72,10 +73,11 @@ func validateAfterTasks(tasks *shipper.WaveTasks, isLast bool, path *field.Path)
 		return nil
 	case isLast:
 		return field.ErrorList{field.Forbidden(path, "not on the last wave: no wave follows that could wait")}
-	case tasks.Approvals == 0 && len(tasks.Conditions) == 0:
-		return field.ErrorList{field.Required(path, "name approvals or conditions: without them there is nothing to wait for")}
+	case tasks.Approvals == 0 && len(tasks.Conditions) == 0 && tasks.Wait == "":
+		return field.ErrorList{field.Required(path, "name approvals, conditions or a wait: without them there is nothing to wait for")}
 	}
 	errs := validateGates(tasks.Conditions, path.Child("conditions"))
+	errs = append(errs, validateDuration(tasks.Wait, path.Child("wait"), time.Second)...)
 	if tasks.Approvals < 0 || tasks.Approvals > maxApprovals {
 		errs = append(errs, field.Invalid(path.Child("approvals"), tasks.Approvals, fmt.Sprintf("must be from 1 to %d", maxApprovals)))
 	}

@@ -92,7 +92,7 @@ func TestWaves(t *testing.T) {
 		"what a wave waits for": {edit: strategy(func(s *shipper.RolloutStrategy) {
 			s.Waves = []shipper.Wave{
 				{Name: "a", ClusterSelector: tier("a"), AfterTasks: &shipper.WaveTasks{Approvals: 2, Conditions: []string{"example.com/Verified"}}},
-				{Name: "b"},
+				{Name: "b", ClusterSelector: tier("b"), AfterTasks: &shipper.WaveTasks{Wait: "1h30m"}}, {Name: "c"},
 			}
 		})},
 		"what a wave waits for, empty, out of bounds, and on the last wave": {
@@ -104,11 +104,27 @@ func TestWaves(t *testing.T) {
 				}
 			}),
 			want: []string{
-				`env.strategy.waves[0].afterTasks: Required value: name approvals or conditions: without them there is nothing to wait for`,
+				`env.strategy.waves[0].afterTasks: Required value: name approvals, conditions or a wait: without them there is nothing to wait for`,
 				`env.strategy.waves[1].afterTasks.conditions[0]: Invalid value: "Verified": must be a type of condition that another controller ` +
 					`owns, with its domain: example.com/Verified`,
 				`env.strategy.waves[1].afterTasks.approvals: Invalid value: 11: must be from 1 to 10`,
 				`env.strategy.waves[2].afterTasks: Forbidden: not on the last wave: no wave follows that could wait`,
+			},
+		},
+		"a wait that is none, too short, and too long": {
+			edit: strategy(func(s *shipper.RolloutStrategy) {
+				for _, wait := range []shipper.Duration{"an hour", "0s", "721h", ""} {
+					s.Waves = append(s.Waves, shipper.Wave{
+						Name: fmt.Sprint("w", len(s.Waves)), ClusterSelector: tier("a"), AfterTasks: &shipper.WaveTasks{Wait: wait},
+					})
+				}
+				s.Waves = append(s.Waves, shipper.Wave{Name: "rest"})
+			}),
+			want: []string{
+				`env.strategy.waves[0].afterTasks.wait: Invalid value: "an hour": must be a duration in h, m and s, such as 10m or 1h30m`,
+				`env.strategy.waves[1].afterTasks.wait: Invalid value: "0s": must be at least 1s`,
+				`env.strategy.waves[2].afterTasks.wait: Invalid value: "721h": must be at most 720h`,
+				`env.strategy.waves[3].afterTasks: Required value: name approvals, conditions or a wait: without them there is nothing to wait for`,
 			},
 		},
 		"an unknown advance": {

@@ -82,6 +82,7 @@ func Decide(o Observed, now time.Time) Decision {
 	}
 	d := decision{Observed: o, strategy: s, now: now, stored: o.Release.Status.Progress}
 	d.startOrContinue()
+	d.wait()
 	d.deadline()
 	d.checks()
 	advancing := d.advancing()
@@ -138,6 +139,14 @@ func (d *decision) startOrContinue() {
 	}
 }
 
+// wait records when the wait of a wave is over, and asks for a decision then.
+func (d *decision) wait() {
+	d.progress.WaitEndTime = strategy.WaitEnd(d.Release, d.progress)
+	if end := d.progress.WaitEndTime; end != nil && end.After(d.now) {
+		d.again(end.Sub(d.now))
+	}
+}
+
 // advancing is the condition Advancing; it fills in what is done next.
 func (d *decision) advancing() shipper.Condition {
 	switch {
@@ -159,6 +168,8 @@ func (d *decision) advancing() shipper.Condition {
 		return d.condition(corev1.ConditionFalse, shipper.AdvancingHeldAfterGoingBack, message)
 	case d.Step.Approving:
 		return d.condition(corev1.ConditionFalse, shipper.AdvancingAwaitingApproval, d.Step.Awaited)
+	case d.Step.Waiting:
+		return d.condition(corev1.ConditionTrue, shipper.AdvancingAwaitingTime, d.Step.Awaited)
 	case !d.Step.Achieved && d.Step.Checks != nil && d.Step.Checks.Undecided != nil:
 		found := d.Step.Checks.Undecided
 		return d.condition(corev1.ConditionFalse, shipper.AdvancingCheckUndecided, found.String()+retry(found))

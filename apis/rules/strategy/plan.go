@@ -51,7 +51,7 @@ func (p Plan) Writes() bool {
 		slices.ContainsFunc(p.Leaving, func(d Leaving) bool { return !d.Write.Empty() })
 }
 
-// Make computes the plan. Equal arguments give equal plans; now is used for transition times only.
+// Make computes the plan. Equal arguments give equal plans; now is used for transition times and for the wait of a wave only.
 func Make(observed Observed, now metav1.Time) Plan {
 	if len(observed.Releases) == 0 {
 		return Plan{Leaving: (&rollout{Observed: observed}).planDeletions(now)}
@@ -60,6 +60,7 @@ func Make(observed Observed, now metav1.Time) Plan {
 		return planPlacing(observed, now)
 	}
 	r := newRollout(observed)
+	r.now = &now
 	if position.HasWaves(observed.contender().Release) {
 		return r.planWaves(now)
 	}
@@ -110,6 +111,8 @@ type rollout struct {
 	covered []string
 	// uncovered are the messages that say what the remaining superseded Releases wait for, by name.
 	uncovered map[string]string
+	// now is the time by which a wave waits.
+	now *metav1.Time
 }
 
 func newRollout(observed Observed) *rollout {

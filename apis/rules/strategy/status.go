@@ -41,6 +41,9 @@ func (r *rollout) strategyStatus(rel *shipper.Release, now metav1.Time) *shipper
 	if len(check.Of(rel)) > 0 {
 		out.State.WaitingForChecks = shipper.StrategyStateFalse
 	}
+	if rel.Spec.Environment.Strategy.WaitAt(position.Of(rel).Wave, rel.Spec.TargetStep) != "" {
+		out.State.WaitingForTime = shipper.StrategyStateFalse
+	}
 	var before []shipper.ReleaseStrategyCondition
 	if rel.Status.Strategy != nil {
 		before = rel.Status.Strategy.Conditions

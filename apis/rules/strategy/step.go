@@ -38,6 +38,8 @@ type StepState struct {
 	Incomplete []string
 	// DoneWaveUnhealthy is true while clusters of waves before the position's alone are awaited: no cluster of its wave begins before them.
 	DoneWaveUnhealthy bool
+	// Waiting is true while the time of a wave's wait alone, or approvals beside it, are awaited.
+	Waiting bool
 }
 
 // ConvergedBut reports whether everything that the step wants is there, in all clusters but these.
@@ -72,6 +74,7 @@ func (r *rollout) stepState() StepState {
 		return s
 	}
 	s.Awaited, s.Approving = awaited.message, awaited.condition == shipper.StrategyContenderAchievedApprovals
+	s.Waiting = awaited.condition == shipper.StrategyContenderAchievedWait
 	if awaited.lacking != nil {
 		s.Lacking = awaited.lacking()
 	}

@@ -60,6 +60,10 @@ type ReleaseProgress struct {
 	// wave is the targetWave that the figures are about.
 	// +optional
 	Wave int32 `json:"wave,omitempty"`
+
+	// waitEndTime is when the wait of the wave's afterTasks is over. Absent where there is none, and until the wave's clusters are done.
+	// +optional
+	WaitEndTime *metav1.Time `json:"waitEndTime,omitempty"`
 }
 
 // ReleaseNextStep is a step that Shipper will move a Release to.

@@ -249,6 +249,9 @@ type ReleaseStrategyState struct {
 	// waitingForChecks is True while the step's checks have not all passed. Absent where the step has none.
 	// +optional
 	WaitingForChecks StrategyState `json:"waitingForChecks,omitempty"`
+	// waitingForTime is True while the wait of the wave's afterTasks is not over. Absent where there is none. The original had no such field.
+	// +optional
+	WaitingForTime StrategyState `json:"waitingForTime,omitempty"`
 }
 
 // StrategyState is "True", "False" or "Unknown".

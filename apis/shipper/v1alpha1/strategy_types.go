@@ -4,7 +4,6 @@ package v1alpha1
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,7 +113,7 @@ type Wave struct {
 }
 
 // WaveTasks are what a wave waits for.
-// +kubebuilder:validation:XValidation:rule="has(self.approvals) || has(self.conditions)",message="name approvals or conditions: without them there is nothing to wait for"
+// +kubebuilder:validation:XValidation:rule="has(self.approvals) || has(self.conditions) || has(self.wait)",message="name approvals, conditions or a wait: without them there is nothing to wait for"
 type WaveTasks struct {
 	// approvals is how many users have to approve the last step of the wave, by Approvals. The user who asked for the Release does not count.
 	// Approvals from before the last move of the Release do not count. From 1 to 10. Default: none.
@@ -136,6 +135,12 @@ type WaveTasks struct {
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:items:MaxLength=317
 	Conditions []string `json:"conditions,omitempty"`
+
+	// wait is how long the wave waits after its clusters have what the last step asks for, at least 1s, for example 1h. The other tasks go on
+	// meanwhile. After a move back to the end of the wave nothing is waited for. Default: no wait.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
+	Wait Duration `json:"wait,omitempty"`
 }
 
 // AfterTasksAllowServiceAccounts is the field of a wave by which messages name WaveTasks.AllowServiceAccounts.
@@ -168,6 +173,15 @@ func (s *RolloutStrategy) StepAt(wave, step int32) *RolloutStrategyStep {
 		out.Gate = &StepGate{Approvals: tasks.Approvals, AllowServiceAccounts: tasks.AllowServiceAccounts}
 	}
 	return out
+}
+
+// WaitAt is how long a position waits once its clusters have what it asks for; empty if it does not.
+func (s *RolloutStrategy) WaitAt(wave, step int32) Duration {
+	tasks := s.afterTasksAt(wave, step)
+	if tasks == nil {
+		return ""
+	}
+	return tasks.Wait
 }
 
 // AllowServiceAccountsAt is the field by which a position allows ServiceAccounts to ask for what others approve, for messages.
@@ -352,66 +366,4 @@ type RolloutStrategyStepValue struct {
 	// contender is the value for the Release that is being rolled out.
 	// +kubebuilder:validation:Minimum=0
 	Contender int32 `json:"contender"`
-}
-
-// ChecksAt are the checks that are made at a step: its own, and those of the strategy where the contender has traffic and another step
-// follows.
-func (s *RolloutStrategy) ChecksAt(step int32) []StepCheck {
-	if s == nil || step < 0 || int(step) >= len(s.Steps) {
-		return nil
-	}
-	own := s.Steps[step].Checks
-	if len(s.Checks) == 0 || s.Steps[step].Traffic.Contender == 0 || step == s.LastStep() {
-		return own
-	}
-	return append(append([]StepCheck{}, own...), s.Checks...)
-}
-
-// AllChecks are the checks that the strategy names anywhere.
-func (s *RolloutStrategy) AllChecks() []StepCheck {
-	if s == nil {
-		return nil
-	}
-	out := append([]StepCheck{}, s.Checks...)
-	for i := range s.Steps {
-		out = append(out, s.Steps[i].Checks...)
-	}
-	return out
-}
-
-// HasChecks reports whether any step has checks.
-func (s *RolloutStrategy) HasChecks() bool {
-	if s == nil {
-		return false
-	}
-	for i := range s.Steps {
-		if len(s.ChecksAt(int32(i))) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// Gated reports whether a step has a gate: its own, or because it has checks that count. The last step has none.
-func (s *RolloutStrategy) Gated(step int32) bool {
-	if s == nil || step < 0 || int(step) >= len(s.Steps)-1 {
-		return false
-	}
-	if s.Steps[step].Gate != nil {
-		return true
-	}
-	for _, c := range s.ChecksAt(step) {
-		if !c.DryRun {
-			return true
-		}
-	}
-	return false
-}
-
-// NameInStep is the name of the check in statuses.
-func (c StepCheck) NameInStep() string {
-	if c.Name != "" {
-		return c.Name
-	}
-	return c.Check[strings.LastIndex(c.Check, "/")+1:]
 }

@@ -8,11 +8,38 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
+
+// progressOf is nil for a Release that does nothing by itself, and while that is not known.
+func progressOf(rel *shipper.Release) *progressView {
+	is, c := rel.Status.Progress, shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing)
+	if is == nil || c == nil || rel.Status.ObservedGeneration < rel.Generation {
+		return nil
+	}
+	p := &progressView{
+		State: c.Reason, Message: c.Message, Hold: rel.Spec.Hold, HeldBy: rel.Annotations[shipper.ReleaseHeldByAnnotation],
+		Approvals: is.Approvals,
+	}
+	if is.Next != nil {
+		p.NextStep, p.NextTime = &is.Next.Step, is.Next.Time.Time
+	}
+	if is.DeadlineTime != nil {
+		p.Deadline = is.DeadlineTime.Time
+	}
+	if is.WaitEndTime != nil {
+		p.WaitEnd = is.WaitEndTime.Time
+	}
+	if failed := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseFailed); failed != nil && failed.Status == corev1.ConditionTrue {
+		p.Failed, p.FailedAt = failed.Message, failed.LastTransitionTime.Time
+		p.Failure = is.Failure
+	}
+	return p
+}
 
 // describe is a step's name, with how it ends.
 func (s stepState) describe() string {
@@ -49,6 +76,8 @@ func (p *progressView) next(steps []stepState, now time.Time) []string {
 	case p.NextStep != nil:
 		return []string{fmt.Sprintf("to step %d (%s) when nothing holds it; it is due at %s", *p.NextStep, nameOf(steps, *p.NextStep),
 			clockOf(p.NextTime))}
+	case p.WaitEnd.After(now) && p.Failed == "":
+		return []string{fmt.Sprintf("not before %s, %s: the wave waits", clockOf(p.WaitEnd), left(p.WaitEnd, now))}
 	case !p.Deadline.IsZero():
 		return []string{fmt.Sprintf("until %s, %s: then it has failed, unless more pods are available by then", clockOf(p.Deadline),
 			left(p.Deadline, now))}

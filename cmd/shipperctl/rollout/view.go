@@ -60,7 +60,8 @@ type stepState struct {
 	// Achieved is true of the steps that were reached, Target of the one that is asked for.
 	Achieved bool `json:"achieved"`
 	Target   bool `json:"target"`
-	// Gate is true where the step is passed only when it is achieved; After is how long it lasts before the rollout goes on by itself.
+	// Gate is true where the step is passed only when it is achieved; After is how long it lasts before the rollout goes on by
+	// itself, or how long the wave waits at its end.
 	Gate  bool   `json:"gate,omitempty"`
 	After string `json:"after,omitempty"`
 	// Approvals is how many users have to approve the step before it is achieved.
@@ -104,6 +105,8 @@ type progressView struct {
 	FailedAt time.Time `json:"failedAt,omitzero"`
 	// Failure has that failure's step, cluster and check.
 	Failure *shipper.ReleaseFailure `json:"failure,omitempty"`
+	// WaitEnd is when the wait of the wave is over; absent where there is none, and until its clusters are done.
+	WaitEnd time.Time `json:"waitEnd,omitzero"`
 }
 
 // Cluster is a rollout in one cluster.
@@ -221,9 +224,11 @@ func stepsOf(rel *shipper.Release) []stepState {
 		for _, c := range rel.Spec.Environment.Strategy.ChecksAt(int32(i)) {
 			checks = append(checks, c.NameInStep())
 		}
+		all := rel.Spec.Environment.Strategy
 		out = append(out, stepState{
 			Name: s.Name, Achieved: !achieved.Before(position.Position{Wave: at.Wave, Step: int32(i)}), Target: i == int(rel.Spec.TargetStep),
-			Gate: gated(rel, i), After: string(s.After), Approvals: rel.Spec.Environment.Strategy.StepAt(at.Wave, int32(i)).RequiredApprovals(), Checks: checks,
+			Gate: gated(rel, i), After: string(cmp.Or(s.After, all.WaitAt(at.Wave, int32(i)))),
+			Approvals: all.StepAt(at.Wave, int32(i)).RequiredApprovals(), Checks: checks,
 		})
 	}
 	return out
@@ -257,29 +262,6 @@ func (w waveState) describe() string {
 	counted(w.Moving, "moving", w.MovingClusters)
 	counted(w.Blocked, "blocked", w.BlockedClusters)
 	return out
-}
-
-// progressOf is nil for a Release that does nothing by itself, and while that is not known.
-func progressOf(rel *shipper.Release) *progressView {
-	is, c := rel.Status.Progress, shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing)
-	if is == nil || c == nil || rel.Status.ObservedGeneration < rel.Generation {
-		return nil
-	}
-	p := &progressView{
-		State: c.Reason, Message: c.Message, Hold: rel.Spec.Hold, HeldBy: rel.Annotations[shipper.ReleaseHeldByAnnotation],
-		Approvals: is.Approvals,
-	}
-	if is.Next != nil {
-		p.NextStep, p.NextTime = &is.Next.Step, is.Next.Time.Time
-	}
-	if is.DeadlineTime != nil {
-		p.Deadline = is.DeadlineTime.Time
-	}
-	if failed := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseFailed); failed != nil && failed.Status == corev1.ConditionTrue {
-		p.Failed, p.FailedAt = failed.Message, failed.LastTransitionTime.Time
-		p.Failure = is.Failure
-	}
-	return p
 }
 
 // unobserved says that the reconciler has not seen the last edit of the Application, or of its newest Release if there is one, so that

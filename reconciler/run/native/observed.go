@@ -189,7 +189,7 @@ func raised(rel *shipper.Release) map[string]any {
 // standing are the reasons for which a Release waits for users or for a time of its own.
 var standing = []string{
 	shipper.AdvancingAwaitingApproval, shipper.AdvancingSoaking, shipper.AdvancingHeldByUser, shipper.AdvancingHeldByBlock,
-	shipper.AdvancingHeldAfterGoingBack, shipper.AdvancingCheckUndecided,
+	shipper.AdvancingHeldAfterGoingBack, shipper.AdvancingCheckUndecided, shipper.AdvancingAwaitingTime,
 }
 
 // awaitsCommand reports whether the requested step is achieved and nothing but a raised targetStep is awaited.
