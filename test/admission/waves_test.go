@@ -22,12 +22,13 @@ import (
 // TestThePolicyAloneKeepsWaves passes waves, with both webhook configurations deleted.
 func TestThePolicyAloneKeepsWaves(t *testing.T) {
 	ns := namespace(t)
+	smoke(t, ns)
 	r := rollOut(t, ns, func(app *shipper.Application) {
 		s := app.Spec.Template.Strategy
 		s.Steps = []shipper.RolloutStrategyStep{ask.Step("staging", 100, 1, 100, 0), ask.Step("full on", 0, 100, 0, 100)}
 		s.Waves = []shipper.Wave{
 			{Name: "a", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "a"}},
-				AfterTasks: &shipper.WaveTasks{Approvals: 1}},
+				AfterTasks: &shipper.WaveTasks{Approvals: 1, Wait: "1h", Checks: []shipper.StepCheck{{Check: "smoke"}}}},
 			{Name: "b", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "b"}}}, {Name: "c"},
 		}
 	})
@@ -56,6 +57,7 @@ func TestThePolicyAloneKeepsWaves(t *testing.T) {
 		env.Eventually(t, what, func(context.Context) error { return err() })
 	}
 	var approvers []string
+	var checks []shipper.ReleaseCheck
 	goesTo := func(wave, step int32, done bool) {
 		t.Helper()
 		env.Eventually(t, "the position to be written", func(ctx context.Context) error {
@@ -77,6 +79,7 @@ func TestThePolicyAloneKeepsWaves(t *testing.T) {
 			r.rel.Status.AchievedStep = &shipper.AchievedStep{Step: step, Wave: wave, Name: "x"}
 			r.rel.Status.Progress = &shipper.ReleaseProgress{Step: step, Wave: wave, RequestedTime: metav1.Now()}
 			r.rel.Status.Progress.Approvals = &shipper.ReleaseApprovals{Required: 1, Users: approvers}
+			r.rel.Status.Progress.Checks = checks
 			r.rel.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseStrategyExecuted, Status: "True", LastTransitionTime: metav1.Now()}}
 			return reconciler.Status().Update(ctx, r.rel)
 		})
@@ -95,6 +98,15 @@ func TestThePolicyAloneKeepsWaves(t *testing.T) {
 		return moveTo("dev", 1, 0, func(rel *shipper.Release) { rel.Spec.Environment.Strategy.Waves[0].AfterTasks = nil })
 	})
 	approvers = []string{"bob"}
+	goesTo(0, 1, true)
+	refuses("a wave whose checks have not begun", func() error { return moveTo("dev", 1, 0) })
+	refuses("a wave that needs no checks any more", func() error {
+		return moveTo("dev", 1, 0, func(rel *shipper.Release) { rel.Spec.Environment.Strategy.Waves[0].AfterTasks.Checks = nil })
+	})
+	checks = []shipper.ReleaseCheck{{Name: "smoke", Phase: shipper.CheckHasFailed}}
+	goesTo(0, 1, true)
+	refuses("a wave whose check has failed", func() error { return moveTo("dev", 1, 0) })
+	checks[0].Phase = shipper.CheckPassed
 	goesTo(0, 1, true)
 	admits("the next wave", func() error { return moveTo("dev", 1, 0) })
 	refuses("two waves at once", func() error { return moveTo("dev", 2, 0) })

@@ -82,16 +82,19 @@ func (l *laws) moves(c change, old, rel *shipper.Release) {
 		l.offend(4, "%s, which waits %s after %s", raise, s.WaitAt(at.Wave, from), p.ConvergedTime)
 	case !p.Approvals.Enough(s.StepAt(at.Wave, from).RequiredApprovals()):
 		l.offend(4, "%s, which is not approved: %+v", raise, p.Approvals)
-	case !checksPassed(s, from, p):
+	case !checksPassed(s, at, p):
 		l.offend(4, "%s, whose checks have not passed: %+v", raise, p.Checks)
 	}
 	l.raised[key] = true
 }
 
-// checksPassed reports whether all checks of a step that count have passed.
-func checksPassed(s *shipper.RolloutStrategy, step int32, p *shipper.ReleaseProgress) bool {
-	want := slices.Clone(s.Steps[step].Checks)
-	if s.Steps[step].Traffic.Contender > 0 {
+// checksPassed reports whether all checks of a position that count have passed.
+func checksPassed(s *shipper.RolloutStrategy, at position.Position, p *shipper.ReleaseProgress) bool {
+	want := slices.Clone(s.Steps[at.Step].Checks)
+	switch last := int(at.Step) == len(s.Steps)-1; {
+	case last && len(s.Waves) > 0 && s.Waves[at.Wave].AfterTasks != nil:
+		want = append(want, s.Waves[at.Wave].AfterTasks.Checks...)
+	case !last && s.Steps[at.Step].Traffic.Contender > 0:
 		want = append(want, s.Checks...)
 	}
 	return !slices.ContainsFunc(want, func(c shipper.StepCheck) bool {

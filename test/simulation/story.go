@@ -75,6 +75,7 @@ func Stories() []Story {
 		wavesBlockedStory(),
 		wavesApprovedStory(),
 		wavesStaleStory(),
+		wavesWaitStory(),
 		walkStory(1),
 		olderStory(1),
 	}

@@ -54,10 +54,7 @@ func (w *Webhook) warnOfServers(
 	if s == nil {
 		return
 	}
-	used := slices.Clone(s.Checks)
-	for i := range s.Steps {
-		used = append(used, s.Steps[i].Checks...)
-	}
+	used := s.AllChecks()
 	clusters := slices.DeleteFunc(slices.Clone(all), func(c shipper.Cluster) bool { return !slices.Contains(chosen, c.Name) })
 	var warned []string
 	for _, c := range used {

@@ -3,6 +3,7 @@
 package application
 
 import (
+	"shipper.dev/shipper/apis/rules/preview"
 	"shipper.dev/shipper/apis/rules/waves"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/response"
@@ -23,11 +24,12 @@ func previewWaves(a *response.Response, s *shipper.RolloutStrategy, chosen []str
 		in := assigned.In(int32(i), chosen)
 		switch {
 		case len(in) == 0 && dryRun:
-			a.Warn(shipper.Planned+"wave %d, %s: no cluster", i, s.Waves[i].Name)
+			a.Warn(shipper.Planned+"wave %d, %s: no cluster%s", i, s.Waves[i].Name, preview.Tasks(s.Waves[i].AfterTasks))
 		case len(in) == 0:
 			empty = append(empty, s.Waves[i].Name)
 		case dryRun:
-			a.Warn(shipper.Planned+"wave %d, %s: %s, %d at a time", i, s.Waves[i].Name, abridged(in), waves.Bound(&s.Waves[i], len(in)))
+			a.Warn(shipper.Planned+"wave %d, %s: %s, %d at a time%s", i, s.Waves[i].Name, abridged(in), waves.Bound(&s.Waves[i], len(in)),
+				preview.Tasks(s.Waves[i].AfterTasks))
 		}
 	}
 	if len(empty) > 0 {

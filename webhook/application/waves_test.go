@@ -22,7 +22,9 @@ func TestWavesAreDescribed(t *testing.T) {
 	}
 	clusters := []shipper.Cluster{cluster("a", "canary"), cluster("b", "prod"), cluster("c", "prod"), cluster("d", "lab")}
 	s := &shipper.RolloutStrategy{Waves: []shipper.Wave{
-		{Name: "canary", ClusterSelector: tier("canary")}, {Name: "none", ClusterSelector: tier("none")},
+		{Name: "canary", ClusterSelector: tier("canary"), AfterTasks: &shipper.WaveTasks{
+			Approvals: 2, Conditions: []string{"example.com/Verified"}, Wait: "1h", Checks: []shipper.StepCheck{{Check: "errors"}},
+		}}, {Name: "none", ClusterSelector: tier("none")},
 		{Name: "production", ClusterSelector: tier("prod"), MaxConcurrency: new(intstr.FromString("60%"))},
 	}}
 	outside := shipper.MightNotRollOut + "no wave selects d: a rollout does not complete without them. Label them for a wave, or add a wave " +
@@ -41,7 +43,8 @@ func TestWavesAreDescribed(t *testing.T) {
 		},
 		"without clusters there is nothing to describe": {dryRun: true},
 		"a dry run": {chosen: []string{"a", "b", "c"}, dryRun: true, want: []string{
-			shipper.Planned + "wave 0, canary: a, 1 at a time", shipper.Planned + "wave 1, none: no cluster",
+			shipper.Planned + "wave 0, canary: a, 1 at a time; then it waits for 1h, check errors, approvals (2), example.com/Verified",
+			shipper.Planned + "wave 1, none: no cluster",
 			shipper.Planned + "wave 2, production: b, c, 2 at a time",
 		}},
 	} {

@@ -95,6 +95,15 @@ func (u *Uses) Validate(
 			return errs, err
 		}
 	}
+	for i, wave := range s.Waves {
+		if wave.AfterTasks == nil {
+			continue
+		}
+		at := path.Child("waves").Index(i).Child("afterTasks", "checks")
+		if err := validate(wave.AfterTasks.Checks, at); err != nil || len(seen) > maxUses || p.Exhausted() {
+			return errs, err
+		}
+	}
 	return errs, validate(s.Checks, path.Child("checks"))
 }
 

@@ -50,6 +50,10 @@ func TestUses(t *testing.T) {
 	broken.Name = "broken" // it was written while no webhook was called
 	strategyWide := using()
 	strategyWide.Checks = []shipper.StepCheck{with("erors")}
+	ofWave := using()
+	ofWave.Waves = []shipper.Wave{
+		{Name: "canary", AfterTasks: &shipper.WaveTasks{Checks: []shipper.StepCheck{with("errors"), with("erors")}}}, {Name: "rest"},
+	}
 	many := using()
 	for i := range 101 {
 		many.Steps[0].Checks = append(many.Steps[0].Checks, with("errors", "slack", fmt.Sprint(i)))
@@ -69,6 +73,10 @@ func TestUses(t *testing.T) {
 		"a Check of the strategy that there is not": {
 			strategyWide, []string{`checks[0].check: Invalid value: "erors": there is no Check erors in shop; there are: broken, ` +
 				`errors, latency; shared ones are named shipper-checks/NAME; apply the Check first`},
+		},
+		"a Check of a wave that there is not": {
+			ofWave, []string{`waves[0].afterTasks.checks[1].check: Invalid value: "erors": there is no Check erors in shop; there are: ` +
+				`broken, errors, latency; shared ones are named shipper-checks/NAME; apply the Check first`},
 		},
 		"a shared Check that there is not": {
 			using(with("shipper-checks/erors")), []string{first + `.check: Invalid value: "shipper-checks/erors": there is no Check erors in ` +

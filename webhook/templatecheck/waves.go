@@ -58,7 +58,7 @@ func validateWaves(s *shipper.RolloutStrategy, path *field.Path) field.ErrorList
 		} else if isZero(wave.MaxConcurrency) {
 			errs = append(errs, field.Invalid(bound, wave.MaxConcurrency.String(), "then no cluster could ever change: at least 1"))
 		}
-		errs = append(errs, validateAfterTasks(wave.AfterTasks, i == len(s.Waves)-1, at.Child("afterTasks"))...)
+		errs = append(errs, validateAfterTasks(s, i, at.Child("afterTasks"))...)
 	}
 	return errs
 }
@@ -67,17 +67,19 @@ func validateWaves(s *shipper.RolloutStrategy, path *field.Path) field.ErrorList
 const maxApprovals = 10
 
 // validateAfterTasks validates what a wave waits for at its end.
-func validateAfterTasks(tasks *shipper.WaveTasks, isLast bool, path *field.Path) field.ErrorList {
+func validateAfterTasks(s *shipper.RolloutStrategy, wave int, path *field.Path) field.ErrorList {
+	tasks := s.Waves[wave].AfterTasks
 	switch {
 	case tasks == nil:
 		return nil
-	case isLast:
+	case wave == len(s.Waves)-1:
 		return field.ErrorList{field.Forbidden(path, "not on the last wave: no wave follows that could wait")}
-	case tasks.Approvals == 0 && len(tasks.Conditions) == 0 && tasks.Wait == "":
-		return field.ErrorList{field.Required(path, "name approvals, conditions or a wait: without them there is nothing to wait for")}
+	case tasks.Approvals == 0 && len(tasks.Conditions) == 0 && tasks.Wait == "" && len(tasks.Checks) == 0:
+		return field.ErrorList{field.Required(path, "name approvals, conditions, a wait or checks: without them there is nothing to wait for")}
 	}
 	errs := validateGates(tasks.Conditions, path.Child("conditions"))
 	errs = append(errs, validateDuration(tasks.Wait, path.Child("wait"), time.Second)...)
+	errs = append(errs, validateStepChecks(tasks.Checks, s.Steps[s.LastStep()].Checks, path.Child("checks"))...)
 	if tasks.Approvals < 0 || tasks.Approvals > maxApprovals {
 		errs = append(errs, field.Invalid(path.Child("approvals"), tasks.Approvals, fmt.Sprintf("must be from 1 to %d", maxApprovals)))
 	}

@@ -104,7 +104,7 @@ func TestWaves(t *testing.T) {
 				}
 			}),
 			want: []string{
-				`env.strategy.waves[0].afterTasks: Required value: name approvals, conditions or a wait: without them there is nothing to wait for`,
+				`env.strategy.waves[0].afterTasks: Required value: name approvals, conditions, a wait or checks: without them there is nothing to wait for`,
 				`env.strategy.waves[1].afterTasks.conditions[0]: Invalid value: "Verified": must be a type of condition that another controller ` +
 					`owns, with its domain: example.com/Verified`,
 				`env.strategy.waves[1].afterTasks.approvals: Invalid value: 11: must be from 1 to 10`,
@@ -124,7 +124,24 @@ func TestWaves(t *testing.T) {
 				`env.strategy.waves[0].afterTasks.wait: Invalid value: "an hour": must be a duration in h, m and s, such as 10m or 1h30m`,
 				`env.strategy.waves[1].afterTasks.wait: Invalid value: "0s": must be at least 1s`,
 				`env.strategy.waves[2].afterTasks.wait: Invalid value: "721h": must be at most 720h`,
-				`env.strategy.waves[3].afterTasks: Required value: name approvals, conditions or a wait: without them there is nothing to wait for`,
+				`env.strategy.waves[3].afterTasks: Required value: name approvals, conditions, a wait or checks: without them there is nothing to wait for`,
+			},
+		},
+		"checks of a wave beside those of its last step": {
+			edit: strategy(func(s *shipper.RolloutStrategy) {
+				s.Steps[len(s.Steps)-1].Checks = []shipper.StepCheck{{Check: "errors"}}
+				checks := []shipper.StepCheck{{Check: "errors"}, {Check: "latency"}, {Check: "other", Name: "latency"}, {}}
+				s.Waves = []shipper.Wave{
+					{Name: "a", ClusterSelector: tier("a"), AfterTasks: &shipper.WaveTasks{Checks: []shipper.StepCheck{{Check: "latency"}}}},
+					{Name: "b", ClusterSelector: tier("b"), AfterTasks: &shipper.WaveTasks{Checks: checks}}, {Name: "c"},
+				}
+			}),
+			want: []string{
+				`env.strategy.waves[1].afterTasks.checks[0].name: Invalid value: "errors": another check of the step, or of the strategy, has ` +
+					`this name: give this one a name of its own`,
+				`env.strategy.waves[1].afterTasks.checks[2].name: Invalid value: "latency": another check of the step, or of the strategy, has ` +
+					`this name: give this one a name of its own`,
+				`env.strategy.waves[1].afterTasks.checks[3].check: Required value: name a Check`,
 			},
 		},
 		"an unknown advance": {

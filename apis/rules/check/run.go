@@ -44,7 +44,7 @@ func Of(rel *shipper.Release) []shipper.StepCheck {
 	if position.HasWaves(rel) && len(waves.Front(rel, stamp.Clusters(rel))) == 0 {
 		return nil // an empty wave has nothing to measure
 	}
-	return s.ChecksAt(rel.Spec.TargetStep)
+	return s.ChecksIn(position.Of(rel).Wave, rel.Spec.TargetStep)
 }
 
 // Request is what a new run is made of.
@@ -72,7 +72,7 @@ func Plan(r Request, now time.Time) (*shipper.CheckTargetSpec, error) {
 	}
 	checks, after := r.Checks, time.Duration(0)
 	if checks == nil {
-		checks, after = Of(rel), s.Steps[spec.Step].After.Value()
+		checks, after = Of(rel), s.ChecksLast(position.Of(rel).Wave, spec.Step).Value()
 	}
 	for _, c := range checks {
 		key, err := KeyOf(c.Check, rel.Namespace, r.Shared)

@@ -13,10 +13,13 @@ func Counts(s *shipper.RolloutStrategy) bool {
 	if s == nil {
 		return false
 	}
+	counts := func(c shipper.StepCheck) bool { return !c.DryRun }
 	for i := range s.Steps {
-		if slices.ContainsFunc(s.ChecksAt(int32(i)), func(c shipper.StepCheck) bool { return !c.DryRun }) {
+		if slices.ContainsFunc(s.ChecksAt(int32(i)), counts) {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(s.Waves, func(w shipper.Wave) bool {
+		return w.AfterTasks != nil && slices.ContainsFunc(w.AfterTasks.Checks, counts)
+	})
 }

@@ -70,3 +70,29 @@ func TestAWaveWaitsBeforeTheNextBegins(t *testing.T) {
 		})
 	}
 }
+
+func TestAFailedCheckOfAWaveKeepsTheNextFromBeginning(t *testing.T) {
+	for onFailure, want := range map[shipper.FailurePolicy]struct {
+		move  *progress.Move
+		abort bool
+	}{
+		shipper.OnFailureHold:    {},
+		shipper.OnFailureRetreat: {move: &progress.Move{To: 0, ToWave: 1, Why: progress.RolloutFailed}},
+		shipper.OnFailureAbort:   {abort: true},
+	} {
+		s := waved(shipper.AdvanceAutomatic)
+		s.Waves, s.OnFailure = append(s.Waves, shipper.Wave{Name: "rest"}), onFailure
+		s.Waves[1].AfterTasks = &shipper.WaveTasks{Wait: "1h", Checks: []shipper.StepCheck{{Check: "errors"}}}
+		r := inWave(s, 1, 2)
+		r.Status.AchievedStep.Step = 1
+		first := progress.Decide(progress.Observed{Release: r, Step: bad, Since: noon.Add(-time.Hour)}, noon.Add(time.Hour))
+		if f := first.Progress.Failure; first.Acts() || f == nil || f.Check != "errors" || f.Cluster != "eu-2" || f.Wave != 1 || f.Step != 2 {
+			t.Fatalf("%s: the failure is %+v, and it acts: %t", onFailure, f, first.Acts())
+		}
+		r.Status.Progress = first.Progress
+		then := progress.Decide(progress.Observed{Release: r, Step: bad, Since: noon.Add(-time.Hour)}, noon.Add(time.Hour))
+		if diff := cmp.Diff(want.move, then.Move); diff != "" || then.Abort != want.abort {
+			t.Errorf("%s: aborts %t, moves (-want +got):\n%s", onFailure, then.Abort, diff)
+		}
+	}
+}

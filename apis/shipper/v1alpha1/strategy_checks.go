@@ -2,7 +2,10 @@
 
 package v1alpha1
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // ChecksAt are the checks that are made at a step: its own, and those of the strategy where the contender has traffic and another step
 // follows.
@@ -17,6 +20,24 @@ func (s *RolloutStrategy) ChecksAt(step int32) []StepCheck {
 	return append(append([]StepCheck{}, own...), s.Checks...)
 }
 
+// ChecksIn are the checks that are made at a step of a wave: ChecksAt and, at the last step, those of the wave's afterTasks. Without waves,
+// wave is 0.
+func (s *RolloutStrategy) ChecksIn(wave, step int32) []StepCheck {
+	checks, tasks := s.ChecksAt(step), s.afterTasksAt(wave, step)
+	if tasks == nil || len(tasks.Checks) == 0 {
+		return checks
+	}
+	return slices.Concat(checks, tasks.Checks)
+}
+
+// ChecksLast is how long checks of a step of a wave measure that do not say it: as long as the step lasts, or the wave waits.
+func (s *RolloutStrategy) ChecksLast(wave, step int32) Duration {
+	if wait := s.WaitAt(wave, step); wait != "" {
+		return wait
+	}
+	return s.Steps[step].After
+}
+
 // AllChecks are the checks that the strategy names anywhere.
 func (s *RolloutStrategy) AllChecks() []StepCheck {
 	if s == nil {
@@ -26,10 +47,21 @@ func (s *RolloutStrategy) AllChecks() []StepCheck {
 	for i := range s.Steps {
 		out = append(out, s.Steps[i].Checks...)
 	}
+	return append(out, s.waveChecks()...)
+}
+
+// waveChecks are the checks of all afterTasks.
+func (s *RolloutStrategy) waveChecks() []StepCheck {
+	var out []StepCheck
+	for _, wave := range s.Waves {
+		if wave.AfterTasks != nil {
+			out = append(out, wave.AfterTasks.Checks...)
+		}
+	}
 	return out
 }
 
-// HasChecks reports whether any step has checks.
+// HasChecks reports whether any step or wave has checks.
 func (s *RolloutStrategy) HasChecks() bool {
 	if s == nil {
 		return false
@@ -39,7 +71,7 @@ func (s *RolloutStrategy) HasChecks() bool {
 			return true
 		}
 	}
-	return false
+	return len(s.waveChecks()) > 0
 }
 
 // Gated reports whether a step has a gate: its own, or because it has checks that count. The last step has none.

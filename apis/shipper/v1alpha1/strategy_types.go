@@ -113,7 +113,7 @@ type Wave struct {
 }
 
 // WaveTasks are what a wave waits for.
-// +kubebuilder:validation:XValidation:rule="has(self.approvals) || has(self.conditions) || has(self.wait)",message="name approvals, conditions or a wait: without them there is nothing to wait for"
+// +kubebuilder:validation:XValidation:rule="has(self.approvals) || has(self.conditions) || has(self.wait) || has(self.checks)",message="name approvals, conditions, a wait or checks: without them there is nothing to wait for"
 type WaveTasks struct {
 	// approvals is how many users have to approve the last step of the wave, by Approvals. The user who asked for the Release does not count.
 	// Approvals from before the last move of the Release do not count. From 1 to 10. Default: none.
@@ -141,6 +141,14 @@ type WaveTasks struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
 	Wait Duration `json:"wait,omitempty"`
+
+	// checks measure how the Release does in the clusters of the wave once they have what the last step asks for, besides the checks of that
+	// step. All have to pass; one that fails fails the rollout, and onFailure says what happens. The Release before has no Pods left there to
+	// be compared with, if the last step leaves it none. A wave without clusters is not checked. At most 10. Default: none.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	Checks []StepCheck `json:"checks,omitempty"`
 }
 
 // AfterTasksAllowServiceAccounts is the field of a wave by which messages name WaveTasks.AllowServiceAccounts.

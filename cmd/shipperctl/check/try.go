@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/check"
+	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -181,16 +182,23 @@ func (a *attempt) plan(rels []*shipper.Release, key client.ObjectKey, shared str
 // the requested step did, without arguments.
 func useOf(rel *shipper.Release, key client.ObjectKey, shared string) (int32, shipper.StepCheck) {
 	s := rel.Spec.Environment.Strategy
+	is := func(c shipper.StepCheck) bool {
+		named, err := check.KeyOf(c.Check, rel.Namespace, shared)
+		return err == nil && named == key
+	}
 	steps := []int32{rel.Spec.TargetStep}
 	for i := range s.LastStep() + 1 {
 		steps = append(steps, i)
 	}
 	for _, step := range steps {
-		for _, c := range s.ChecksAt(step) {
-			if named, err := check.KeyOf(c.Check, rel.Namespace, shared); err == nil && named == key {
+		for _, c := range s.ChecksIn(position.Of(rel).Wave, step) {
+			if is(c) {
 				return step, c
 			}
 		}
+	}
+	if all := s.AllChecks(); slices.ContainsFunc(all, is) { // of another wave
+		return s.LastStep(), all[slices.IndexFunc(all, is)]
 	}
 	return rel.Spec.TargetStep, shipper.StepCheck{Check: key.Name}
 }

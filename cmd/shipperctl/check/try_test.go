@@ -348,10 +348,14 @@ func TestTheStepIsTheRequestedOneOrTheFirstThatNamesTheCheck(t *testing.T) {
 		"another step names it":             {2, client.ObjectKey{Namespace: "shop", Name: "errors"}, 0, "0.5"},
 		"a shared one is named":             {0, client.ObjectKey{Namespace: "shipper-checks", Name: "http"}, 1, ""},
 		"no step names it":                  {2, client.ObjectKey{Namespace: "shop", Name: "other"}, 2, ""},
+		"a wave names it":                   {1, client.ObjectKey{Namespace: "shop", Name: "after"}, 2, "0.7"},
 		"one of another namespace is named": {2, client.ObjectKey{Namespace: "shipper-checks", Name: "errors"}, 2, ""},
 	} {
 		rel := f.release(1, strategy)
 		rel.Spec.TargetStep = tc.target
+		rel.Spec.Environment.Strategy.Waves = []shipper.Wave{{}, {AfterTasks: &shipper.WaveTasks{
+			Checks: []shipper.StepCheck{{Check: "after", Args: map[string]string{"most": "0.7"}}},
+		}}, {}}
 		if step, use := useOf(rel, tc.key, "shipper-checks"); step != tc.step || use.Args["most"] != tc.most {
 			t.Errorf("%s: step %d, arguments %v", sentence, step, use.Args)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"shipper.dev/shipper/apis/rules/position"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
@@ -43,7 +44,7 @@ func newRetryChecks(o *options) *cobra.Command {
 func checkable(rel *shipper.Release) error {
 	step := rel.Spec.TargetStep
 	switch p := rel.Status.Progress; {
-	case len(rel.Spec.Environment.Strategy.ChecksAt(step)) == 0:
+	case len(rel.Spec.Environment.Strategy.ChecksIn(position.Of(rel).Wave, step)) == 0:
 		return fmt.Errorf("step %d (%s) of release %s has no checks", step, stepName(rel, int(step)), rel.Name)
 	case p != nil && p.Step == step && p.MovedBack:
 		return fmt.Errorf("release %s went back to step %d (%s), where nothing is checked: `shipperctl rollout advance` tries the next step "+

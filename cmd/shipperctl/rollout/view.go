@@ -221,7 +221,7 @@ func stepsOf(rel *shipper.Release) []stepState {
 	at, achieved := position.Of(rel), position.Achieved(rel)
 	for i, s := range rel.Spec.Environment.Strategy.Steps {
 		var checks []string
-		for _, c := range rel.Spec.Environment.Strategy.ChecksAt(int32(i)) {
+		for _, c := range rel.Spec.Environment.Strategy.ChecksIn(at.Wave, int32(i)) {
 			checks = append(checks, c.NameInStep())
 		}
 		all := rel.Spec.Environment.Strategy

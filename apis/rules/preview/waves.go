@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package preview
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// Tasks says, for a user, what a wave waits for once its clusters are done; empty where it waits for nothing.
+func Tasks(t *shipper.WaveTasks) string {
+	if t == nil {
+		return ""
+	}
+	var all []string
+	if t.Wait != "" {
+		all = append(all, string(t.Wait))
+	}
+	for _, c := range t.Checks {
+		all = append(all, "check "+c.NameInStep())
+	}
+	if t.Approvals > 0 {
+		all = append(all, fmt.Sprintf("approvals (%d)", t.Approvals))
+	}
+	return "; then it waits for " + strings.Join(slices.Concat(all, t.Conditions), ", ")
+}
