@@ -127,3 +127,32 @@ func TestAWaveIsDoneWhenItHasWaited(t *testing.T) {
 		})
 	}
 }
+
+func TestAnApprovalOfOneWaveOpensNoOther(t *testing.T) {
+	const first, second = `{"from":1,"to":0,"count":1}`, `{"from":0,"to":0,"toWave":1,"count":2}`
+	for sentence, tc := range map[string]struct {
+		moved string
+		wave  int32
+		want  []string
+	}{
+		"at the wave that it was given at":       {first, 0, []string{"bob"}},
+		"at the next wave":                       {second, 1, nil},
+		"at the next wave, when no webhook asks": {first, 1, nil},
+	} {
+		rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{
+			Name: "web-1", UID: "now", Annotations: map[string]string{shipper.ReleaseMovedAnnotation: tc.moved},
+		}}
+		tasks := &shipper.WaveTasks{Approvals: 1}
+		rel.Spec.TargetWave = &tc.wave
+		rel.Spec.Environment.Strategy = &shipper.RolloutStrategy{
+			Steps: allIn, Waves: []shipper.Wave{{Name: "a", AfterTasks: tasks}, {Name: "b", AfterTasks: tasks}, {Name: "c"}},
+		}
+		got, _ := strategy.ApprovalsOf(rel, rel.Spec.Environment.Strategy.StepAt(tc.wave, 0), []shipper.Approval{{
+			ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: "now"}}},
+			Spec:       shipper.ApprovalSpec{Release: "web-1", Step: new(int32), Move: 1, By: shipper.ApprovalUser{Username: "bob"}},
+		}})
+		if diff := cmp.Diff(tc.want, got.Users); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", sentence, diff)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"shipper.dev/shipper/apis/rules/position"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
 )
@@ -18,35 +19,55 @@ func newApprove(o *options) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "approve APPLICATION",
-		Short: "Approve the step that the newest release waits at, or refuse it",
-		Long: "Approve the step that the newest release waits at, or refuse it, by an Approval in your name. The verb approve on the\n" +
-			"release is needed, and the user who asked for the release cannot approve it. It counts until the release is moved.",
+		Short: "Approve the step or the wave that the newest release waits at",
+		Long: "Approve the step or the wave that the newest release waits at, by an Approval in your name. The verb approve on the release\n" +
+			"is needed, and the user who asked for the release cannot approve it. It counts until the release is moved. It says which wave it\n" +
+			"approves, and approves no other.",
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if reject && reason == "" {
-				return cli.WithCode(cli.Misused, errors.New("--reason is missing: say why the step is refused, others will read it"))
-			}
-			if err := checkReason(reason); err != nil {
-				return err
-			}
-			c, _, rels, err := o.read(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			a, err := approvalOf(rels[len(rels)-1], reject, reason)
-			if err != nil {
-				return err
-			}
-			if err := c.Create(cmd.Context(), a); err != nil {
-				return fmt.Errorf("creating an approval of release %s: %w", a.Spec.Release, err)
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), saidOf(a))
-			return nil
-		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.decide(cmd, args[0], reject, reason) },
 	}
-	cmd.Flags().BoolVar(&reject, "reject", false, "refuse the step instead: nothing passes until that is taken back, or the release is moved")
+	cmd.Flags().BoolVar(&reject, "reject", false, "refuse instead, as shipperctl rollout refuse does")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for others to read; 256 characters at most")
 	return cmd
+}
+
+func newRefuse(o *options) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "refuse APPLICATION",
+		Short: "Refuse the step or the wave that the newest release waits at",
+		Long: "Refuse the step or the wave that the newest release waits at, by an Approval in your name whose decision is Reject. The verb\n" +
+			"approve on the release is needed. Nothing passes the step, whoever approves it, until that Approval is deleted or the release is\n" +
+			"moved. `shipperctl rollout abort` gives the release up.",
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return o.decide(cmd, args[0], true, reason) },
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for others to read; 256 characters at most; required")
+	return cmd
+}
+
+// decide approves or refuses the position that the newest Release of an Application waits at.
+func (o *options) decide(cmd *cobra.Command, app string, reject bool, reason string) error {
+	if reject && reason == "" {
+		return cli.WithCode(cli.Misused, errors.New("--reason is missing: say why the step is refused, others will read it"))
+	}
+	if err := checkReason(reason); err != nil {
+		return err
+	}
+	c, _, rels, err := o.read(cmd.Context(), app)
+	if err != nil {
+		return err
+	}
+	rel := rels[len(rels)-1]
+	a, err := approvalOf(rel, reject, reason)
+	if err != nil {
+		return err
+	}
+	if err := c.Create(cmd.Context(), a); err != nil {
+		return fmt.Errorf("creating an approval of release %s: %w", a.Spec.Release, err)
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), saidOf(a, rel))
+	return nil
 }
 
 // approvalOf is the Approval of the step that a Release is at.
@@ -64,10 +85,12 @@ func approvalOf(rel *shipper.Release, reject bool, reason string) (*shipper.Appr
 	return a, nil
 }
 
-func saidOf(a *shipper.Approval) string {
-	verb := "approved"
+// saidOf says what an Approval of a Release, as it was read, has decided.
+func saidOf(a *shipper.Approval, rel *shipper.Release) string {
+	at := position.Of(rel).In(rel.Spec.Environment.Strategy)
 	if a.Spec.Decision == shipper.DecisionReject {
-		verb = "refused"
+		return fmt.Sprintf("%s of release %s is refused by %s, until approval %s is deleted: kubectl delete appr %s -n %s", at, a.Spec.Release,
+			a.Spec.By.Username, a.Name, a.Name, a.Namespace)
 	}
-	return fmt.Sprintf("step %d of release %s is %s by %s", *a.Spec.Step, a.Spec.Release, verb, a.Spec.By.Username)
+	return fmt.Sprintf("%s of release %s is approved by %s", at, a.Spec.Release, a.Spec.By.Username)
 }

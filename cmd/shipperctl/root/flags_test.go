@@ -55,6 +55,7 @@ var reaching = map[string]string{
 	"rollout diff":                  "web",
 	"rollout history":               "web",
 	"rollout pause":                 "web --reason why",
+	"rollout refuse":                "web --reason why",
 	"rollout resume":                "web",
 	"rollout retreat":               "web",
 	"rollout retry-checks":          "web",

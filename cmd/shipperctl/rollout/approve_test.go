@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+func TestDecisionsNameTheWaveThatTheyAreAbout(t *testing.T) {
+	waved := wavedAt(0, 2, false)
+	waved.Spec.Environment.Strategy.Waves[0].AfterTasks = &shipper.WaveTasks{Approvals: 1}
+	gated := exampleObserved().releases[1]
+	gated.Spec.Environment.Strategy.Steps[1].Gate = &shipper.StepGate{Approvals: 1}
+	gated.Spec.TargetStep = 1
+	for sentence, tc := range map[string]struct {
+		rel    *shipper.Release
+		reject bool
+		want   string
+	}{
+		"an approval of a wave": {waved, false, "step 2 of wave canary of release web-1 is approved by bob"},
+		"a refusal of a wave": {waved, true, "step 2 of wave canary of release web-1 is refused by bob, until approval web-1-2-x is deleted: " +
+			"kubectl delete appr web-1-2-x -n " + waved.Namespace},
+		"an approval of a step": {gated, false, "step 1 of release web-1 is approved by bob"},
+		"of a Release without": {
+			wavedAt(0, 2, false), false, "release web-1 needs no approvals: no gate and no wave of its strategy asks for any",
+		},
+	} {
+		a, err := approvalOf(tc.rel, tc.reject, "p95 is up")
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			a.Name, a.Spec.By.Username = a.GenerateName+"x", "bob"
+			got = saidOf(a, tc.rel)
+			want := shipper.ApprovalSpec{Release: "web-1", Step: &tc.rel.Spec.TargetStep, Reason: "p95 is up", By: shipper.ApprovalUser{Username: "bob"}}
+			if tc.reject {
+				want.Decision = shipper.DecisionReject
+			}
+			if diff := cmp.Diff(want, a.Spec); diff != "" {
+				t.Errorf("%s: the Approval (-want +got):\n%s", sentence, diff)
+			}
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", sentence, diff)
+		}
+	}
+}
