@@ -64,6 +64,10 @@ func of(release string, step int32, edits ...func(*shipper.Approval)) *shipper.A
 
 func refusing(a *shipper.Approval) { a.Spec.Decision = shipper.DecisionReject }
 
+func named(wave int32) func(*shipper.Approval) {
+	return func(a *shipper.Approval) { a.Spec.Wave = &wave }
+}
+
 func webhook(rel *shipper.Release) *approval.Webhook {
 	return &approval.Webhook{State: releases{"web-1-0": rel}, Clock: ask.Clock()}
 }
@@ -172,6 +176,19 @@ func TestApprovals(t *testing.T) {
 			invalid + `spec.step: Invalid value: 0: user "ann" has approved step 0 of Release web-1-0 already`,
 		},
 		"of the end of a wave": {"bob", waveOf(&shipper.WaveTasks{Approvals: 2}), of("web-1-0", 0), "", ""},
+		"of it, by its index":  {"bob", waveOf(&shipper.WaveTasks{Approvals: 2}), of("web-1-0", 0, named(0)), "", ""},
+		"of another wave, by its index": {
+			"bob", waveOf(&shipper.WaveTasks{Approvals: 2}), of("web-1-0", 0, named(1)), response.Invalid,
+			invalid + "spec.wave: Invalid value: 1: Release web-1-0 is in wave 0 (canary)",
+		},
+		"a refusal of another wave": {
+			"bob", waveOf(&shipper.WaveTasks{Approvals: 2}), of("web-1-0", 0, named(1), refusing), response.Invalid,
+			invalid + "spec.wave: Invalid value: 1: Release web-1-0 is in wave 0 (canary)",
+		},
+		"of a wave, where there are none": {
+			"bob", web(), of("web-1-0", 0, named(0)), response.Invalid,
+			invalid + "spec.wave: Invalid value: 0: Release web-1-0 has no waves: leave it out",
+		},
 		"of it, by who asked": {
 			"cay", waveOf(&shipper.WaveTasks{Approvals: 2}), of("web-1-0", 0), response.Forbidden,
 			`user "cay" has asked for Release web-1-0: another user has to approve it`,
@@ -226,6 +243,9 @@ func TestApprovals(t *testing.T) {
 			expected.OwnerReferences = []metav1.OwnerReference{{
 				APIVersion: "shipper.booking.com/v1alpha1", Kind: "Release", Name: "web-1-0", UID: "u",
 			}}
+			if s := tc.rel.Spec.Environment.Strategy; s != nil && len(s.Waves) > 0 {
+				expected.Spec.Wave = new(int32)
+			}
 			expected.Spec.By, expected.Spec.Move = shipper.ApprovalUser{Username: tc.user}, 2
 			if diff := cmp.Diff(expected, is); diff != "" {
 				t.Errorf("approval (-want +got):\n%s", diff)

@@ -23,6 +23,9 @@ type ofRelease struct{ rel *shipper.Release }
 // stamp makes the Release the owner: the Approval goes with it, and does not count for the next one of that name.
 func (o ofRelease) stamp(a *shipper.Approval) {
 	a.Spec.Move = stamp.Moved(o.rel).Count
+	if a.Spec.Wave == nil && position.HasWaves(o.rel) {
+		a.Spec.Wave = new(position.Of(o.rel).Wave)
+	}
 	response.Label(&a.ObjectMeta, shipper.AppLabel, o.rel.Labels[shipper.AppLabel])
 	response.Label(&a.ObjectMeta, shipper.ReleaseLabel, o.rel.Name)
 	a.OwnerReferences = []metav1.OwnerReference{stamp.ReleaseReference(o.rel)}
@@ -39,6 +42,9 @@ func (o ofRelease) judge(a *shipper.Approval) error {
 	}
 	if why := o.byAccount(a); !rejects && why != "" {
 		return response.Forbid(resource, a.Name, why)
+	}
+	if err := o.judgeWave(a); err != nil {
+		return err
 	}
 	why, step := "", ptr.Deref(a.Spec.Step, 0) // the schema asks for one
 	switch p := rel.Status.Progress; {
@@ -62,6 +68,20 @@ func (o ofRelease) judge(a *shipper.Approval) error {
 		return nil
 	}
 	return response.Invalidate(kind, a.Name, field.ErrorList{field.Invalid(specPath.Child("step"), step, why)})
+}
+
+// judgeWave refuses an Approval of another wave than the one that the Release is in: its author has not seen this one.
+func (o ofRelease) judgeWave(a *shipper.Approval) error {
+	s, at, why := o.rel.Spec.Environment.Strategy, position.Of(o.rel), ""
+	switch is := a.Spec.Wave; {
+	case is == nil, *is == at.Wave && position.HasWaves(o.rel):
+		return nil
+	case !position.HasWaves(o.rel):
+		why = fmt.Sprintf("Release %s has no waves: leave it out", o.rel.Name)
+	default:
+		why = fmt.Sprintf("Release %s is in wave %d (%s)", o.rel.Name, at.Wave, position.WaveName(s, at.Wave))
+	}
+	return response.Invalidate(kind, a.Name, field.ErrorList{field.Invalid(specPath.Child("wave"), *a.Spec.Wave, why)})
 }
 
 // byAccount says why an Approval does not count because a ServiceAccount of the namespace asked for the Release, or approves it; empty if

@@ -122,7 +122,7 @@ func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []
 	for i := range all {
 		a := &all[i].Spec
 		if a.Release != rel.Name || a.Step == nil || *a.Step != rel.Spec.TargetStep || a.Move != move || a.By.Username == "" ||
-			all[i].DeletionTimestamp != nil || !stamp.OwnedBy(&all[i], rel) {
+			a.Wave != nil && *a.Wave != position.Of(rel).Wave || all[i].DeletionTimestamp != nil || !stamp.OwnedBy(&all[i], rel) {
 			continue
 		}
 		switch {

@@ -133,11 +133,14 @@ func TestAnApprovalOfOneWaveOpensNoOther(t *testing.T) {
 	for sentence, tc := range map[string]struct {
 		moved string
 		wave  int32
+		named *int32
 		want  []string
 	}{
-		"at the wave that it was given at":       {first, 0, []string{"bob"}},
-		"at the next wave":                       {second, 1, nil},
-		"at the next wave, when no webhook asks": {first, 1, nil},
+		"at the wave that it was given at":       {first, 0, nil, []string{"bob"}},
+		"at the wave that it names":              {first, 0, new(int32), []string{"bob"}},
+		"at a wave that it does not name":        {first, 0, new(int32(1)), nil},
+		"at the next wave":                       {second, 1, nil, nil},
+		"at the next wave, when no webhook asks": {first, 1, nil, nil},
 	} {
 		rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{
 			Name: "web-1", UID: "now", Annotations: map[string]string{shipper.ReleaseMovedAnnotation: tc.moved},
@@ -149,7 +152,7 @@ func TestAnApprovalOfOneWaveOpensNoOther(t *testing.T) {
 		}
 		got, _ := strategy.ApprovalsOf(rel, rel.Spec.Environment.Strategy.StepAt(tc.wave, 0), []shipper.Approval{{
 			ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{UID: "now"}}},
-			Spec:       shipper.ApprovalSpec{Release: "web-1", Step: new(int32), Move: 1, By: shipper.ApprovalUser{Username: "bob"}},
+			Spec:       shipper.ApprovalSpec{Release: "web-1", Step: new(int32), Wave: tc.named, Move: 1, By: shipper.ApprovalUser{Username: "bob"}},
 		}})
 		if diff := cmp.Diff(tc.want, got.Users); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", sentence, diff)

@@ -13,6 +13,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:resource:path=approvals,shortName=appr,categories={shipper}
 // +kubebuilder:printcolumn:name="Release",type=string,JSONPath=`.spec.release`
 // +kubebuilder:printcolumn:name="Step",type=integer,JSONPath=`.spec.step`
+// +kubebuilder:printcolumn:name="Wave",type=integer,JSONPath=`.spec.wave`
 // +kubebuilder:printcolumn:name="Run",type=string,JSONPath=`.spec.run`
 // +kubebuilder:printcolumn:name="Task",type=string,JSONPath=`.spec.task`
 // +kubebuilder:printcolumn:name="Decision",type=string,JSONPath=`.spec.decision`
@@ -35,7 +36,7 @@ type Approval struct {
 
 // ApprovalSpec names the step or the task that a user approves or refuses.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.run) ? !has(self.release) && !has(self.step) : has(self.release) && has(self.step) && !has(self.task)",message="set exactly one of release with step, and run"
+// +kubebuilder:validation:XValidation:rule="has(self.run) ? !has(self.release) && !has(self.step) && !has(self.wave) : has(self.release) && has(self.step) && !has(self.task)",message="set exactly one of release with step, and run"
 type ApprovalSpec struct {
 	// release is the name of a Release of this namespace.
 	// +optional
@@ -91,6 +92,12 @@ type ApprovalSpec struct {
 	// time is refused in new Approvals: metadata.creationTimestamp has it.
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
+
+	// wave is the index, from 0, of the wave of the step: the one in targetWave. Default: the wave that the Release is in; written by Shipper
+	// then. A file that is to approve one wave alone names it.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Wave *int32 `json:"wave,omitempty"`
 }
 
 // ApprovalStatus is what an Approval of a run has come to.

@@ -79,6 +79,9 @@ func approvalOf(rel *shipper.Release, reject bool, reason string) (*shipper.Appr
 		ObjectMeta: metav1.ObjectMeta{Namespace: rel.Namespace, GenerateName: fmt.Sprintf("%s-%d-", rel.Name, rel.Spec.TargetStep)},
 		Spec:       shipper.ApprovalSpec{Release: rel.Name, Step: &rel.Spec.TargetStep, Reason: reason},
 	}
+	if position.HasWaves(rel) {
+		a.Spec.Wave = new(position.Of(rel).Wave)
+	}
 	if reject {
 		a.Spec.Decision = shipper.DecisionReject
 	}
