@@ -83,7 +83,7 @@ func write(w io.Writer, root string) error {
 	for kind := range definitions {
 		return fmt.Errorf("kind %s is not in the list of kinds", kind)
 	}
-	for _, file := range []string{"conditions.go", "run_conditions.go", "labels.go"} {
+	for _, file := range []string{"conditions.go", "wave_conditions.go", "run_conditions.go", "labels.go"} {
 		if err := constants(w, filepath.Join(root, "apis", "shipper", "v1alpha1", file)); err != nil {
 			return err
 		}

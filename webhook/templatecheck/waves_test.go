@@ -104,7 +104,8 @@ func TestWaves(t *testing.T) {
 				}
 			}),
 			want: []string{
-				`env.strategy.waves[0].afterTasks: Required value: name approvals, conditions, a wait or checks: without them there is nothing to wait for`,
+				`env.strategy.waves[0].afterTasks: Required value: name approvals, conditions, a wait or checks: without them there is ` +
+					`nothing to wait for`,
 				`env.strategy.waves[1].afterTasks.conditions[0]: Invalid value: "Verified": must be a type of condition that another controller ` +
 					`owns, with its domain: example.com/Verified`,
 				`env.strategy.waves[1].afterTasks.approvals: Invalid value: 11: must be from 1 to 10`,
@@ -124,7 +125,8 @@ func TestWaves(t *testing.T) {
 				`env.strategy.waves[0].afterTasks.wait: Invalid value: "an hour": must be a duration in h, m and s, such as 10m or 1h30m`,
 				`env.strategy.waves[1].afterTasks.wait: Invalid value: "0s": must be at least 1s`,
 				`env.strategy.waves[2].afterTasks.wait: Invalid value: "721h": must be at most 720h`,
-				`env.strategy.waves[3].afterTasks: Required value: name approvals, conditions, a wait or checks: without them there is nothing to wait for`,
+				`env.strategy.waves[3].afterTasks: Required value: name approvals, conditions, a wait or checks: without them there is ` +
+					`nothing to wait for`,
 			},
 		},
 		"checks of a wave beside those of its last step": {

@@ -20,8 +20,8 @@ import (
 // maxMessage bounds, in bytes, how much of another controller's condition, or of checks, a message repeats.
 const maxMessage = 256
 
-// gates are the stages of the step's readinessGates, its checks, the wait of its wave and its approvals; none when the step asks for none. A
-// step at or before the achieved one has passed its readinessGates and its checks; its approvals may still be withdrawn.
+// gates are the stages of the step's readinessGates, its checks, the wait of its wave and its approvals; none when the step asks for none.
+// A step at or before the achieved one has passed its readinessGates and its checks; its approvals may still be withdrawn.
 func (r *rollout) gates() []stage {
 	return slices.Concat(r.readiness(), r.checks(), r.wait(), r.approvals())
 }

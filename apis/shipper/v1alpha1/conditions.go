@@ -96,8 +96,6 @@ const (
 	StrategyContenderAchievedApprovals = "ContenderAchievedApprovals"
 	// StrategyContenderAchievedChecks is True when all checks of the step have passed. Absent where the step has none.
 	StrategyContenderAchievedChecks = "ContenderAchievedChecks"
-	// StrategyContenderAchievedWait is True when the wait of the wave's afterTasks is over. Absent where there is none.
-	StrategyContenderAchievedWait = "ContenderAchievedWait"
 	// StrategyIncumbentAchievedCapacity is True when the incumbent has the step's number of Pods in every cluster.
 	StrategyIncumbentAchievedCapacity = "IncumbentAchievedCapacity"
 	// StrategyIncumbentAchievedTraffic is True when the incumbent has the step's share of traffic in every cluster.
@@ -228,8 +226,6 @@ const (
 	AdvancingAwaitingApproval = "AwaitingApproval"
 	// AdvancingSoaking means that the step is achieved and goes on at the time in status.progress.next.
 	AdvancingSoaking = "Soaking"
-	// AdvancingAwaitingTime means that a wave waits until the time in status.progress.waitEndTime before it is done.
-	AdvancingAwaitingTime = "AwaitingTime"
 	// AdvancingAwaitingCommand means that the step is achieved and that a user has to raise targetStep.
 	AdvancingAwaitingCommand = "AwaitingCommand"
 	// AdvancingHeldByUser means that spec.hold keeps the Release at its step.
@@ -286,8 +282,6 @@ const (
 	ChecksNotPassed = "ChecksNotPassed"
 	// ApprovalsNeeded means that the step's gate asks for more approvals, or that a user has refused the step; the message says who.
 	ApprovalsNeeded = "ApprovalsNeeded"
-	// WaitNotOver means that the wait of the wave's afterTasks is not over; the message says when it is.
-	WaitNotOver = "WaitNotOver"
 	// GatesNotReady means that conditions named by the step's readinessGates are not True.
 	GatesNotReady = "GatesNotReady"
 	// InProgress means that the change was requested and is not complete.

@@ -36,7 +36,9 @@ func TestDecisionsNameTheWaveThatTheyAreAbout(t *testing.T) {
 		} else {
 			a.Name, a.Spec.By.Username = a.GenerateName+"x", "bob"
 			got = saidOf(a, tc.rel)
-			want := shipper.ApprovalSpec{Release: "web-1", Step: &tc.rel.Spec.TargetStep, Reason: "p95 is up", By: shipper.ApprovalUser{Username: "bob"}}
+			want := shipper.ApprovalSpec{
+				Release: "web-1", Step: &tc.rel.Spec.TargetStep, Reason: "p95 is up", By: shipper.ApprovalUser{Username: "bob"},
+			}
 			if tc.rel == waved {
 				want.Wave = new(int32)
 			}

@@ -43,7 +43,9 @@ func TestProgressIsShown(t *testing.T) {
 			screen: "goes on    not before 13:40:00, in 40m: the wave waits\n",
 			lines:  "advancing: AwaitingTime\ngoes on: not before 13:40:00, in 40m: the wave waits\n",
 		},
-		"a wave that has waited": {is: &progressView{State: shipper.AdvancingAwaitingCommand, WaitEnd: now}, lines: "advancing: AwaitingCommand\n"},
+		"a wave that has waited": {
+			is: &progressView{State: shipper.AdvancingAwaitingCommand, WaitEnd: now}, lines: "advancing: AwaitingCommand\n",
+		},
 		"a step that went back": {
 			is: &progressView{
 				State: shipper.AdvancingHeldAfterGoingBack, Failed: "step 1 did not get what it wants", FailedAt: now.Add(-3 * time.Minute),
