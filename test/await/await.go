@@ -50,10 +50,15 @@ func Until(ctx context.Context, what string, look func(context.Context) error) e
 // Progress returns a function to call after each look of a wait for what. Each time that the wait has lasted long once more, it says so and
 // names the last error.
 func Progress(say func(format string, args ...any), what string) func(missing error) {
+	return ProgressEach(long, say, what)
+}
+
+// ProgressEach is Progress with another time between two reports.
+func ProgressEach(every time.Duration, say func(format string, args ...any), what string) func(missing error) {
 	began := time.Now()
 	last := began
 	return func(missing error) {
-		if now := time.Now(); missing != nil && now.Sub(last) >= long {
+		if now := time.Now(); missing != nil && now.Sub(last) >= every {
 			last = now
 			say("still waiting for %s, after %s: %v", what, now.Sub(began).Round(time.Second), missing)
 		}

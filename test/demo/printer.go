@@ -68,7 +68,7 @@ func (t *printer) await(
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	report := await.Progress(func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }, what)
+	report := await.ProgressEach(5*time.Second, func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }, what)
 	seen := "nothing yet"
 	for {
 		now, err := look(ctx)
