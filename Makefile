@@ -40,6 +40,11 @@ demo-charts: ## Charts of others, unedited: podinfo, the online boutique, Postgr
 	@$(PREPARE) controlplane ./test/demo
 	@go run ./test/demo charts
 
+.PHONY: demo-waves
+demo-waves: ## Waves over four clusters: canary, approval, two at a time, a block and an override for one, a bad image aborted
+	@$(PREPARE) controlplane ./test/demo
+	@go run ./test/demo waves
+
 .PHONY: fleet-up
 fleet-up: ## Start one management and two application clusters to play with (K8S=1.33: of that version)
 	@$(PREPARE) controlplane ./test/fleet/up

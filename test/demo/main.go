@@ -5,7 +5,8 @@
 // prints is true because it was just read from an API server; the first expectation that fails ends it with status 1.
 // With the argument bluegreen it shows a rollout that goes on by itself: preview, switch, failure. With checks it shows canaries that a
 // metric decides. With fleet it shows a namespace that follows a fleet. With pipeline it shows versions that go through the
-// stages of a shipyard. With charts it shows charts of others, unedited.
+// stages of a shipyard. With charts it shows charts of others, unedited. With waves it shows a rollout that goes from one group of clusters
+// to the next.
 //
 // KEEP=1 leaves the fleet up when the story is over, or has failed, until it is interrupted.
 package main
@@ -76,9 +77,13 @@ func run(ctx context.Context, args []string) (err error) {
 	case len(args) == 1 && args[0] == "charts":
 		chapters, shown = popular, "charts of others, unedited: a canary, twelve services in one rollout, a Deployment changed in place,\n"+
 			"a block that held a StatefulSet at its partition, and a rollback that brought a password back"
+	case len(args) == 1 && args[0] == "waves":
+		regions = wavesRegions
+		chapters, shown = waves, "a canary cluster with a check, an approval by a second person, production two clusters at a time, an\n"+
+			"override for one cluster, a block that held one cluster, and a bad image that reached one cluster and was taken back"
 	case len(args) > 0:
-		return fmt.Errorf("unknown demonstration %q: there are bluegreen, checks, fleet, pipeline and charts, and one without an argument",
-			args[0])
+		return fmt.Errorf("unknown demonstration %q: there are bluegreen, checks, fleet, pipeline, charts and waves, and one without an "+
+			"argument", args[0])
 	}
 	s, err := begin(ctx, os.Stdout, regions)
 	if err != nil {
