@@ -31,7 +31,8 @@ type app struct {
 	// keeps makes covered Releases leave as others do; otherwise they go at once.
 	keeps bool
 	runs  map[string]map[string]*run
-	// down are the clusters that do not answer; broken the Releases whose Pods never become available.
+	// down are the clusters that do not answer; broken the Releases whose Pods never become available, also as
+	// web-1 in b.
 	down, broken map[string]bool
 	// keepsUnlisted leaves what runs in clusters that an InstallationTarget never listed.
 	keepsUnlisted bool
@@ -239,7 +240,7 @@ func (a *app) scale(r *strategy.Release) {
 		case here == nil:
 			verdicts[c.Name] = "MissingDeployment nothing installed"
 		default:
-			a.start(r.Release.Name, here, desired)
+			a.start(r.Release.Name, c.Name, here, desired)
 			if here.pods != desired {
 				verdicts[c.Name] = fmt.Sprintf("InProgress %d/%d", here.pods, desired)
 			}
@@ -253,11 +254,11 @@ func (a *app) scale(r *strategy.Release) {
 	s.Conditions = summary(verdicts)
 }
 
-func (a *app) start(release string, here *run, desired int32) {
+func (a *app) start(release, cluster string, here *run, desired int32) {
 	switch {
 	case here.pods > desired:
 		here.pods = desired
-	case a.broken[release]:
+	case a.broken[release], a.broken[release+" in "+cluster]:
 	case a.pace > 0:
 		here.pods = min(desired, here.pods+a.pace)
 	default:

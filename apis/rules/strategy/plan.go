@@ -113,6 +113,8 @@ type rollout struct {
 	uncovered map[string]string
 	// now is the time by which a wave waits.
 	now *metav1.Time
+	// lagging names the clusters that have failed within maxFailures, for users.
+	lagging string
 }
 
 func newRollout(observed Observed) *rollout {

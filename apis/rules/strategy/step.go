@@ -40,6 +40,14 @@ type StepState struct {
 	DoneWaveUnhealthy bool
 	// Waiting is true while the time of a wave's wait alone, or approvals beside it, are awaited.
 	Waiting bool
+	// Late are the clusters that fail if progressDeadline ends now, sorted; OverBudget says which maxFailures they exceed then, and is empty if
+	// they exceed none. Only where the strategy has a maxFailures.
+	Late       []string
+	OverBudget string
+	// Failed are the clusters that have failed within maxFailures, sorted.
+	Failed []string
+	// Lagging names the clusters that have failed within maxFailures and lack what is asked of them, for users; empty if there are none.
+	Lagging string
 }
 
 // ConvergedBut reports whether everything that the step wants is there, in all clusters but these.

@@ -29,6 +29,12 @@ type byWave struct {
 	names []string
 	// blocked are the clusters that RolloutBlocks hold, where the position waits for others first.
 	blocked []*part
+	// failed are the clusters that have missed progressDeadline within maxFailures; none while the position is not bounded.
+	failed map[string]bool
+	// counted are those that stay counted.
+	counted []string
+	// unbounded is true for what waits for no slot: a move back, an abort, an immediate rollback and the repair of what is complete.
+	unbounded bool
 }
 
 // part is the plan for one cluster.
@@ -56,11 +62,14 @@ func (r *rollout) planWaves(now metav1.Time) Plan {
 	for _, release := range r.Leaving {
 		w.leaving = append(w.leaving, locate(release))
 	}
+	w.unbounded = Complete(w.rel) || w.Returning || stamp.WentBack(w.rel) || IsImmediateRollback(w.rel)
+	w.observeFailed()
 	ready := r.fault == "" && r.contender().Scheduled()
 	w.split(ready)
 	if ready {
 		w.begin()
 		w.sum()
+		w.lag()
 	}
 	writes := make([]Write, len(r.Releases))
 	for i := range r.Releases {
@@ -79,7 +88,8 @@ func (r *rollout) planWaves(now metav1.Time) Plan {
 		}
 		if r.roles[i] == Contender {
 			outcome.Status = r.contenderStatus(now)
-			outcome.Status.Waves = w.figures()
+			w.counted = w.failedClusters(shipper.ConditionTrue(outcome.Status.Conditions, shipper.ReleaseComplete))
+			outcome.Status.Waves, outcome.Status.FailedClusters = w.figures(), w.counted
 		} else {
 			outcome.Status = r.bystanderStatus(release.Release, r.roles[i], now)
 		}
@@ -116,10 +126,8 @@ func (w *byWave) split(ready bool) {
 	}
 }
 
-// begin decides in which clusters the plan is written. A move back, an abort, an immediate rollback and the repair of what is complete wait
-// for no slot.
+// begin decides in which clusters the plan is written.
 func (w *byWave) begin() {
-	unbounded := Complete(w.rel) || w.Returning || stamp.WentBack(w.rel) || IsImmediateRollback(w.rel)
 	var all []waves.Cluster
 	begunFirst := slices.SortedStableFunc(slices.Values(w.names), func(a, b string) int {
 		return boolOrder(w.newest().isBegun(b)) - boolOrder(w.newest().isBegun(a))
@@ -129,10 +137,13 @@ func (w *byWave) begin() {
 		if p.state == "" || p.wave < 0 {
 			continue
 		}
-		alone := unbounded || len(p.Releases) == 1 && len(p.Leaving) == 0 || w.returns(p) || p.wave > w.at.Wave
+		alone := w.unbounded || len(p.Releases) == 1 && len(p.Leaving) == 0 || w.returns(p) || p.wave > w.at.Wave
 		state := p.state
 		if w.isBlocked(p) && state == waves.Waiting {
 			state = waves.Blocked
+		}
+		if w.lags(p) {
+			state = waves.Failed
 		}
 		all = append(all, waves.Cluster{Name: cluster, Wave: p.wave, State: state, Unbounded: alone})
 	}
@@ -142,6 +153,10 @@ func (w *byWave) begin() {
 	}
 	for _, cluster := range w.names {
 		p := w.parts[cluster]
+		if w.failed[cluster] { // nothing more is requested before what was requested is ready
+			p.acts = !w.isBlocked(p) && !w.isHeld() && p.state != "" && p.isReady()
+			continue
+		}
 		p.acts = !w.isBlocked(p) && (p.state == waves.Done || p.state == waves.Moving || slices.Contains(begins, cluster) ||
 			p.state != "" && (w.returns(p) || w.bringsBack(p)))
 	}

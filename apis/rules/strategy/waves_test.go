@@ -26,6 +26,8 @@ type fleet struct {
 	bound int
 	// untouched are clusters in which nothing of the newest Release may be requested.
 	untouched []string
+	// failures is the maxFailures of new Releases.
+	failures *intstr.IntOrString
 }
 
 var inWaves = waves.Assigned{"a": 0, "b": 1, "c": 1, "d": 1}
@@ -47,6 +49,7 @@ func (f *fleet) next(bound int) *strategy.Release {
 	r.Release.Spec.Environment.Strategy.Waves = []shipper.Wave{
 		{Name: "canary"}, {Name: "production", MaxConcurrency: new(intstr.FromInt32(int32(bound)))},
 	}
+	r.Release.Spec.Environment.Strategy.MaxFailures = f.failures
 	r.Release.Annotations[shipper.ReleaseWavesAnnotation] = inWaves.String()
 	r.Installation.Spec.Clusters = []string{}
 	r.Capacity.Spec.Clusters, r.Traffic.Spec.Clusters = r.Capacity.Spec.Clusters[:1], r.Traffic.Spec.Clusters[:1]

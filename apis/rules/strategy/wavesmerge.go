@@ -269,13 +269,15 @@ func (w *byWave) figures() []shipper.ReleaseWave {
 			if f.Blocked++; len(f.BlockedClusters) < maxMovingClusters {
 				f.BlockedClusters = append(f.BlockedClusters, cluster)
 			}
-			if p.state == waves.Moving {
+			if p.state == waves.Moving && !w.lags(p) {
 				countMoving(f, cluster)
 			}
+		case w.lags(p): // it takes no slot
 		case p.state == waves.Moving || p.state == waves.Waiting && p.acts:
 			countMoving(f, cluster)
 		}
 	}
+	w.countFailed(out)
 	return out
 }
 

@@ -214,7 +214,7 @@ func (l *located) releaseIn(cluster string) *shipper.Release {
 	end := position.Position{Wave: wave, Step: rel.Spec.Environment.Strategy.LastStep()}
 	achieved := position.Achieved(rel)
 	switch {
-	case achieved.Before(position.Position{Wave: wave}):
+	case waves.HasFailed(rel, cluster), achieved.Before(position.Position{Wave: wave}):
 		out.Status.AchievedStep = nil
 	case !achieved.Before(end):
 		out.Status.AchievedStep = &shipper.AchievedStep{Step: end.Step}
@@ -224,7 +224,7 @@ func (l *located) releaseIn(cluster string) *shipper.Release {
 		out.Spec.Environment.Strategy.Steps = incumbentAlone(100)
 		out.Status.AchievedStep = nil
 	}
-	if known && !Complete(rel) && !achieved.Before(end) && !position.Of(rel).Before(end) {
+	if known && !Complete(rel) && !waves.HasFailed(rel, cluster) && !achieved.Before(end) && !position.Of(rel).Before(end) {
 		others := slices.DeleteFunc(slices.Clone(rel.Status.Conditions), func(c shipper.Condition) bool {
 			return c.Type == shipper.ReleaseComplete
 		})

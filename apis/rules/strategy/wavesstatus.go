@@ -36,7 +36,7 @@ func (w *byWave) awaitedParts() (lacking []*part, waiting int) {
 		p := w.parts[cluster]
 		concerned := w.concerns(p)
 		switch {
-		case p.state == waves.Done || !p.due && !concerned:
+		case p.state == waves.Done || !p.due && !concerned || w.failed[cluster]:
 		case !concerned && w.isBlocked(p): // nothing waits for it
 		case !concerned:
 			behind = append(behind, p)
@@ -229,6 +229,8 @@ func (w *byWave) stepState() StepState {
 	s := w.rollout.stepState()
 	s.Waves, s.Incomplete = w.figures(), nil
 	s.DoneWaveUnhealthy = len(s.Lacking) > 0 && !slices.ContainsFunc(s.Lacking, func(l Lack) bool { return w.concerns(w.parts[l.Cluster]) })
+	s.Late, s.OverBudget = w.late()
+	s.Failed, s.Lagging = w.counted, w.lagging
 	for _, cluster := range w.names {
 		if p := w.parts[cluster]; s.Begun && p.state != waves.Done && (p.due || w.concerns(p)) {
 			s.Incomplete = append(s.Incomplete, cluster)

@@ -25,6 +25,8 @@ const (
 	Waiting State = "Waiting"
 	// Blocked clusters are as Waiting ones, and RolloutBlocks keep them from changing. They take no slot, and nothing waits for them.
 	Blocked State = "Blocked"
+	// Failed clusters have missed progressDeadline within maxFailures. They take no slot, and nothing waits for them.
+	Failed State = "Failed"
 )
 
 // Cluster is a cluster that the position asks something of.
@@ -82,7 +84,7 @@ func Begin(s *shipper.RolloutStrategy, clusters []Cluster) []string {
 				}
 			}
 		}
-		behind += len(slices.DeleteFunc(wave, func(c Cluster) bool { return c.State == Done || c.State == Blocked }))
+		behind += len(slices.DeleteFunc(wave, func(c Cluster) bool { return c.State == Done || c.State == Blocked || c.State == Failed }))
 	}
 	return out
 }

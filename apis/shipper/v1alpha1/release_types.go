@@ -113,6 +113,14 @@ type ReleaseStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	Waves []ReleaseWave `json:"waves,omitempty"`
 
+	// failedClusters are the clusters that have missed progressDeadline within maxFailures, sorted. Nothing waits for them but the end of the
+	// rollout, and nothing more is requested there before what was requested is ready. They stay counted when they are ready, until targetStep or
+	// targetWave is lowered. Absent where there are none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=100
+	FailedClusters []string `json:"failedClusters,omitempty"`
+
 	// conditions, sorted by type: Blocked, Complete, Healthy, Scheduled, StrategyExecuted; where there is progress also Advancing, and
 	// with a progressDeadline Failed. Other programs may add conditions, for readinessGates for example; Shipper does not change those.
 	// +optional
@@ -147,6 +155,15 @@ type ReleaseWave struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	BlockedClusters []string `json:"blockedClusters,omitempty"`
+	// failed is how many of them have failed within maxFailures, and still lack what the Release wants there. They do not count against
+	// maxConcurrency. Default: absent, none.
+	// +optional
+	Failed int32 `json:"failed,omitempty"`
+	// failedClusters names them, at most 10: those with the fewest available Pods first. Example: [eu-3].
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=10
+	FailedClusters []string `json:"failedClusters,omitempty"`
 }
 
 // ReleaseSummary is one line of an Application's history.

@@ -13,6 +13,7 @@ import (
 // RolloutStrategy is a list of steps. The last one completes the release.
 // +kubebuilder:validation:XValidation:rule="!has(self.waves) || has(self.steps)",message="only with steps: rolling bounds how many clusters change at the same time where there are resources",fieldPath=".waves",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.advance) || has(self.waves)",message="only with waves",fieldPath=".advance",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.maxFailures) || has(self.waves)",message="only with waves",fieldPath=".maxFailures",reason=FieldValueForbidden
 type RolloutStrategy struct {
 	// steps in the order of the rollout; users move between them with a Release's targetStep. Required with a chart; resources have none.
 	// +optional
@@ -75,6 +76,13 @@ type RolloutStrategy struct {
 	// do, by targetWave. Default: Manual. Only with waves. The original had no such field.
 	// +optional
 	Advance AdvancePolicy `json:"advance,omitempty"`
+
+	// maxFailures is how many clusters of all waves together may miss progressDeadline before the rollout has failed: a number from 0 to 100, or
+	// a percentage of the Release's clusters from 0% to 100%, rounded down, at most 100 clusters. The rollout goes on without them, and does not
+	// complete before they are ready. A cluster that cannot be reached does not count. Default: no bound besides those of the waves. Only with
+	// waves and progressDeadline. The original had no such field.
+	// +optional
+	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 }
 
 // AdvancePolicy says what begins the next wave.
@@ -110,6 +118,12 @@ type Wave struct {
 	// pass. Users with the verb skip on the Release may begin the next wave all the same. Default: none. Not on the last wave.
 	// +optional
 	AfterTasks *WaveTasks `json:"afterTasks,omitempty"`
+
+	// maxFailures is how many clusters of the wave may miss progressDeadline before the rollout has failed: a number from 0 to 100, or a
+	// percentage of the wave from 0% to 100%, rounded down, at most 100 clusters. The rollout goes on without them. Example: 10%. Default: that
+	// of the strategy, else 0. Only with progressDeadline.
+	// +optional
+	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 }
 
 // WaveTasks are what a wave waits for.

@@ -2666,6 +2666,11 @@ func (in *ReleaseStatus) DeepCopyInto(out *ReleaseStatus) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.FailedClusters != nil {
+		in, out := &in.FailedClusters, &out.FailedClusters
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Conditions != nil {
 		in, out := &in.Conditions, &out.Conditions
 		*out = make([]Condition, len(*in))
@@ -2764,6 +2769,11 @@ func (in *ReleaseWave) DeepCopyInto(out *ReleaseWave) {
 	}
 	if in.BlockedClusters != nil {
 		in, out := &in.BlockedClusters, &out.BlockedClusters
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
+	if in.FailedClusters != nil {
+		in, out := &in.FailedClusters, &out.FailedClusters
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
@@ -3404,6 +3414,11 @@ func (in *RolloutStrategy) DeepCopyInto(out *RolloutStrategy) {
 		for i := range *in {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
+	}
+	if in.MaxFailures != nil {
+		in, out := &in.MaxFailures, &out.MaxFailures
+		*out = new(intstr.IntOrString)
+		**out = **in
 	}
 }
 
@@ -4343,6 +4358,11 @@ func (in *Wave) DeepCopyInto(out *Wave) {
 		in, out := &in.AfterTasks, &out.AfterTasks
 		*out = new(WaveTasks)
 		(*in).DeepCopyInto(*out)
+	}
+	if in.MaxFailures != nil {
+		in, out := &in.MaxFailures, &out.MaxFailures
+		*out = new(intstr.IntOrString)
+		**out = **in
 	}
 }
 

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package strategy
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"shipper.dev/shipper/apis/rules/stamp"
+	"shipper.dev/shipper/apis/rules/waves"
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// observeFailed fills in the clusters that have failed within maxFailures. What is not bounded waits for them as for all others.
+func (w *byWave) observeFailed() {
+	w.failed = map[string]bool{}
+	if w.unbounded {
+		return
+	}
+	chosen := chosenOf(w.contender())
+	for _, cluster := range w.rel.Status.FailedClusters {
+		if _, is := slices.BinarySearch(chosen, cluster); is {
+			w.failed[cluster] = true
+		}
+	}
+}
+
+// lags reports whether a cluster has failed within maxFailures, and lacks what is asked of it.
+func (w *byWave) lags(p *part) bool { return w.failed[p.cluster] && p.state != waves.Done }
+
+// lag notes, for users, which clusters lag and what the first one lacks.
+func (w *byWave) lag() {
+	var names []string
+	why := ""
+	for _, cluster := range w.names {
+		p := w.parts[cluster]
+		if !w.lags(p) {
+			continue
+		}
+		if names = append(names, cluster); why == "" {
+			why = strings.TrimSuffix(": "+cluster+": "+shortened(w.orBlocked(p, p.lack()).Message), ": ")
+		}
+	}
+	if len(names) > 0 {
+		w.lagging = waves.Counted(names) + " failed within maxFailures, and the Release before serves there until this one is ready" + why
+	}
+}
+
+// lack is what a cluster lacks first.
+func (p *part) lack() Lack {
+	own := p.ownStages()
+	if i := slices.IndexFunc(own, func(s stage) bool { return !s.achieved }); i >= 0 {
+		return cmp.Or(firstOfAll(own[i].lacking()), Lack{Cluster: p.cluster, Reachable: true})
+	}
+	return Lack{Cluster: p.cluster, Reachable: true}
+}
+
+// failedClusters are those that stay counted. After a move back they are those that are not ready; a complete Release has none.
+func (w *byWave) failedClusters(complete bool) []string {
+	if complete || len(w.rel.Status.FailedClusters) == 0 {
+		return nil
+	}
+	chosen := chosenOf(w.contender())
+	var out []string
+	for _, cluster := range w.rel.Status.FailedClusters {
+		p, over := w.parts[cluster], false
+		if stamp.WentBack(w.rel) && p != nil {
+			over = !p.due || p.state == waves.Done
+		}
+		if _, is := slices.BinarySearch(chosen, cluster); is && !over {
+			out = append(out, cluster)
+		}
+	}
+	return out
+}
+
+// countFailed counts the clusters that lag in the figures of their waves. Those with the fewest available Pods are named first.
+func (w *byWave) countFailed(out []shipper.ReleaseWave) {
+	var lagging []*part
+	for _, cluster := range w.names {
+		if p := w.parts[cluster]; p.wave >= 0 && int(p.wave) < len(out) && w.lags(p) {
+			lagging = append(lagging, p)
+		}
+	}
+	if len(lagging) == 0 {
+		return
+	}
+	pods := available(w.contender())
+	slices.SortStableFunc(lagging, func(a, b *part) int { return cmp.Compare(pods[a.cluster], pods[b.cluster]) })
+	for _, p := range lagging {
+		f := &out[p.wave]
+		if f.Failed++; len(f.FailedClusters) < maxMovingClusters {
+			f.FailedClusters = append(f.FailedClusters, p.cluster)
+		}
+	}
+}
+
+// late are the clusters that fail if the deadline ends now, where the strategy lets clusters fail: they can be reached, were asked for what
+// they lack, and the position waits for them. over says which maxFailures they exceed then.
+func (w *byWave) late() (names []string, over string) {
+	if w.stages == nil || w.unbounded || !waves.HasBudget(w.strategy) {
+		return nil, ""
+	}
+	for _, cluster := range w.names {
+		p := w.parts[cluster]
+		if !w.concerns(p) || !p.acts || p.state == "" || p.state == waves.Done || w.failed[cluster] {
+			continue
+		}
+		if p.lack().Reachable {
+			names = append(names, cluster)
+		}
+	}
+	if len(names) == 0 {
+		return nil, ""
+	}
+	failed := slices.Concat(w.rel.Status.FailedClusters, names)
+	slices.Sort(failed)
+	return names, w.assigned.OverBudget(w.strategy, chosenOf(w.contender()), failed)
+}
