@@ -101,7 +101,7 @@ func planChecks(s *scope, now metav1.Time) checksPlan {
 		Find: func(key types.NamespacedName) *shipper.Check { return s.checks.found[key] },
 	}
 	i := slices.Index(strategy.Roles(rels), strategy.Incumbent)
-	if front := waves.Front(newest, stamp.Clusters(newest)); position.HasWaves(newest) && len(front) > 0 {
+	if front := waves.Measured(newest, stamp.Clusters(newest)); position.HasWaves(newest) && len(front) > 0 {
 		i = strategy.IncumbentIn(rels, front[0])
 	}
 	if i >= 0 {

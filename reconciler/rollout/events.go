@@ -10,6 +10,7 @@ import (
 
 	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/progress"
+	"shipper.dev/shipper/apis/rules/waves"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/reconciler/events"
 	"shipper.dev/shipper/reconciler/fleet/report"
@@ -80,7 +81,7 @@ func releaseChanges(rel *shipper.Release, is shipper.ReleaseStatus) []report.Eve
 	if a := is.AchievedStep; a != nil && (was.AchievedStep == nil || *was.AchievedStep != *a) {
 		out = append(out, events.Normal(strategyAppliedReason, "Achieve "+a.Name, "step [%d] finished", a.Step))
 	}
-	out = append(out, undecidedNow(was, is)...)
+	out = append(append(out, undecidedNow(was, is)...), failedNow(was, is)...)
 	before, after := events.Without(was.Conditions, shipper.ReleaseAdvancing), events.Without(is.Conditions, shipper.ReleaseAdvancing)
 	if c := shipper.FindCondition(after, shipper.ReleaseFailed); c != nil {
 		if c.Status == corev1.ConditionTrue && !shipper.ConditionTrue(before, shipper.ReleaseFailed) {
@@ -119,6 +120,16 @@ func undecidedNow(was, is shipper.ReleaseStatus) []report.Event {
 		return nil
 	}
 	return []report.Event{events.Warning(after.Reason, "Hold", "%s", after.Message)}
+}
+
+// failedNow is the event of clusters that fail within maxFailures.
+func failedNow(was, is shipper.ReleaseStatus) []report.Event {
+	failed := without(is.FailedClusters, was.FailedClusters)
+	if len(failed) == 0 {
+		return nil
+	}
+	return []report.Event{events.Warning(shipper.ProgressDeadlineExceeded, "Fail clusters",
+		"%s did not get what the step wants in time: within maxFailures, the rollout goes on", waves.Counted(failed))}
 }
 
 // stays reports whether a Release has had the step that it is to have: what it waits for then, for a moment or because another Release

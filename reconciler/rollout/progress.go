@@ -74,6 +74,9 @@ func setProgress(s *scope, d progress.Decision, i int, out *shipper.ReleaseStatu
 		d = progress.Decision{}
 	}
 	out.Progress = d.Progress
+	if d.Failed != nil {
+		out.FailedClusters = d.Failed
+	}
 	if d.CommandNotAwaited && out.Strategy != nil {
 		out.Strategy.State.WaitingForCommand = shipper.StrategyStateFalse
 	}

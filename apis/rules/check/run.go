@@ -30,7 +30,7 @@ func Current(target *shipper.CheckTarget, rel *shipper.Release) bool {
 		return stamp.OwnedBy(target, rel)
 	}
 	return target != nil && stamp.OwnedBy(target, rel) && target.Spec.Step == rel.Spec.TargetStep &&
-		target.Spec.Move == stamp.Moved(rel).Count && slices.Equal(target.Spec.Clusters, waves.Front(rel, stamp.Clusters(rel))) &&
+		target.Spec.Move == stamp.Moved(rel).Count && slices.Equal(target.Spec.Clusters, waves.Measured(rel, stamp.Clusters(rel))) &&
 		target.Spec.Retry == rel.Annotations[shipper.ReleaseChecksRetryAnnotation]
 }
 
@@ -41,8 +41,8 @@ func Of(rel *shipper.Release) []shipper.StepCheck {
 	if last := s.LastStep(); last > 0 && rel.Spec.TargetStep == last && stamp.Moved(rel).Count == 0 {
 		return nil
 	}
-	if position.HasWaves(rel) && len(waves.Front(rel, stamp.Clusters(rel))) == 0 {
-		return nil // an empty wave has nothing to measure
+	if position.HasWaves(rel) && len(waves.Measured(rel, stamp.Clusters(rel))) == 0 {
+		return nil // an empty wave has nothing to measure, nor has one that failed everywhere
 	}
 	return s.ChecksIn(position.Of(rel).Wave, rel.Spec.TargetStep)
 }
@@ -68,7 +68,7 @@ func Plan(r Request, now time.Time) (*shipper.CheckTargetSpec, error) {
 	spec := &shipper.CheckTargetSpec{
 		Run: r.Last + 1, Step: rel.Spec.TargetStep, Move: stamp.Moved(rel).Count, StartTime: metav1.NewTime(now.Truncate(time.Second)),
 		Retry: rel.Annotations[shipper.ReleaseChecksRetryAnnotation], Incumbent: r.Incumbent,
-		Clusters: waves.Front(rel, stamp.Clusters(rel)),
+		Clusters: waves.Measured(rel, stamp.Clusters(rel)),
 	}
 	checks, after := r.Checks, time.Duration(0)
 	if checks == nil {

@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/strategy"
+	"shipper.dev/shipper/apis/rules/waves"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -47,6 +49,12 @@ func (d *decision) deadline() {
 	}
 	if wait := ends.Sub(d.now); wait > 0 {
 		d.again(wait)
+		return
+	}
+	if len(d.Step.Late) > 0 && d.Step.OverBudget == "" {
+		d.out.Failed = slices.Sorted(slices.Values(slices.Concat(d.Step.Failed, d.Step.Late))) // the others have the whole time anew
+		p.DeadlineTime = new(upTo(d.now.Add(d.strategy.ProgressDeadline.Value())))
+		d.again(p.DeadlineTime.Sub(d.now))
 		return
 	}
 	d.overdue()
@@ -103,19 +111,28 @@ func (d *decision) overdue() {
 	if i := slices.IndexFunc(d.Step.Lacking, mayMove); i >= 0 {
 		f.Cluster, f.Message = d.Step.Lacking[i].Cluster, cmp.Or(d.Step.Lacking[i].Message, d.Step.Awaited)
 	}
+	if over := d.Step.OverBudget; over != "" {
+		f.Message = shortened(f.Message, maxMessage-utf8.RuneCountInString(over)-2) + "; " + over
+	}
 	d.fail(f)
 }
 
 // fail writes down that the rollout has failed, and what is done about it.
 func (d *decision) fail(f *shipper.ReleaseFailure) {
 	f.Step, f.Wave, f.Time, f.Action = d.target(), d.at().Wave, upTo(d.now), cmp.Or(d.strategy.OnFailure, shipper.OnFailureHold)
-	if r := []rune(f.Message); len(r) > maxMessage {
-		f.Message = string(r[:maxMessage-1]) + "…"
-	}
+	f.Message = shortened(f.Message, maxMessage)
 	if _, before := Before(d.strategy, d.at()); !d.Step.Incumbent || f.Action == shipper.OnFailureRetreat && !before {
 		f.Action = shipper.OnFailureHold
 	}
 	d.progress.Failure, d.progress.DeadlineTime = f, nil
+}
+
+// shortened is a text of at most so many characters.
+func shortened(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
 }
 
 // Before is the last position before one in which the contender has no traffic in the clusters of the wave: a step of the wave, or the end
@@ -172,6 +189,14 @@ func (d *decision) failedCondition() shipper.Condition {
 	c := shipper.Condition{Type: shipper.ReleaseFailed, Status: corev1.ConditionFalse}
 	if f := d.progress.Failure; f != nil {
 		c.Status, c.Reason, c.Message = corev1.ConditionTrue, f.Reason, d.failureMessage()
+		return c
+	}
+	failed := d.Step.Failed
+	if d.out.Failed != nil {
+		failed = d.out.Failed
+	}
+	if len(failed) > 0 {
+		c.Message = "failed within maxFailures: " + waves.Counted(failed)
 	}
 	return c
 }

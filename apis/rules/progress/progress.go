@@ -50,6 +50,8 @@ type Decision struct {
 	Abort bool
 	// Again is how long the decision holds if nothing else changes; 0 when for ever.
 	Again time.Duration
+	// Failed are all clusters that have failed within maxFailures, sorted; nil if none fails now.
+	Failed []string
 }
 
 // Acts reports whether something other than the status is to be written.
@@ -176,6 +178,9 @@ func (d *decision) advancing() shipper.Condition {
 	case !d.Step.Achieved:
 		return d.condition(corev1.ConditionTrue, shipper.AdvancingChecking, d.Step.Awaited)
 	case int(d.target()) >= len(d.strategy.Steps)-1 && d.at().Wave >= d.strategy.LastWave(): // resources have no steps
+		if d.Step.Lagging != "" {
+			return d.condition(corev1.ConditionFalse, shipper.AdvancingAwaitingFailedClusters, d.Step.Lagging)
+		}
 		return d.condition(corev1.ConditionFalse, shipper.AdvancingComplete, "")
 	}
 	return d.advance()

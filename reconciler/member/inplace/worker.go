@@ -211,9 +211,9 @@ func (w *Worker) releases(ctx context.Context, cluster string, targets []*shippe
 	return out, nil
 }
 
-// atLast reports whether the last step of a Release is requested in a cluster.
+// atLast reports whether the last step of a Release is requested in a cluster. Where it has failed within maxFailures, a step before may be.
 func atLast(rel *shipper.Release, cluster string) bool {
 	s := rel.Spec.Environment.Strategy
 	step, reached := waves.StepIn(rel, cluster)
-	return s == nil || reached && int(step) >= len(s.Steps)-1
+	return s == nil || reached && int(step) >= len(s.Steps)-1 && !waves.HasFailed(rel, cluster)
 }
