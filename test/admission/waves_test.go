@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/position"
@@ -96,6 +97,14 @@ func TestThePolicyAloneKeepsWaves(t *testing.T) {
 	refuses("a wave that is not approved", func() error { return moveTo("dev", 1, 0) })
 	refuses("a wave that needs no approval any more", func() error {
 		return moveTo("dev", 1, 0, func(rel *shipper.Release) { rel.Spec.Environment.Strategy.Waves[0].AfterTasks = nil })
+	})
+	refuses("more clusters that may fail", func() error {
+		return moveTo("dev", 0, 1, func(rel *shipper.Release) { rel.Spec.Environment.Strategy.MaxFailures = new(intstr.FromInt32(9)) })
+	})
+	refuses("a wave in which more clusters may fail, for Shipper", func() error {
+		return moveTo(reconcilerUser, 0, 1, func(rel *shipper.Release) {
+			rel.Spec.Environment.Strategy.Waves[0].MaxFailures = new(intstr.FromString("100%"))
+		})
 	})
 	approvers = []string{"bob"}
 	goesTo(0, 1, true)

@@ -3,6 +3,8 @@
 package application
 
 import (
+	"fmt"
+
 	"shipper.dev/shipper/apis/rules/preview"
 	"shipper.dev/shipper/apis/rules/waves"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -28,11 +30,30 @@ func previewWaves(a *response.Response, s *shipper.RolloutStrategy, chosen []str
 		case len(in) == 0:
 			empty = append(empty, s.Waves[i].Name)
 		case dryRun:
-			a.Warn(shipper.Planned+"wave %d, %s: %s, %d at a time%s", i, s.Waves[i].Name, abridged(in), waves.Bound(&s.Waves[i], len(in)),
-				preview.Tasks(s.Waves[i].AfterTasks))
+			text := ""
+			if n := waves.Allowed(s, &s.Waves[i], len(in), len(chosen)); n > 0 {
+				text = fmt.Sprintf(", %d may fail", n)
+			}
+			a.Warn(shipper.Planned+"wave %d, %s: %s, %d at a time%s%s", i, s.Waves[i].Name, abridged(in), waves.Bound(&s.Waves[i], len(in)),
+				text, preview.Tasks(s.Waves[i].AfterTasks))
 		}
 	}
+	warnOfFailures(a, s, assigned, chosen)
 	if len(empty) > 0 {
 		a.Warn("no cluster is in wave %s: the rollout passes it without a change and without checks", abridged(empty))
+	}
+}
+
+// warnOfFailures warns of waves in which all clusters may fail, and the rollout goes on all the same.
+func warnOfFailures(a *response.Response, s *shipper.RolloutStrategy, assigned waves.Assigned, chosen []string) {
+	var all []string
+	for i := range s.Waves {
+		wave, in := &s.Waves[i], len(assigned.In(int32(i), chosen))
+		if allowed := waves.Allowed(s, wave, in, len(chosen)); allowed > 0 && allowed >= in && in > 0 {
+			all = append(all, wave.Name)
+		}
+	}
+	if len(all) > 0 {
+		a.Warn("all clusters of wave %s may fail, and the next wave begins all the same: lower its maxFailures", abridged(all))
 	}
 }

@@ -36,6 +36,8 @@ func TestWavesAreDescribed(t *testing.T) {
 		chosen []string
 		dryRun bool
 		want   []string
+		// all is the maxFailures of the strategy, production that of the last wave.
+		all, production *intstr.IntOrString
 	}{
 		"an edit warns of waves without clusters": {chosen: []string{"a", "b", "c"}, want: []string{empty("none")}},
 		"an edit warns of clusters that no wave has": {
@@ -47,8 +49,20 @@ func TestWavesAreDescribed(t *testing.T) {
 			shipper.Planned + "wave 1, none: no cluster",
 			shipper.Planned + "wave 2, production: b, c, 2 at a time",
 		}},
+		"a dry run of waves that may fail": {
+			chosen: []string{"a", "b", "c"}, dryRun: true, all: new(intstr.FromInt32(2)), want: []string{
+				shipper.Planned + "wave 0, canary: a, 1 at a time", shipper.Planned + "wave 1, none: no cluster",
+				shipper.Planned + "wave 2, production: b, c, 2 at a time, 1 may fail",
+			},
+		},
+		"an edit warns of waves in which all may fail": {
+			chosen: []string{"a", "b", "c"}, production: new(intstr.FromInt32(2)), want: []string{
+				"all clusters of wave production may fail, and the next wave begins all the same: lower its maxFailures", empty("none"),
+			},
+		},
 	} {
 		a := &response.Response{}
+		s.MaxFailures, s.Waves[2].MaxFailures = tc.all, tc.production
 		previewWaves(a, s, tc.chosen, clusters, tc.dryRun)
 		if diff := cmp.Diff(tc.want, a.Warnings()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", sentence, diff)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/position"
@@ -62,6 +63,12 @@ func approved(users ...string) *shipper.Release {
 		r.Spec.Environment.Strategy.Waves[0].AfterTasks = &shipper.WaveTasks{Approvals: 1}
 		r.Status.Progress.Approvals = &shipper.ReleaseApprovals{Required: 1, Users: users}
 	})
+}
+
+// fails lets clusters of a Release fail.
+func fails(r *shipper.Release, budget string) *shipper.Release {
+	r.Spec.Environment.Strategy.MaxFailures = new(intstr.Parse(budget))
+	return r
 }
 
 func TestWavesHold(t *testing.T) {
@@ -125,6 +132,16 @@ func TestWavesHold(t *testing.T) {
 		"figures of an earlier wave open no other": {
 			req: ask.Update("dev", to(2, 0, oldFigures), oldFigures), decision: response.Forbidden,
 			message: strings.Replace(notDone, "canary", "half", 1),
+		},
+		"more clusters may fail only by an edit of the Application": {
+			req: ask.Update("dev", fails(to(1, 0, ends), "9"), ends), decision: response.Invalid,
+			message: `Release.shipper.booking.com "` + name + `" is invalid: spec.environment: Forbidden: the Release environment must not be ` +
+				"changed; edit the Application instead",
+		},
+		"Shipper does not raise it either": {
+			req: ask.Update(ask.Reconciler, fails(byWave(1, 0, ends), "100%"), ends), decision: response.Invalid,
+			message: `Release.shipper.booking.com "` + name + `" is invalid: spec.environment: Forbidden: the Release environment must not be ` +
+				"changed; edit the Application instead",
 		},
 		"a wave that has to be approved, and is": {req: ask.Update("dev", to(1, 0, approved("ann")), approved("ann"))},
 		"a wave that has to be approved, by a status that lacks it": {

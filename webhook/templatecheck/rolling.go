@@ -32,6 +32,7 @@ func validateRollout(s *shipper.RolloutStrategy, path *field.Path) field.ErrorLi
 		"rolling says how many clusters change at the same time")
 	forbid(len(s.Waves) > 0, "waves", "only with steps: rolling says how many clusters change at the same time")
 	forbid(s.Advance != "", "advance", "only with waves")
+	forbid(s.MaxFailures != nil, "maxFailures", "only with waves: one object that does not become ready fails the rollout")
 	forbid(len(s.Checks) > 0, "checks", "resources have no steps to check")
 	forbid(s.PreviewWhenIdle != "", "previewWhenIdle", "resources have no preview Service")
 	forbid(s.FirstRelease != "", "firstRelease", "resources have no steps to begin with")

@@ -60,7 +60,7 @@ func validateWaves(s *shipper.RolloutStrategy, path *field.Path) field.ErrorList
 		}
 		errs = append(errs, validateAfterTasks(s, i, at.Child("afterTasks"))...)
 	}
-	return errs
+	return append(errs, validateMaxFailures(s, path)...)
 }
 
 // maxApprovals bounds the users that a wave asks for.

@@ -146,6 +146,39 @@ func TestWaves(t *testing.T) {
 				`env.strategy.waves[1].afterTasks.checks[3].check: Required value: name a Check`,
 			},
 		},
+		"how many clusters may fail": {edit: strategy(func(s *shipper.RolloutStrategy) {
+			s.ProgressDeadline, s.MaxFailures = "10m", bounded("10%")
+			s.Waves = []shipper.Wave{{Name: "a", ClusterSelector: tier("a"), MaxFailures: bounded("0")}, {Name: "b", MaxFailures: bounded("100")}}
+		})},
+		"none may fail, which needs no deadline": {edit: strategy(func(s *shipper.RolloutStrategy) {
+			s.MaxFailures, s.Waves = bounded("0"), []shipper.Wave{{Name: "a", MaxFailures: bounded("0%")}}
+		})},
+		"failures without a deadline": {
+			edit: strategy(func(s *shipper.RolloutStrategy) { s.Waves = []shipper.Wave{{Name: "a", MaxFailures: bounded("1")}} }),
+			want: []string{"env.strategy.progressDeadline: Required value: maxFailures counts the clusters that miss it: write " +
+				"progressDeadline: 10m, or leave maxFailures out"},
+		},
+		"failures without waves": {
+			edit: strategy(func(s *shipper.RolloutStrategy) { s.ProgressDeadline, s.MaxFailures = "10m", bounded("1") }),
+			want: []string{"env.strategy.maxFailures: Forbidden: only with waves: without them all clusters take each step together"},
+		},
+		"failures that are out of bounds": {
+			edit: strategy(func(s *shipper.RolloutStrategy) {
+				s.ProgressDeadline, s.MaxFailures = "10m", bounded("-1")
+				s.Waves = []shipper.Wave{
+					{Name: "a", ClusterSelector: tier("a"), MaxFailures: bounded("101%")},
+					{Name: "b", ClusterSelector: tier("b"), MaxFailures: bounded("101")}, {Name: "c", MaxFailures: bounded("some")},
+				}
+			}),
+			want: []string{
+				"env.strategy.maxFailures: Invalid value: -1: a number of clusters that may fail is from 0 to 100",
+				`env.strategy.waves[0].maxFailures: Invalid value: "101%": write a number of clusters such as 1, or a percentage of them from ` +
+					"0% to 100%",
+				"env.strategy.waves[1].maxFailures: Invalid value: 101: a number of clusters that may fail is from 0 to 100",
+				`env.strategy.waves[2].maxFailures: Invalid value: "some": write a number of clusters such as 1, or a percentage of them from ` +
+					"0% to 100%",
+			},
+		},
 		"an unknown advance": {
 			edit: strategy(func(s *shipper.RolloutStrategy) { s.Advance, s.Waves = "Never", []shipper.Wave{{Name: "a"}} }),
 			want: []string{`env.strategy.advance: Unsupported value: "Never": supported values: "Manual", "Automatic"`},
