@@ -83,6 +83,9 @@ type waveState struct {
 	MovingClusters  []string `json:"movingClusters,omitempty"`
 	Blocked         int32    `json:"blocked,omitempty"`
 	BlockedClusters []string `json:"blockedClusters,omitempty"`
+	// Failed is how many have failed within maxFailures and still lack something; FailedClusters names them, the worst first, at most 10.
+	Failed         int32    `json:"failed,omitempty"`
+	FailedClusters []string `json:"failedClusters,omitempty"`
 }
 
 // progressView is what a Release does by itself.
@@ -241,12 +244,13 @@ func wavesOf(rel *shipper.Release) []waveState {
 		out = append(out, waveState{
 			Name: w.Name, Target: i == int(position.Of(rel).Wave), Clusters: w.Clusters, Achieved: w.Achieved, Moving: w.Moving,
 			MovingClusters: w.MovingClusters, Blocked: w.Blocked, BlockedClusters: w.BlockedClusters,
+			Failed: w.Failed, FailedClusters: w.FailedClusters,
 		})
 	}
 	return out
 }
 
-// describe is a wave in one line: canary 1/1, or production 3/9, 2 moving (eu-1, us-1), 1 blocked (ap-1).
+// describe is a wave in one line: canary 1/1, or production 3/9, 1 failed (us-2), 2 moving (eu-1, us-1), 1 blocked (ap-1).
 func (w waveState) describe() string {
 	out := fmt.Sprintf("%s %d/%d", w.Name, w.Achieved, w.Clusters)
 	counted := func(n int32, what string, clusters []string) {
@@ -259,6 +263,7 @@ func (w waveState) describe() string {
 		}
 		out += fmt.Sprintf(", %d %s (%s)", n, what, names)
 	}
+	counted(w.Failed, "failed", w.FailedClusters)
 	counted(w.Moving, "moving", w.MovingClusters)
 	counted(w.Blocked, "blocked", w.BlockedClusters)
 	return out
@@ -314,6 +319,9 @@ func waitsFor(rel *shipper.Release) []string {
 		if text := awaitsRetry(p, rel.Status.Progress); text != "" {
 			out = append(out, text)
 		}
+	}
+	if p != nil && p.State == shipper.AdvancingAwaitingFailedClusters {
+		out = append(out, p.Message)
 	}
 	if p != nil && p.Hold != "" && !strategy.Complete(rel) {
 		out = append(out, "the end of a hold: shipperctl rollout resume")
