@@ -40,7 +40,7 @@ import (
 //  17. Once a Release is said to be complete, or to wait for a command, neither it nor its Application is written again until something
 //     else happens, but for the status of the Application that follows at once: a client that reads then may update without a conflict.
 //  18. Nothing of a Release is written in a cluster whose wave has not begun, and no more clusters of a wave begin to change at the same
-//     time than its maxConcurrency says.
+//     time than its maxConcurrency says, or are not ready beside them than its maxFailures says.
 //  19. A stale status opens no wave: the reconciler goes on to a wave only when each cluster of the one before truly had all of this
 //     Release, by what its API server holds, and begins in a cluster only while no more of earlier waves lack something than may.
 //

@@ -46,6 +46,7 @@ func (l *laws) releaseChange(c change) {
 		l.blameless(old, rel)
 	}
 	l.achieves(old, rel)
+	l.failsWithin(rel)
 }
 
 // moves judges a change of the position by the reconciler.
@@ -151,7 +152,8 @@ func (l *laws) achieves(old, rel *shipper.Release) {
 	step := rel.Spec.Environment.Strategy.Steps[a.Step]
 	for _, cluster := range strings.Split(rel.Annotations[shipper.ReleaseClustersAnnotation], ",") {
 		h := l.world.hosts[cluster]
-		if h == nil || position.HasWaves(rel) && waves.Parse(rel)[cluster] != a.Wave {
+		if h == nil || position.HasWaves(rel) && waves.Parse(rel)[cluster] != a.Wave ||
+			slices.Contains(rel.Status.FailedClusters, cluster) {
 			continue
 		}
 		if lacks := l.lacks(h, rel, step); lacks != "" {

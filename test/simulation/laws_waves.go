@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"shipper.dev/shipper/apis/rules/position"
+	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	"shipper.dev/shipper/apis/rules/waves"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -40,14 +41,15 @@ func (l *laws) begins(c change) {
 		for cluster, wave := range assigned {
 			if wave == int32(i) {
 				in = append(in, cluster)
-				if l.isMoving(rel, cluster) {
+				if l.isMoving(rel, cluster) || waves.HasBudget(s) && l.isUnready(rel, cluster) {
 					moving = append(moving, cluster)
 				}
 			}
 		}
-		if bound := waves.Bound(&s.Waves[i], len(in)); len(moving) > bound {
+		bound := waves.Bound(&s.Waves[i], len(in)) + waves.Allowed(s, &s.Waves[i], len(in), len(assigned))
+		if len(moving) > bound {
 			slices.Sort(moving)
-			l.offend(18, "%v of wave %s are moving, and %d may", moving, s.Waves[i].Name, bound)
+			l.offend(18, "%v of wave %s are moving or not ready, and %d may", moving, s.Waves[i].Name, bound)
 		}
 	}
 }
@@ -101,4 +103,23 @@ func (l *laws) isMoving(rel *shipper.Release, cluster string) bool {
 	return !slices.ContainsFunc(rel.Spec.Environment.Strategy.Steps, func(step shipper.RolloutStrategyStep) bool {
 		return step.Capacity.Contender == percent && step.Traffic.Contender == weight
 	})
+}
+
+// isUnready reports whether fewer Pods of a Release are ready in a cluster than are requested there.
+func (l *laws) isUnready(rel *shipper.Release, cluster string) bool {
+	var ct shipper.CapacityTarget
+	l.world.hosts[management].read(kindOf("capacitytargets"), namespace, rel.Name, &ct)
+	i := slices.IndexFunc(ct.Spec.Clusters, func(c shipper.ClusterCapacityTarget) bool { return c.Name == cluster })
+	return i >= 0 && l.readyPods(cluster, rel.Name) < int(strategy.Pods(ct.Spec.Clusters[i].TotalReplicaCount, ct.Spec.Clusters[i].Percent))
+}
+
+// failsWithin is the last part of law 18: no more clusters are said to have failed than maxFailures allows.
+func (l *laws) failsWithin(rel *shipper.Release) {
+	failed := rel.Status.FailedClusters
+	if len(failed) == 0 {
+		return
+	}
+	if over := waves.Parse(rel).OverBudget(rel.Spec.Environment.Strategy, stamp.Clusters(rel), failed); over != "" {
+		l.offend(18, "%s goes on although %s", rel.Name, over)
+	}
 }

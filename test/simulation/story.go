@@ -76,6 +76,7 @@ func Stories() []Story {
 		wavesApprovedStory(),
 		wavesStaleStory(),
 		wavesWaitStory(),
+		wavesFailingStory(),
 		walkStory(1),
 		olderStory(1),
 	}

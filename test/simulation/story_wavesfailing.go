@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulation
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
+)
+
+// wavesFailingStory has an image that cannot be pulled: in one cluster, which maxFailures allows, in two, which it does not, and in none.
+func wavesFailingStory() Story {
+	rolls := func(f *Fixture, more string, bad ...string) {
+		f.Edits(func(app *shipper.Application) {
+			s := byWaves(shipper.AdvanceAutomatic)
+			s.ProgressDeadline, s.OnFailure, s.MaxFailures = "2m", shipper.OnFailureRetreat, new(intstr.FromInt32(1))
+			template := &app.Spec.Template
+			template.Chart.Version, template.Strategy, template.ValuesPerCluster = "0.0.2", s, nil
+			(*template.Values)["more"] = more
+			for _, cluster := range bad {
+				template.ValuesPerCluster = append(template.ValuesPerCluster, shipper.ValuesFor{
+					Name: cluster, Values: &shipper.ChartValues{"image": map[string]any{"tag": "broken"}},
+				})
+			}
+		})
+	}
+	untouched := func(f *Fixture, release string, clusters ...string) {
+		var it shipper.InstallationTarget
+		f.hosts[management].read(kindOf("installationtargets"), namespace, release, &it)
+		for _, cluster := range clusters {
+			if slices.Contains(it.Spec.Clusters, cluster) {
+				f.laws.broken(18, "%s is requested in %s after it failed in others", release, cluster)
+			}
+		}
+	}
+	within, beyond := "", ""
+	return Story{
+		Name: "waves-failing", Clusters: 4, Fails: true,
+		Begin: func(f *Fixture) {
+			f.Bystand()
+			f.Creates(f.Application(appName, "0.0.1", replicaCount, allIn()))
+			f.Completes(f.Release(0))
+		},
+		Parts: []Part{
+			{Name: "one fails", Floor: replicaCount, Act: func(f *Fixture) {
+				rolls(f, "a", clusterName(1))
+				within = f.Release(1)
+				f.Eventually("what "+within+" waits for", fmt.Sprintf("AwaitingFailedClusters [%s], 2 of 3 achieved", clusterName(1)),
+					func() string { return f.awaitsFailed(within) })
+			}},
+			{Name: "one too many", Floor: replicaCount, Loose: true, Act: func(f *Fixture) {
+				rolls(f, "b", clusterName(1), clusterName(2))
+				beyond = f.Generation(2)
+				f.Eventually("what becomes of "+beyond, "HeldAfterGoingBack, failed True", func() string {
+					rel := f.Get(beyond)
+					c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing)
+					failed := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseFailed)
+					if c == nil || failed == nil {
+						return "unknown"
+					}
+					return fmt.Sprintf("%s, failed %s", c.Reason, failed.Status)
+				})
+			}, Check: func(f *Fixture) { untouched(f, beyond, clusterName(1), clusterName(2), clusterName(3)) }},
+			{Name: "none fails", Floor: replicaCount, Act: func(f *Fixture) {
+				rolls(f, "c")
+				f.Completes(f.Generation(3))
+			}},
+		},
+	}
+}
+
+// awaitsFailed is what a Release awaits that has failed in clusters of its second wave.
+func (f *Fixture) awaitsFailed(release string) string {
+	rel := f.Get(release)
+	c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing)
+	if c == nil || len(rel.Status.Waves) < 2 || rel.Status.ObservedGeneration != rel.Generation {
+		return "unknown"
+	}
+	w := rel.Status.Waves[1]
+	return fmt.Sprintf("%s %v, %d of %d achieved", c.Reason, rel.Status.FailedClusters, w.Achieved, w.Clusters)
+}
