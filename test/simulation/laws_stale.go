@@ -63,7 +63,10 @@ func (l *laws) opens(c change, old, rel *shipper.Release) {
 	}
 	since := list[len(list)-2].at
 	for cluster, wave := range waves.Parse(old) {
-		if lacks := l.lacked(old, cluster, since, c.at); wave == from.Wave && lacks != "" {
+		if wave != from.Wave || slices.Contains(rel.Status.FailedClusters, cluster) { // law 18 judges how many have failed
+			continue
+		}
+		if lacks := l.lacked(old, cluster, since, c.at); lacks != "" {
 			l.offend(19, "%s goes on to wave %d, and %s", rel.Name, position.Of(rel).Wave, lacks)
 		}
 	}
@@ -106,7 +109,7 @@ func (l *laws) follows(c change) {
 			if its == wave {
 				in++
 			}
-			if its < wave && !l.isStopped(other) {
+			if its < wave && !l.isStopped(other) && !slices.Contains(rel.Status.FailedClusters, other) {
 				if lacks := l.lacked(rel, other, list[0].at, c.at); lacks != "" {
 					behind = append(behind, lacks)
 				}

@@ -34,7 +34,8 @@ func validateMaxFailures(s *shipper.RolloutStrategy, path *field.Path) field.Err
 // validateFailures validates a number of clusters, or a percentage of them.
 func validateFailures(n *intstr.IntOrString, path *field.Path) field.ErrorList {
 	if n != nil && n.Type == intstr.Int && (n.IntVal < 0 || n.IntVal > waves.MaxFailures) {
-		return field.ErrorList{field.Invalid(path, n.IntVal, fmt.Sprintf("a number of clusters that may fail is from 0 to %d", waves.MaxFailures))}
+		text := fmt.Sprintf("a number of clusters that may fail is from 0 to %d", waves.MaxFailures)
+		return field.ErrorList{field.Invalid(path, n.IntVal, text)}
 	}
 	return validateBound(n, path)
 }

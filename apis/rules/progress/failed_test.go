@@ -29,7 +29,9 @@ func TestClustersFailWithinTheBudget(t *testing.T) {
 	before.Message = "failed within maxFailures: 1 cluster (eu-0)"
 	over := isFailed
 	over.Message = said + "; " + budget
-	with5m := with(awaited(1), func(p *shipper.ReleaseProgress) { p.DeadlineTime = new(at(10 * time.Minute)) })
+	more := with(awaited(1), func(p *shipper.ReleaseProgress) { p.DeadlineTime = new(at(10 * time.Minute)) })
+	beyond := failure(1, shipper.OnFailureHold)
+	beyond.Failure.Message += "; " + budget
 	for sentence, tc := range map[string]struct {
 		step     strategy.StepState
 		after    time.Duration
@@ -40,7 +42,7 @@ func TestClustersFailWithinTheBudget(t *testing.T) {
 			Again: time.Minute,
 		}},
 		"then they do, and the clock begins again": {late(""), 5 * time.Minute, progress.Decision{
-			Progress: with5m, Conditions: []shipper.Condition{advancing(yes, shipper.AdvancingMoving, "capacity is awaited"), within},
+			Progress: more, Conditions: []shipper.Condition{advancing(yes, shipper.AdvancingMoving, "capacity is awaited"), within},
 			Again: 5 * time.Minute, Failed: []string{"eu-0", "eu-2", "eu-3"},
 		}},
 		"more than the budget fail the rollout": {late(budget), 5 * time.Minute, progress.Decision{

@@ -40,8 +40,8 @@ type StepState struct {
 	DoneWaveUnhealthy bool
 	// Waiting is true while the time of a wave's wait alone, or approvals beside it, are awaited.
 	Waiting bool
-	// Late are the clusters that fail if progressDeadline ends now, sorted; OverBudget says which maxFailures they exceed then, and is empty if
-	// they exceed none. Only where the strategy has a maxFailures.
+	// Late are the clusters that fail if progressDeadline ends now, sorted; OverBudget says which maxFailures they exceed then, and is empty
+	// if they exceed none. Only where the strategy has a maxFailures.
 	Late       []string
 	OverBudget string
 	// Failed are the clusters that have failed within maxFailures, sorted.

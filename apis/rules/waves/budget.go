@@ -36,8 +36,8 @@ func FailuresAllowed(budget *intstr.IntOrString, clusters int) int {
 	return min(max(n, 0), MaxFailures)
 }
 
-// Allowed is how many of so many clusters of a wave may fail, where the Release has all clusters. A wave without a maxFailures has that of the
-// strategy, but then not all of its clusters may fail: a canary of one cluster stops the rollout.
+// Allowed is how many of so many clusters of a wave may fail, where the Release has all clusters. A wave without a maxFailures has that of
+// the strategy, but then not all of its clusters may fail: a canary of one cluster stops the rollout.
 func Allowed(s *shipper.RolloutStrategy, wave *shipper.Wave, clusters, all int) int {
 	switch {
 	case wave.MaxFailures != nil:

@@ -43,20 +43,53 @@ func TestOverBudget(t *testing.T) {
 		failed                  string
 		want                    string
 	}{
-		"without a budget none may fail":                 {failed: "p00", want: "1 cluster (p00) of wave production failed, and its maxFailures is 0"},
-		"a wave has its own":                             {production: "2", failed: "p00 p01"},
-		"beyond it":                                      {production: "1", failed: "p00 p01", want: "2 clusters (p00, p01) of wave production failed, and its maxFailures is 1"},
-		"a percentage of the wave is rounded down":       {production: "10%", failed: "p00 p01", want: "2 clusters (p00, p01) of wave production failed, and its maxFailures is 10% of 19, which is 1"},
-		"that of one wave is not that of another":        {production: "2", failed: "canary", want: "1 cluster (canary) of wave canary failed, and its maxFailures is 0"},
-		"that of all waves is that of each":              {all: "2", failed: "p00 p01"},
-		"but a wave all of whose clusters fail, fails":   {all: "2", failed: "canary", want: "1 cluster (canary), all of wave canary, failed"},
-		"unless the wave says so itself":                 {all: "2", canary: "1", failed: "canary"},
-		"all waves together have that of all":            {all: "2", canary: "1", failed: "canary p00 p01", want: "3 clusters (canary, p00, p01) failed, and maxFailures is 2"},
-		"a percentage of all is rounded down":            {all: "9%", failed: "p00 p01", want: "2 clusters (p00, p01) failed, and maxFailures is 9% of 20, which is 1"},
-		"a wave may have less than all":                  {all: "5", production: "0", failed: "p00", want: "1 cluster (p00) of wave production failed, and its maxFailures is 0"},
-		"a wave may not have more than all":              {all: "1", production: "5", failed: "p00 p01", want: "2 clusters (p00, p01) failed, and maxFailures is 1"},
-		"a message names few of many":                    {production: "1", failed: "p00 p01 p02 p03 p04 p05 p06", want: "7 clusters (p00, p01, p02, p03, p04 and 2 more) of wave production failed, and its maxFailures is 1"},
-		"a cluster that has left the waves still counts": {all: "1", failed: "gone p00", want: "2 clusters (gone, p00) failed, and maxFailures is 1"},
+		"without a budget none may fail": {
+			failed: "p00",
+			want:   "1 cluster (p00) of wave production failed, and its maxFailures is 0",
+		},
+		"a wave has its own": {production: "2", failed: "p00 p01"},
+		"beyond it": {
+			production: "1", failed: "p00 p01",
+			want: "2 clusters (p00, p01) of wave production failed, and its maxFailures is 1",
+		},
+		"a percentage of the wave is rounded down": {
+			production: "10%", failed: "p00 p01",
+			want: "2 clusters (p00, p01) of wave production failed, and its maxFailures is 10% of 19, which is 1",
+		},
+		"that of one wave is not that of another": {
+			production: "2", failed: "canary",
+			want: "1 cluster (canary) of wave canary failed, and its maxFailures is 0",
+		},
+		"that of all waves is that of each": {all: "2", failed: "p00 p01"},
+		"but a wave all of whose clusters fail, fails": {
+			all: "2", failed: "canary",
+			want: "1 cluster (canary), all of wave canary, failed",
+		},
+		"unless the wave says so itself": {all: "2", canary: "1", failed: "canary"},
+		"all waves together have that of all": {
+			all: "2", canary: "1", failed: "canary p00 p01",
+			want: "3 clusters (canary, p00, p01) failed, and maxFailures is 2",
+		},
+		"a percentage of all is rounded down": {
+			all: "9%", failed: "p00 p01",
+			want: "2 clusters (p00, p01) failed, and maxFailures is 9% of 20, which is 1",
+		},
+		"a wave may have less than all": {
+			all: "5", production: "0", failed: "p00",
+			want: "1 cluster (p00) of wave production failed, and its maxFailures is 0",
+		},
+		"a wave may not have more than all": {
+			all: "1", production: "5", failed: "p00 p01",
+			want: "2 clusters (p00, p01) failed, and maxFailures is 1",
+		},
+		"a message names few of many": {
+			production: "1", failed: "p00 p01 p02 p03 p04 p05 p06",
+			want: "7 clusters (p00, p01, p02, p03, p04 and 2 more) of wave production failed, and its maxFailures is 1",
+		},
+		"a cluster that has left the waves still counts": {
+			all: "1", failed: "gone p00",
+			want: "2 clusters (gone, p00) failed, and maxFailures is 1",
+		},
 	} {
 		s := &shipper.RolloutStrategy{MaxFailures: budget(tc.all), Waves: []shipper.Wave{
 			{Name: "canary", MaxFailures: budget(tc.canary)}, {Name: "production", MaxFailures: budget(tc.production)},

@@ -113,9 +113,9 @@ type ReleaseStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	Waves []ReleaseWave `json:"waves,omitempty"`
 
-	// failedClusters are the clusters that have missed progressDeadline within maxFailures, sorted. Nothing waits for them but the end of the
-	// rollout, and nothing more is requested there before what was requested is ready. They stay counted when they are ready, until targetStep or
-	// targetWave is lowered. Absent where there are none.
+	// failedClusters are the clusters that have missed progressDeadline within maxFailures, sorted. The waves go on without them,
+	// and nothing more is requested there before what was requested is ready. They stay counted when they are ready, until the Release
+	// completes or is moved back. Absent where there are none.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100

@@ -77,10 +77,10 @@ type RolloutStrategy struct {
 	// +optional
 	Advance AdvancePolicy `json:"advance,omitempty"`
 
-	// maxFailures is how many clusters of all waves together may miss progressDeadline before the rollout has failed: a number from 0 to 100, or
-	// a percentage of the Release's clusters from 0% to 100%, rounded down, at most 100 clusters. The rollout goes on without them, and does not
-	// complete before they are ready. A cluster that cannot be reached does not count. Default: no bound besides those of the waves. Only with
-	// waves and progressDeadline. The original had no such field.
+	// maxFailures is how many clusters of all waves together may miss progressDeadline before the rollout has failed: a number from 0 to 100,
+	// or a percentage of the Release's clusters from 0% to 100%, rounded down, at most 100 clusters. The rollout goes on without them, and
+	// does not complete before they are ready. A cluster that cannot be reached does not count. Default: no bound besides those of the waves.
+	// Only with waves and progressDeadline. The original had no such field.
 	// +optional
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 }
@@ -120,8 +120,8 @@ type Wave struct {
 	AfterTasks *WaveTasks `json:"afterTasks,omitempty"`
 
 	// maxFailures is how many clusters of the wave may miss progressDeadline before the rollout has failed: a number from 0 to 100, or a
-	// percentage of the wave from 0% to 100%, rounded down, at most 100 clusters. The rollout goes on without them. Example: 10%. Default: that
-	// of the strategy, else 0. Only with progressDeadline.
+	// percentage of the wave from 0% to 100%, rounded down, at most 100 clusters. The rollout goes on without them. Example: 10%. Default:
+	// that of the strategy, but not all clusters of the wave; else 0. Only with progressDeadline.
 	// +optional
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 }

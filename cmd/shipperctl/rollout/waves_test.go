@@ -79,7 +79,8 @@ func TestWavesAreShownWithTheirFigures(t *testing.T) {
 		{Name: "production", Clusters: 9, Achieved: 3, Moving: 12, MovingClusters: []string{"us-1", "ap-1"}, Target: true},
 		{Name: "rest", Clusters: 4, Failed: 11, FailedClusters: []string{"eu-3"}},
 	}
-	want := []string{"waves      ✓ canary 1/1    ● production 3/9, 12 moving (us-1, ap-1 and 10 more)    · rest 0/4, 11 failed (eu-3 and 10 more)"}
+	want := []string{"waves      ✓ canary 1/1    ● production 3/9, 12 moving (us-1, ap-1 and 10 more)    " +
+		"· rest 0/4, 11 failed (eu-3 and 10 more)"}
 	var got []string
 	for line := range strings.Lines(p.Screen(200, now)) {
 		if strings.HasPrefix(line, "waves") {

@@ -211,7 +211,7 @@ func (w *Worker) releases(ctx context.Context, cluster string, targets []*shippe
 	return out, nil
 }
 
-// atLast reports whether the last step of a Release is requested in a cluster. Where it has failed within maxFailures, a step before may be.
+// atLast reports whether the last step of a Release is requested in a cluster. Where it has failed within maxFailures, one before may be.
 func atLast(rel *shipper.Release, cluster string) bool {
 	s := rel.Spec.Environment.Strategy
 	step, reached := waves.StepIn(rel, cluster)
