@@ -50,7 +50,8 @@ func TestClustersFailWithinTheBudget(t *testing.T) {
 			Conditions: []shipper.Condition{advancing(no, shipper.AdvancingFailed, over.Message), over},
 		}},
 	} {
-		got := progress.Decide(progress.Observed{Release: rel(failing(""), 1, awaited(1)), Step: tc.step, Since: at(-time.Hour).Time}, at(tc.after).Time)
+		is := progress.Observed{Release: rel(failing(""), 1, awaited(1)), Step: tc.step, Since: at(-time.Hour).Time}
+		got := progress.Decide(is, at(tc.after).Time)
 		if diff := cmp.Diff(tc.expected, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", sentence, diff)
 		}
