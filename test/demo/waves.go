@@ -53,10 +53,14 @@ func (w *waveStory) joinTeams(ctx context.Context) error {
 	if _, err := w.show(ctx, w.kubectl, "label", "cluster", wavesRegions[0].cluster, "tier=canary"); err != nil {
 		return err
 	}
-	for role, users := range map[string][]string{"view": {"ann", "bob"}, "edit": {"ann"}, "approver": {"ann", "bob"}} {
+	roles := map[string][]string{
+		"shipper:view": {"ann", "bob"}, "shipper:edit": {"ann"}, "shipper:approver": {"ann", "bob"},
+		"edit": {"ann"}, // an override discloses what charts take from Secrets
+	}
+	for role, users := range roles {
 		binding := &rbacv1.RoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "team-" + role},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "shipper:" + role},
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: strings.ReplaceAll("team-"+role, ":", "-")},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		}
 		for _, user := range users {
 			binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user})

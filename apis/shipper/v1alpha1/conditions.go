@@ -232,12 +232,6 @@ const (
 	AdvancingHeldByUser = "HeldByUser"
 	// AdvancingHeldByBlock means that RolloutBlocks keep the Release at its step; the message names them.
 	AdvancingHeldByBlock = "HeldByBlock"
-	// AdvancingDoneWaveUnhealthy means that no cluster of the wave begins, because more clusters of the waves before it are not ready than
-	// its maxConcurrency; the message names them. The clock of progressDeadline stands still.
-	AdvancingDoneWaveUnhealthy = "DoneWaveUnhealthy"
-	// AdvancingAwaitingFailedClusters means that all other clusters have the last step, and that those that failed within maxFailures do not
-	// have it yet; the message names them. The Release before serves there.
-	AdvancingAwaitingFailedClusters = "AwaitingFailedClusters"
 	// AdvancingHeldAfterGoingBack means that targetStep was lowered last, by a user or by a failure: a user has to raise it, or to abort.
 	AdvancingHeldAfterGoingBack = "HeldAfterGoingBack"
 	// AdvancingGoingBack means that targetStep was lowered and that the step does not have what it wants yet.

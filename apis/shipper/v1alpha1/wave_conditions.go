@@ -12,6 +12,12 @@ const (
 const (
 	// AdvancingAwaitingTime means that a wave waits until the time in status.progress.waitEndTime before it is done.
 	AdvancingAwaitingTime = "AwaitingTime"
+	// AdvancingDoneWaveUnhealthy means that no cluster of the wave begins, because more clusters of the waves before it are not ready than
+	// its maxConcurrency; the message names them. The clock of progressDeadline stands still.
+	AdvancingDoneWaveUnhealthy = "DoneWaveUnhealthy"
+	// AdvancingAwaitingFailedClusters means that all other clusters have the last step, and that those that failed within maxFailures do not
+	// have it yet; the message names them. The Release before serves there.
+	AdvancingAwaitingFailedClusters = "AwaitingFailedClusters"
 	// WaitNotOver means that the wait of the wave's afterTasks is not over; the message says when it is.
 	WaitNotOver = "WaitNotOver"
 )
