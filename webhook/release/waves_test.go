@@ -287,7 +287,8 @@ func TestBlocksThatNameClustersHoldTheseAlone(t *testing.T) {
 		t.Run(sentence, tc.throughBoth)
 	}
 	t.Run("a deletion returns all clusters", row{
-		req: ask.Delete("dev", first), known: []client.Object{ask.Application(), first, naming("eu-1")}, decision: response.Blocked, message: blocked,
+		req: ask.Delete("dev", first), known: []client.Object{ask.Application(), first, naming("eu-1")},
+		decision: response.Blocked, message: blocked,
 	}.check)
 }
 

@@ -8,7 +8,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// GrantRolePrefix begins the name of the ClusterRole of a grant. Its first rule lets Shipper write the granted name; the others are --rules.
+// GrantRolePrefix begins the name of the ClusterRole of a grant. Its first rule lets Shipper write the granted name; the others are
+// --rules.
 const GrantRolePrefix = "shipper:grant:"
 
 // Uncovered is the index of the first of the wanted rules with a right that no given rule contains; -1 if there is none. An asterisk covers
