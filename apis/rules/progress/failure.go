@@ -52,7 +52,7 @@ func (d *decision) deadline() {
 		return
 	}
 	if len(d.Step.Late) > 0 && d.Step.OverBudget == "" {
-		d.out.Failed = slices.Sorted(slices.Values(slices.Concat(d.Step.Failed, d.Step.Late))) // the others have the whole time anew
+		d.out.Failed = slices.Sorted(slices.Values(slices.Concat(d.Step.Failed, d.Step.Late))) // the others start their time again
 		p.DeadlineTime = new(upTo(d.now.Add(d.strategy.ProgressDeadline.Value())))
 		d.again(p.DeadlineTime.Sub(d.now))
 		return

@@ -69,8 +69,8 @@ func (r *rollout) planWaves(now metav1.Time) Plan {
 	if ready {
 		w.begin()
 		w.sum()
-		w.lag()
 	}
+	w.lag()
 	writes := make([]Write, len(r.Releases))
 	for i := range r.Releases {
 		writes[i] = w.write(i)

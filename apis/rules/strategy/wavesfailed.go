@@ -12,7 +12,7 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// observeFailed fills in the clusters that have failed within maxFailures. What is not bounded waits for them as for all others.
+// observeFailed fills in the clusters that have failed within maxFailures. An unbounded rollout waits for them, too.
 func (w *byWave) observeFailed() {
 	w.failed = map[string]bool{}
 	if w.unbounded {
@@ -29,21 +29,23 @@ func (w *byWave) observeFailed() {
 // lags reports whether a cluster has failed within maxFailures, and lacks what is asked of it.
 func (w *byWave) lags(p *part) bool { return w.failed[p.cluster] && p.state != waves.Done }
 
-// lag notes, for users, which clusters lag and what the first one lacks.
+// lag notes, for users, which clusters lag and what the first one lacks. One whose state is not known lags, and one for which an unbounded
+// rollout waits does, too: otherwise the Release would be complete without it.
 func (w *byWave) lag() {
+	chosen := chosenOf(w.contender())
 	var names []string
 	why := ""
-	for _, cluster := range w.names {
+	for _, cluster := range w.rel.Status.FailedClusters {
 		p := w.parts[cluster]
-		if !w.lags(p) {
+		if _, is := slices.BinarySearch(chosen, cluster); !is || p.state == waves.Done {
 			continue
 		}
-		if names = append(names, cluster); why == "" {
+		if names = append(names, cluster); why == "" && p.state != "" {
 			why = strings.TrimSuffix(": "+cluster+": "+shortened(w.orBlocked(p, p.lack()).Message), ": ")
 		}
 	}
 	if len(names) > 0 {
-		w.lagging = waves.Counted(names) + " failed within maxFailures, and the Release before serves there until this one is ready" + why
+		w.lagging = waves.Counted(names) + " failed within maxFailures; what served there before stays until this Release is ready" + why
 	}
 }
 

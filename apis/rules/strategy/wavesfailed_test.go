@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"shipper.dev/shipper/apis/rules/position"
@@ -64,7 +65,7 @@ func TestAWaveGoesOnWithoutAClusterThatFailsWithinTheBudget(t *testing.T) {
 		t.Errorf("more is requested where it failed (-before +after):\n%s", diff)
 	}
 	f.isAt(position.Position{Wave: 1, Step: 2})
-	lags := "1 cluster (b) failed within maxFailures, and the Release before serves there until this one is ready: b: InProgress 0/1"
+	lags := "1 cluster (b) failed within maxFailures; what served there before stays until this Release is ready: b: InProgress 0/1"
 	want := shipper.Condition{Type: shipper.ReleaseComplete, Status: "False", Reason: shipper.StrategyNotComplete, Message: lags}
 	got := *shipper.FindCondition(f.newest().Status.Conditions, shipper.ReleaseComplete)
 	got.LastTransitionTime = want.LastTransitionTime
@@ -76,6 +77,31 @@ func TestAWaveGoesOnWithoutAClusterThatFailsWithinTheBudget(t *testing.T) {
 	f.wants("b follows when it is ready", map[string]int32{"a": 4, "b": 4, "c": 4, "d": 4})
 	if !strategy.Complete(f.newest()) || f.newest().Status.FailedClusters != nil {
 		t.Errorf("complete: %t, failed: %v", strategy.Complete(f.newest()), f.newest().Status.FailedClusters)
+	}
+}
+
+// TestAReleaseIsNotCompleteWithoutAFailedCluster while a newer Release was deleted, and while its targets are not known.
+func TestAReleaseIsNotCompleteWithoutAFailedCluster(t *testing.T) {
+	for name, disturb := range map[string]func(o *strategy.Observed){
+		"a newer Release was deleted": func(o *strategy.Observed) { o.Returning = true },
+		"a target is gone":            func(o *strategy.Observed) { o.Releases[len(o.Releases)-1].Capacity = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := failing(t, 1)
+			f.fails("b")
+			f.bound = 4
+			f.settles()
+			f.goes(1, 2)
+			f.settles()
+			observed := f.observed()
+			disturb(&observed)
+			plan := strategy.Make(observed, metav1.NewTime(f.now))
+			is := plan.Outcomes[len(plan.Outcomes)-1].Status
+			complete := shipper.ConditionTrue(is.Conditions, shipper.ReleaseComplete)
+			if diff := cmp.Diff([]string{"b"}, is.FailedClusters); diff != "" || complete {
+				t.Errorf("complete: %t, failed (-want +got):\n%s", complete, diff)
+			}
+		})
 	}
 }
 

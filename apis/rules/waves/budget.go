@@ -24,7 +24,7 @@ func HasBudget(s *shipper.RolloutStrategy) bool {
 		slices.ContainsFunc(s.Waves, func(w shipper.Wave) bool { return w.MaxFailures != nil }))
 }
 
-// FailuresAllowed is how many of so many clusters a maxFailures lets fail. A percentage is rounded down; what is none lets none fail.
+// FailuresAllowed is how many of so many clusters a maxFailures lets fail. A percentage is rounded down. Nil means 0.
 func FailuresAllowed(budget *intstr.IntOrString, clusters int) int {
 	if budget == nil {
 		return 0

@@ -16,7 +16,7 @@ const (
 	// its maxConcurrency; the message names them. The clock of progressDeadline stands still.
 	AdvancingDoneWaveUnhealthy = "DoneWaveUnhealthy"
 	// AdvancingAwaitingFailedClusters means that all other clusters have the last step, and that those that failed within maxFailures do not
-	// have it yet; the message names them. The Release before serves there.
+	// have it yet; the message names them. What served there before stays.
 	AdvancingAwaitingFailedClusters = "AwaitingFailedClusters"
 	// WaitNotOver means that the wait of the wave's afterTasks is not over; the message says when it is.
 	WaitNotOver = "WaitNotOver"

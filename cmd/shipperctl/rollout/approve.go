@@ -37,7 +37,7 @@ func newRefuse(o *options) *cobra.Command {
 		Use:   "refuse APPLICATION",
 		Short: "Refuse the step or the wave that the newest release waits at",
 		Long: "Refuse the step or the wave that the newest release waits at, by an Approval in your name whose decision is Reject. The verb\n" +
-			"approve on the release is needed. Nothing passes the step, whoever approves it, until that Approval is deleted or the release is\n" +
+			"approve on the release is needed. Approvals do not open the step until that Approval is deleted or the release is\n" +
 			"moved. `shipperctl rollout abort` gives the release up.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.decide(cmd, args[0], true, reason) },
