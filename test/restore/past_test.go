@@ -4,8 +4,14 @@ package restore
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/fleet"
 )
 
@@ -74,8 +80,22 @@ func (s *fixture) managementIsPutBack(incumbent, contender string) {
 	s.pods(incumbent, replicas, replicas)
 	s.pods(contender, 1, 0)
 	s.WaitsForCommand(contender, 0)
+	s.writable(contender)
 	finish()
 	s.judged()
+}
+
+// writable waits until the restarted API server has found the kinds that policies name: it looks every 30 s, and refuses all writes before.
+func (s *fixture) writable(release string) {
+	s.Helper()
+	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: release}}
+	s.Eventually("a write to "+release, "admitted", func() (string, error) {
+		err := s.User.Patch(s.Ctx, rel.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"targetStep":0}}`)), client.DryRunAll)
+		if err != nil && strings.Contains(err.Error(), "failed to configure policy") {
+			return err.Error(), nil
+		}
+		return "admitted", err
+	})
 }
 
 // clusterOf finds an application cluster by its name.

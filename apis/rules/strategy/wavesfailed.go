@@ -98,12 +98,28 @@ func (w *byWave) countFailed(out []shipper.ReleaseWave) {
 	}
 }
 
+// exposed reports whether fewer Pods of the newest Release are available in a cluster than what served there before has given up. No
+// maxFailures covers that: nothing would give the cluster its Pods back.
+func (w *byWave) exposed(p *part) bool {
+	before := incumbentOf(p.Releases)
+	if before == nil {
+		return false
+	}
+	i := slices.IndexFunc(w.live, func(l *located) bool { return l.Release.Release.Name == before.Name })
+	if i < 0 {
+		return false
+	}
+	had := w.live[i].capacity[p.cluster]
+	return !had.AsFound && w.newest().capacityStatus[p.cluster].AvailableReplicas < Pods(had.TotalReplicaCount, 100)-Pods(had.TotalReplicaCount, had.Percent)
+}
+
 // late are the clusters that fail if the deadline ends now, where the strategy lets clusters fail: they can be reached, were asked for what
 // they lack, and the position waits for them. over says which maxFailures they exceed then.
 func (w *byWave) late() (names []string, over string) {
 	if w.stages == nil || w.unbounded || !waves.HasBudget(w.strategy) {
 		return nil, ""
 	}
+	var exposed []string
 	for _, cluster := range w.names {
 		p := w.parts[cluster]
 		if !w.concerns(p) || !p.acts || p.state == "" || p.state == waves.Done || w.failed[cluster] {
@@ -111,10 +127,16 @@ func (w *byWave) late() (names []string, over string) {
 		}
 		if p.lack().Reachable {
 			names = append(names, cluster)
+			if w.exposed(p) {
+				exposed = append(exposed, cluster)
+			}
 		}
 	}
-	if len(names) == 0 {
+	switch {
+	case len(names) == 0:
 		return nil, ""
+	case len(exposed) > 0:
+		return names, waves.Counted(exposed) + " failed after what served there gave up Pods, which maxFailures does not cover"
 	}
 	failed := slices.Concat(w.rel.Status.FailedClusters, names)
 	slices.Sort(failed)

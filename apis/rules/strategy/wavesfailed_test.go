@@ -118,6 +118,31 @@ func TestOneMoreThanTheBudgetIsTooMany(t *testing.T) {
 	f.wants("the last one is not touched", map[string]int32{"a": 4, "b": 0, "c": 0})
 }
 
+func TestAClusterThatLostPodsOfTheReleaseBeforeIsBeyondTheBudget(t *testing.T) {
+	f := newFleet(t, 1)
+	f.newest().Spec.Environment.Strategy.MaxFailures = new(intstr.FromInt32(2))
+	f.settles()
+	f.goes(0, 2)
+	f.settles()
+	f.goes(1, 0)
+	f.settles()
+	f.goes(1, 1)
+	f.settles()
+	f.broken["web-1 in b"] = true
+	f.bound = 4
+	f.goes(1, 2)
+	f.settles()
+	if is := f.plan.Step; is.OverBudget != "" {
+		t.Errorf("half of the Pods are of either Release: %q", is.OverBudget)
+	}
+	f.runs["web-1"]["b"].pods = 0
+	f.settles()
+	is, over := f.plan.Step, "1 cluster (b) failed after what served there gave up Pods, which maxFailures does not cover"
+	if diff := cmp.Diff([]string{"b"}, is.Late); diff != "" || is.OverBudget != over {
+		t.Errorf("%q (-want +got):\n%s", is.OverBudget, diff)
+	}
+}
+
 func TestALostClusterDoesNotFail(t *testing.T) {
 	f := failing(t, 1)
 	f.down["b"] = true

@@ -12,14 +12,29 @@ import (
 // --rules.
 const GrantRolePrefix = "shipper:grant:"
 
+// maxParts bounds the rights of a rule that are compared: lists of verbs, groups, resources and names multiply.
+const maxParts = 10_000
+
 // Uncovered is the index of the first of the wanted rules with a right that no given rule contains; -1 if there is none. An asterisk covers
-// only itself, because no grant contains one.
+// only itself, because no grant contains one. A rule of more than 10,000 rights is not covered.
 func Uncovered(given, wanted []rbacv1.PolicyRule) int {
 	return slices.IndexFunc(wanted, func(rule rbacv1.PolicyRule) bool {
-		return slices.ContainsFunc(parts(&rule), func(one rbacv1.PolicyRule) bool {
+		return countParts(&rule) > maxParts || slices.ContainsFunc(parts(&rule), func(one rbacv1.PolicyRule) bool {
 			return !slices.ContainsFunc(given, func(of rbacv1.PolicyRule) bool { return contains(&of, &one) })
 		})
 	})
+}
+
+// countParts is how many rights a rule has. Each list of a rule that an API server stores has fewer than a million entries.
+func countParts(rule *rbacv1.PolicyRule) int {
+	n := len(rule.APIGroups) * len(rule.Resources)
+	if n <= maxParts {
+		n = n*max(1, len(rule.ResourceNames)) + len(rule.NonResourceURLs)
+	}
+	if n <= maxParts {
+		n *= len(rule.Verbs)
+	}
+	return n
 }
 
 // parts are the rights of a rule one by one: each has one verb, and one path or one resource of one group with at most one name.

@@ -3,6 +3,8 @@
 package rights
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -18,6 +20,8 @@ func TestRulesCoverOnlyWhatTheyContain(t *testing.T) {
 		ab    = `{apiGroups: [""], resources: [nodes], resourceNames: [a, b], verbs: [get]}`
 		path  = `{nonResourceURLs: [/metrics], verbs: [get]}`
 	)
+	words := "[" + strings.Repeat("get, ", 200) + "get]"
+	many := fmt.Sprintf(`{apiGroups: %[1]s, resources: %[1]s, resourceNames: %[1]s, verbs: %[1]s}`, words)
 	for sentence, tc := range map[string]struct {
 		given, wanted string
 		want          int
@@ -38,6 +42,7 @@ func TestRulesCoverOnlyWhatTheyContain(t *testing.T) {
 		"a path called like a resource": {nodes, `{nonResourceURLs: [nodes], verbs: [get]}`, 0},
 		"nothing of nothing":            {``, ``, -1},
 		"something of nothing":          {``, nodes, 0},
+		"more rights than are compared": {many, many, 0},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			rules := func(text string) (out []rbacv1.PolicyRule) {

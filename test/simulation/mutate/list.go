@@ -234,8 +234,8 @@ var mutations = []mutation{
 	{
 		name: "a cluster that does not answer counts as done",
 		file: "apis/rules/strategy/wavesstatus.go",
-		old:  "		case p.state == waves.Done || !p.due && !concerned:\n",
-		new: "		case p.state == waves.Done || !p.due && !concerned || " +
+		old:  "		case p.state == waves.Done || !p.due && !concerned || w.failed[cluster]:\n",
+		new: "		case p.state == waves.Done || !p.due && !concerned || w.failed[cluster] || " +
 			"p.state != \"\" && !p.contenderPart().capacity.operational(cluster):\n",
 		hunt: "waves-stale/undisturbed", law: 19,
 	},
