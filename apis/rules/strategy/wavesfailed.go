@@ -110,7 +110,8 @@ func (w *byWave) exposed(p *part) bool {
 		return false
 	}
 	had := w.live[i].capacity[p.cluster]
-	return !had.AsFound && w.newest().capacityStatus[p.cluster].AvailableReplicas < Pods(had.TotalReplicaCount, 100)-Pods(had.TotalReplicaCount, had.Percent)
+	gaveUp := Pods(had.TotalReplicaCount, 100) - Pods(had.TotalReplicaCount, had.Percent)
+	return !had.AsFound && w.newest().capacityStatus[p.cluster].AvailableReplicas < gaveUp
 }
 
 // late are the clusters that fail if the deadline ends now, where the strategy lets clusters fail: they can be reached, were asked for what
