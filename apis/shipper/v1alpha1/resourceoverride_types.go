@@ -9,7 +9,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // namespaces. The original Shipper had none.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=resourceoverrides,shortName=ro,categories={shipper}
+// +kubebuilder:resource:path=resourceoverrides,shortName=rso,categories={shipper}
 // +kubebuilder:printcolumn:name="Priority",type=integer,JSONPath=`.spec.priority`
 // +kubebuilder:printcolumn:name="Mandatory",type=boolean,JSONPath=`.spec.mandatory`
 // +kubebuilder:printcolumn:name="Requested By",type=string,priority=1,JSONPath=`.metadata.annotations.shipper\.booking\.com/override\.requested-by`
