@@ -32,7 +32,8 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 
 func change(t *testing.T, patch string) rules.Change {
 	t.Helper()
-	out := rules.Change{Override: "work/a", Namespace: "work", Resources: []shipper.OverriddenResource{{Group: "apps", Kind: "Deployment"}}}
+	selected := rules.Select([]shipper.OverriddenResource{{Group: "apps", Kind: "Deployment"}})
+	out := rules.Change{Override: "work/a", Namespace: "work", Selected: selected}
 	if patch == "delete" {
 		out.Delete = true
 		return out

@@ -4,7 +4,6 @@ package render
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -12,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"shipper.dev/shipper/apis/rules/override"
 	"shipper.dev/shipper/chart/keyedsemaphore"
 	"shipper.dev/shipper/chart/lru"
 )
@@ -43,8 +43,7 @@ func (c *Chart) renderKey(values map[string]any, t Target) [sha256.Size]byte {
 	fmt.Fprintf(h, "%q %q %q %#v %q %q %t ",
 		c.digest, t.ReleaseName, t.Naming, t.releaseOptions(), t.KubeVersion, t.APIVersions, t.Lookups != nil)
 	if len(t.Overrides) > 0 {
-		text, _ := json.Marshal(t.Overrides) // patches were decoded from JSON
-		fmt.Fprintf(h, "overrides %d %s ", len(text), text)
+		fmt.Fprintf(h, "overrides %x ", override.Digest(t.Overrides))
 	}
 	spell(h, values)
 	return [sha256.Size]byte(h.Sum(nil))

@@ -82,7 +82,11 @@ func targetOf(rel *shipper.Release, in Cluster) Target {
 func (c *Chart) NamingIn(
 	ctx context.Context, rel *shipper.Release, layers values.Layers, clusters []Cluster,
 ) (shipper.ChartNaming, error) {
-	for _, in := range GroupOf(rel, clusters) {
+	groups, err := GroupOf(ctx, rel, clusters)
+	if err != nil {
+		return "", err
+	}
+	for _, in := range groups {
 		from, err := layers.At(in.Place)
 		if err != nil {
 			return "", err

@@ -5,7 +5,7 @@ package render
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"crypto/sha256"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -63,11 +63,11 @@ func overridesIn(rel *shipper.Release, in *Cluster) []rules.Change {
 	return rules.Resolve(rel.Spec.Overrides, rel.Namespace, rel.Name, in.Object)
 }
 
-// GroupOf is Group for a Release, whose overrides may differ in clusters that have the same values.
-func GroupOf(rel *shipper.Release, clusters []Cluster) []Alike {
+// GroupOf is Group for a Release, whose overrides may differ in clusters that have the same values. The error is that of ctx.
+func GroupOf(ctx context.Context, rel *shipper.Release, clusters []Cluster) ([]Alike, error) {
 	out := Group(values.LayersOf(&rel.Spec.Environment), clusters)
 	if len(rel.Spec.Overrides) == 0 || len(clusters) == 0 {
-		return out
+		return out, nil
 	}
 	byName := map[string]Cluster{}
 	for _, c := range clusters {
@@ -75,14 +75,17 @@ func GroupOf(rel *shipper.Release, clusters []Cluster) []Alike {
 	}
 	var split []Alike
 	for _, alike := range out {
-		at := map[string]int{}
+		at := map[[sha256.Size]byte]int{}
 		for _, name := range alike.Names {
+			if err := ctx.Err(); err != nil {
+				return nil, late(err)
+			}
 			one := byName[name]
-			text, _ := json.Marshal(overridesIn(rel, &one)) // patches were decoded from JSON
-			i, known := at[string(text)]
+			key := rules.Digest(overridesIn(rel, &one))
+			i, known := at[key]
 			if !known {
 				i = len(split)
-				at[string(text)] = i
+				at[key] = i
 				next := Alike{Cluster: alike.Cluster}
 				next.Object = one.Object
 				split = append(split, next)
@@ -90,5 +93,5 @@ func GroupOf(rel *shipper.Release, clusters []Cluster) []Alike {
 			split[i].Names = append(split[i].Names, name)
 		}
 	}
-	return split
+	return split, nil
 }

@@ -3,7 +3,10 @@
 package render_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -76,13 +79,59 @@ func TestClustersAreGroupedByTheirOverrides(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			var got [][]string
-			for _, alike := range render.GroupOf(tc.rel, clusters) {
+			groups, err := render.GroupOf(t.Context(), tc.rel, clusters)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, alike := range groups {
 				got = append(got, alike.Names)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// costly are a Release and clusters of which the text of all rules has 100 MB: each of 50 rules is for 50 resources with long selectors.
+func costly() (*shipper.Release, []render.Cluster) {
+	rel := overriding("Service", shipper.PatchOperation{"op": "add", "path": "/metadata/labels", "value": "${cluster.name}"})
+	o := &rel.Spec.Overrides[0]
+	var values []string
+	for i := range 16 {
+		values = append(values, fmt.Sprintf("%060d", i))
+	}
+	o.Resources[0].LabelSelector = &metav1.LabelSelector{
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: values}},
+	}
+	o.Resources, o.Rules = slices.Repeat(o.Resources, 50), slices.Repeat(o.Rules, 50)
+	var clusters []render.Cluster
+	for i := range 40 {
+		clusters = append(clusters, of(fmt.Sprint(i), "prod"))
+	}
+	return rel, clusters
+}
+
+func TestTheMemoryOfGroupingIsBounded(t *testing.T) {
+	rel, clusters := costly()
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	groups, err := render.GroupOf(t.Context(), rel, clusters)
+	runtime.ReadMemStats(&after)
+	if err != nil || len(groups) != len(clusters) {
+		t.Errorf("%d groups, %v", len(groups), err)
+	}
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 50<<20 {
+		t.Errorf("it allocated %d MiB", allocated>>20)
+	}
+}
+
+func TestGroupingEndsWithItsContext(t *testing.T) {
+	rel, clusters := costly()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if groups, err := render.GroupOf(ctx, rel, clusters); groups != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("%d groups, %v", len(groups), err)
 	}
 }
 
@@ -114,8 +163,8 @@ func TestHooksAreOverridden(t *testing.T) {
 		"templates/a.yaml": fmt.Sprintf(hook, "a"), "templates/b.yaml": fmt.Sprintf(hook, "b"),
 	})
 	changes := []rules.Change{
-		{Resources: []shipper.OverriddenResource{{Group: "batch", Kind: "Job", Name: "a"}}, Delete: true},
-		{Resources: []shipper.OverriddenResource{{Group: "batch", Kind: "Job"}}, Patch: []shipper.PatchOperation{
+		{Selected: rules.Select([]shipper.OverriddenResource{{Group: "batch", Kind: "Job", Name: "a"}}), Delete: true},
+		{Selected: rules.Select([]shipper.OverriddenResource{{Group: "batch", Kind: "Job"}}), Patch: []shipper.PatchOperation{
 			{"op": "replace", "path": "/spec/a", "value": int64(2)},
 		}},
 	}
@@ -157,7 +206,7 @@ metadata: {name: own}
 	of := []shipper.OverriddenResource{{Group: "scheduling.k8s.io", Kind: "PriorityClass"}, {Kind: "ConfigMap"}}
 	for namespace, want := range map[string][]string{target.Namespace: {"with", "without"}, "": nil} {
 		with := target
-		with.Overrides = []rules.Change{{Namespace: namespace, Resources: of, Delete: true}}
+		with.Overrides = []rules.Change{{Namespace: namespace, Selected: rules.Select(of), Delete: true}}
 		m, err := c.Render(t.Context(), nil, with)
 		if err != nil {
 			t.Fatal(err)

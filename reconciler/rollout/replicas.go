@@ -62,7 +62,11 @@ func (r *pass) count(ctx context.Context, rel *shipper.Release, clusters []rende
 	if len(clusters) == 0 {
 		return out, nil
 	}
-	for _, in := range render.GroupOf(rel, clusters) {
+	groups, err := render.GroupOf(ctx, rel, clusters)
+	if err != nil {
+		return nil, fmt.Errorf("counting the replicas of release %s/%s: %w", rel.Namespace, rel.Name, err)
+	}
+	for _, in := range groups {
 		replicas, err := r.charts.Replicas(ctx, rel, in.Cluster)
 		if err != nil {
 			return nil, fmt.Errorf("counting the replicas of release %s/%s: %w", rel.Namespace, rel.Name, err)
@@ -91,8 +95,15 @@ func (r *pass) countAdded(ctx context.Context, have strategy.Release, want *ship
 		return err
 	}
 	clusters, err := r.clusters(ctx, names, regions)
-	if err != nil || len(have.Capacity.Spec.Clusters) > 0 && len(render.GroupOf(have.Release, clusters)) == 1 {
+	if err != nil {
 		return err
+	}
+	groups, err := render.GroupOf(ctx, have.Release, clusters)
+	if err != nil {
+		return fmt.Errorf("counting the replicas of release %s/%s: %w", have.Release.Namespace, have.Release.Name, err)
+	}
+	if len(have.Capacity.Spec.Clusters) > 0 && len(groups) == 1 {
+		return nil
 	}
 	clusters = slices.DeleteFunc(clusters, func(c render.Cluster) bool { return !slices.Contains(added, c.Place.Cluster) })
 	counts, err := r.count(ctx, have.Release, clusters)

@@ -69,7 +69,11 @@ func (w *Webhook) pods(ctx context.Context, rel *shipper.Release, clusters []str
 		return []int32{0}, true, fmt.Errorf("release %s has values from ConfigMaps or Secrets, which are not merged here", rel.Name)
 	}
 	counts = make([]int32, max(len(clusters), 1))
-	for _, in := range render.GroupOf(rel, render.ClustersOf(w.State.Clusters(), clusters)) {
+	groups, err := render.GroupOf(ctx, rel, render.ClustersOf(w.State.Clusters(), clusters))
+	if err != nil {
+		return []int32{0}, true, err
+	}
+	for _, in := range groups {
 		n, err := w.Charts.Replicas(ctx, rel, in.Cluster)
 		if err != nil {
 			return []int32{0}, true, err

@@ -159,7 +159,7 @@ func TestAnOverrideForWhichAReleaseHasNoRoomIsRefused(t *testing.T) {
 		return o
 	}
 	const full = `ResourceOverride.shipper.booking.com "new" is invalid: spec: Invalid value: "": no Release of Application placed could be ` +
-		`created: 2 ResourceOverrides bear on the Application and have 1200 operations, more than the 1000 that a Release may keep: delete ` +
+		`created: 2 ResourceOverrides bear on the Application and have 1200 operations, more than the 750 that a Release may keep: delete ` +
 		`some, or let them name fewer Applications`
 	for sentence, tc := range map[string]struct {
 		there *shipper.ResourceOverride

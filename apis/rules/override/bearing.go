@@ -4,25 +4,11 @@ package override
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
-)
-
-const (
-	// MaxBytes bounds the spec of a ResourceOverride, as JSON.
-	MaxBytes = 64 << 10
-	// MaxPinnedBytes bounds the copies that a Release keeps, as JSON: its InstallationTarget has them, too.
-	MaxPinnedBytes = 512 << 10
-	// MaxPinned bounds the copies that a Release keeps. Its CRD has the same bound.
-	MaxPinned = 500
-	// MaxOperations bounds the operations of all patches of a Release, which may be carried out for each object.
-	MaxOperations = 1000
 )
 
 // Bearing are the copies of all ResourceOverrides that bear on an Application, in the order in which they are applied. global is the
@@ -30,8 +16,7 @@ const (
 func Bearing(app *shipper.Application, all []shipper.ResourceOverride, global string) []shipper.ReleaseOverride {
 	var bearing []*shipper.ResourceOverride
 	for i := range all {
-		o := &all[i]
-		if (o.Namespace == app.Namespace || o.Namespace == global) && o.DeletionTimestamp == nil && selects(&o.Spec, app) {
+		if o := &all[i]; Bears(o, app, global) {
 			bearing = append(bearing, o)
 		}
 	}
@@ -41,13 +26,26 @@ func Bearing(app *shipper.Application, all []shipper.ResourceOverride, global st
 	})
 	var out []shipper.ReleaseOverride
 	for _, o := range bearing {
-		spec := o.Spec.DeepCopy()
-		out = append(out, shipper.ReleaseOverride{
-			Name: o.Namespace + "/" + o.Name, Global: o.Namespace == global, Resources: spec.Resources, Rules: spec.Rules,
-			Mandatory: group(o, global) == 2, RequestedBy: o.Annotations[shipper.OverrideRequestedByAnnotation],
-		})
+		c := copyOf(o, global)
+		out = append(out, *c.DeepCopy())
 	}
 	return out
+}
+
+// Bears reports whether a ResourceOverride bears on an Application.
+func Bears(o *shipper.ResourceOverride, app *shipper.Application, global string) bool {
+	return (o.Namespace == app.Namespace || o.Namespace == global) && o.DeletionTimestamp == nil && selects(&o.Spec, app)
+}
+
+// IsMandatory reports whether a ResourceOverride is applied after all others, and to rollbacks.
+func IsMandatory(o *shipper.ResourceOverride, global string) bool { return group(o, global) == 2 }
+
+// copyOf is what a Release copies. It shares resources and rules.
+func copyOf(o *shipper.ResourceOverride, global string) shipper.ReleaseOverride {
+	return shipper.ReleaseOverride{
+		Name: o.Namespace + "/" + o.Name, Global: o.Namespace == global, Resources: o.Spec.Resources, Rules: o.Spec.Rules,
+		Mandatory: IsMandatory(o, global), RequestedBy: o.Annotations[shipper.OverrideRequestedByAnnotation],
+	}
 }
 
 // Restored are the copies of a Release that restores another one, which has then. Of the mandatory ones it has those of now: a rollback
@@ -85,45 +83,5 @@ func selects(spec *shipper.ResourceOverrideSpec, app *shipper.Application) bool 
 	if len(spec.ApplicationNames) > 0 {
 		return slices.Contains(spec.ApplicationNames, app.Name)
 	}
-	return spec.Applications == nil || matches(spec.Applications, labels.Set(app.Labels))
-}
-
-func matches(selector *metav1.LabelSelector, of labels.Labels) bool {
-	parsed, err := metav1.LabelSelectorAsSelector(selector)
-	return err == nil && parsed.Matches(of)
-}
-
-// CheckSize returns an error if the copies of a Release are more, larger or longer than it may keep.
-func CheckSize(pinned []shipper.ReleaseOverride) error {
-	const fix = "delete some, or let them name fewer Applications"
-	if len(pinned) > MaxPinned {
-		return fmt.Errorf("%d ResourceOverrides bear on the Application, more than the %d that a Release may keep: %s",
-			len(pinned), MaxPinned, fix)
-	}
-	n := 0
-	for i := range pinned {
-		n += operations(pinned[i].Rules)
-	}
-	if n > MaxOperations {
-		return fmt.Errorf("%d ResourceOverrides bear on the Application and have %d operations, more than the %d that a Release may keep: %s",
-			len(pinned), n, MaxOperations, fix)
-	}
-	text, err := json.Marshal(pinned)
-	if err != nil {
-		return fmt.Errorf("encoding overrides: %w", err)
-	}
-	if len(text) > MaxPinnedBytes {
-		return fmt.Errorf("%d ResourceOverrides bear on the Application and take %d bytes, more than the %d that a Release may keep: %s",
-			len(pinned), len(text), MaxPinnedBytes, fix)
-	}
-	return nil
-}
-
-// operations is how many operations rules have in their patches.
-func operations(rules []shipper.OverrideRule) int {
-	n := 0
-	for i := range rules {
-		n += len(rules[i].Patch)
-	}
-	return n
+	return spec.Applications == nil || parse(spec.Applications).Matches(labels.Set(app.Labels))
 }

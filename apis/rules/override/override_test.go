@@ -233,6 +233,14 @@ func TestValidate(t *testing.T) {
 	for range 10 {
 		long.Rules = append(long.Rules, shipper.OverrideRule{Patch: slices.Repeat(long.Rules[0].Patch, 100)})
 	}
+	must := add("/data/a")
+	must.Mandatory, must.Rules[0].Patch = true, slices.Repeat(must.Rules[0].Patch, 251)
+	pairs := func(resources, rules int) shipper.ResourceOverrideSpec {
+		return shipper.ResourceOverrideSpec{
+			Resources: slices.Repeat([]shipper.OverriddenResource{configMap}, resources),
+			Rules:     slices.Repeat([]shipper.OverrideRule{{Delete: true}}, rules),
+		}
+	}
 	for name, c := range map[string]struct {
 		spec   shipper.ResourceOverrideSpec
 		global bool
@@ -267,6 +275,9 @@ func TestValidate(t *testing.T) {
 		"mandatory in the global namespace":  {mandatory, true, nil},
 		"too large":                          {large, false, []string{"spec"}},
 		"1,001 operations":                   {long, false, []string{"spec.rules"}},
+		"251 mandatory operations":           {must, true, []string{"spec.rules"}},
+		"25 resources times 20 rules":        {pairs(25, 20), false, nil},
+		"25 resources times 21 rules":        {pairs(25, 21), false, []string{"spec.rules"}},
 		"an empty term":                      {empty, false, []string{"spec.rules[0].clusterTerms[0]"}},
 		"neither patch nor delete":           {neither, false, []string{"spec.rules[0].patch"}},
 	} {
@@ -284,25 +295,39 @@ func TestValidate(t *testing.T) {
 
 func TestTheCopiesOfAReleaseAreBounded(t *testing.T) {
 	const fix = "that a Release may keep: delete some, or let them name fewer Applications"
-	rule := shipper.OverrideRule{Patch: slices.Repeat([]shipper.PatchOperation{{"op": "remove", "path": "/a"}}, 100)}
+	rule := shipper.OverrideRule{Patch: slices.Repeat([]shipper.PatchOperation{{"op": "remove", "path": "/a"}}, 50)}
 	few := shipper.ReleaseOverride{Name: "work/a", Rules: slices.Repeat([]shipper.OverrideRule{rule}, 5)}
+	must := few
+	must.Mandatory = true
 	kinds := []shipper.OverriddenResource{{Kind: strings.Repeat("x", 2000)}}
 	large := shipper.ReleaseOverride{Name: strings.Repeat("x", 300), Resources: kinds}
+	wide := shipper.ReleaseOverride{Resources: make([]shipper.OverriddenResource, 10), Rules: make([]shipper.OverrideRule, 50)}
 	for sentence, c := range map[string]struct {
 		pinned []shipper.ReleaseOverride
 		want   string
 	}{
-		"500 copies":       {make([]shipper.ReleaseOverride, 500), ""},
-		"one more":         {make([]shipper.ReleaseOverride, 501), "501 ResourceOverrides bear on the Application, more than the 500 " + fix},
-		"1,000 operations": {[]shipper.ReleaseOverride{few, few}, ""},
+		"400 copies":     {make([]shipper.ReleaseOverride, 400), ""},
+		"one more":       {make([]shipper.ReleaseOverride, 401), "401 ResourceOverrides bear on the Application, more than the 400 " + fix},
+		"750 operations": {[]shipper.ReleaseOverride{few, few, few}, ""},
 		"more operations": {
-			[]shipper.ReleaseOverride{few, few, few},
-			"3 ResourceOverrides bear on the Application and have 1500 operations, more than the 1000 " + fix,
+			[]shipper.ReleaseOverride{few, few, few, few},
+			"4 ResourceOverrides bear on the Application and have 1000 operations, more than the 750 " + fix,
 		},
-		"512 KiB": {slices.Repeat([]shipper.ReleaseOverride{large}, 200), ""},
+		"1,500 pairs": {[]shipper.ReleaseOverride{wide, wide, wide}, ""},
+		"more pairs": {
+			[]shipper.ReleaseOverride{wide, wide, wide, wide},
+			"4 ResourceOverrides bear on the Application and have 2000 pairs of a resource and a rule, more than the 1500 " + fix,
+		},
+		"384 KiB": {slices.Repeat([]shipper.ReleaseOverride{large}, 160), ""},
 		"more bytes": {
-			slices.Repeat([]shipper.ReleaseOverride{large}, 250),
-			"250 ResourceOverrides bear on the Application and take 587751 bytes, more than the 524288 " + fix,
+			slices.Repeat([]shipper.ReleaseOverride{large}, 170),
+			"170 ResourceOverrides bear on the Application and have 399670 bytes, more than the 393216 " + fix,
+		},
+		"mandatory ones beside as many others as there may be": {[]shipper.ReleaseOverride{few, few, few, must}, ""},
+		"more mandatory ones, whatever the others leave": {
+			[]shipper.ReleaseOverride{must, must},
+			"2 mandatory ResourceOverrides bear on the Application and have 500 operations, more than the 250 that a Release may keep: " +
+				"delete some, or make some optional",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -314,5 +339,42 @@ func TestTheCopiesOfAReleaseAreBounded(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// TestRulesShareWhatTheyAreFor: each of 50 rules would copy and parse the selectors of 50 resources, in each cluster.
+func TestRulesShareWhatTheyAreFor(t *testing.T) {
+	o := shipper.ReleaseOverride{
+		Name: "work/a", Resources: []shipper.OverriddenResource{{Kind: "ConfigMap", Name: "${release.name}"}},
+		Rules: []shipper.OverrideRule{{Delete: true}, {Delete: true}},
+	}
+	changes := override.Resolve([]shipper.ReleaseOverride{o, o}, "work", "web-1", nil)
+	if len(changes) != 4 || changes[0].Selected != changes[1].Selected || changes[0].Selected == changes[2].Selected {
+		t.Errorf("%d changes: %v", len(changes), changes)
+	}
+}
+
+func TestTheDigestDiffersWhereObjectsMay(t *testing.T) {
+	config := override.Select([]shipper.OverriddenResource{{Kind: "ConfigMap"}})
+	secret := override.Select([]shipper.OverriddenResource{{Kind: "Secret"}})
+	patch := []shipper.PatchOperation{{"op": "remove", "path": "/a"}}
+	seen := map[[32]byte]string{}
+	for sentence, changes := range map[string][]override.Change{
+		"none":                    nil,
+		"one rule":                {{Override: "work/a", Selected: config, Delete: true}},
+		"of other objects":        {{Override: "work/a", Selected: secret, Delete: true}},
+		"of none":                 {{Override: "work/a", Delete: true}},
+		"with a patch":            {{Override: "work/a", Selected: config, Patch: patch}},
+		"in a namespace":          {{Override: "work/a", Selected: config, Delete: true, Namespace: "work"}},
+		"that fails":              {{Override: "work/a", Selected: config, Delete: true, Failed: "no label"}},
+		"two rules":               {{Selected: config, Delete: true}, {Selected: config, Delete: true}},
+		"the second of others":    {{Selected: config, Delete: true}, {Selected: secret, Delete: true}},
+		"the second of no object": {{Selected: config, Delete: true}, {Delete: true}},
+	} {
+		key := override.Digest(changes)
+		if other, there := seen[key]; there {
+			t.Errorf("%q has the digest of %q", sentence, other)
+		}
+		seen[key] = sentence
 	}
 }

@@ -31,9 +31,14 @@ func Validate(spec *shipper.ResourceOverrideSpec, path *field.Path, global bool)
 		errs = append(errs, field.Forbidden(path.Child("applications"), "give applicationNames or applications, not both"))
 	}
 	errs = append(errs, validateSelector(spec.Applications, path.Child("applications"))...)
-	if n := operations(spec.Rules); n > MaxOperations {
+	if n, limit := operations(spec.Rules), most(spec.Mandatory).Operations; n > limit {
 		errs = append(errs, field.Invalid(path.Child("rules"), "", fmt.Sprintf("the patches have %d operations together, more than the %d that "+
-			"a Release may keep: replace a whole map or list by one operation", n, MaxOperations)))
+			"a Release may keep: replace a whole map or list by one operation", n, limit)))
+	}
+	if n := len(spec.Resources) * len(spec.Rules); n > MaxPairs {
+		errs = append(errs, field.Invalid(path.Child("rules"), "", fmt.Sprintf("%d resources times %d rules are %d pairs, more than %d: write "+
+			"fewer rules, select several objects by their labels, or write several ResourceOverrides", len(spec.Resources), len(spec.Rules), n,
+			MaxPairs)))
 	}
 	deletes := false
 	for i := range spec.Rules {

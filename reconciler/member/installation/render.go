@@ -33,8 +33,8 @@ type Source struct {
 	Values *shipper.ChartValues
 	// Later is set, and Values nil, where ConfigMaps and Secrets hold some of the values: they are read when the chart is rendered.
 	Later *Later `json:",omitempty"`
-	// Overrides are what the Release changes in this cluster.
-	Overrides []override.Change `json:",omitempty"`
+	// Overrides are what the Release changes in this cluster. The fingerprint has their digest.
+	Overrides []override.Change `json:"-"`
 }
 
 // Later is how values are made of what ConfigMaps and Secrets held. It says all that decides what becomes of it.
@@ -217,7 +217,11 @@ func panicked(ctx context.Context, from sources, caught any) error {
 
 // fingerprint differs when anything differs that a manifest is rendered from.
 func (s Source) fingerprint(t render.Target) (string, error) {
-	return digest([]any{s, t})
+	from := []any{s, t}
+	if len(s.Overrides) > 0 {
+		from = append(from, override.Digest(s.Overrides))
+	}
+	return digest(from)
 }
 
 // want digests what is to be written.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"shipper.dev/shipper/apis/rules/override"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/render"
@@ -25,6 +26,18 @@ func TestTheFingerprintOfATargetIsThatOfEarlierVersions(t *testing.T) {
 	})
 	if want := "aa99768eb22eb87a2e8b163a4b9eece033b2ff443a2a5b5deba43a15232f3f96"; got != want || err != nil {
 		t.Errorf("it is %s, %v, and was %s", got, err, want)
+	}
+}
+
+// TestTheFingerprintDiffersByOverrides: an object would keep what an override that is gone has changed.
+func TestTheFingerprintDiffersByOverrides(t *testing.T) {
+	seen := map[string]bool{}
+	for _, of := range [][]override.Change{nil, {{Override: "a", Delete: true}}, {{Override: "b", Delete: true}}} {
+		got, err := Source{Overrides: of}.fingerprint(render.Target{})
+		if err != nil || seen[got] {
+			t.Errorf("%v: %s, %v", of, got, err)
+		}
+		seen[got] = true
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -37,7 +36,7 @@ func placing(snapshot string, changes []override.Change) string {
 	if len(changes) == 0 {
 		return snapshot
 	}
-	text, _ := json.Marshal(changes) // patches were decoded from JSON
-	sum := sha256.Sum256(append([]byte(snapshot+" "), text...))
+	digest := override.Digest(changes)
+	sum := sha256.Sum256(append([]byte(snapshot+" "), digest[:]...))
 	return hex.EncodeToString(sum[:])
 }

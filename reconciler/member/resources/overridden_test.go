@@ -13,7 +13,8 @@ import (
 // changing is what one rule does to the ConfigMap a.
 func changing(patch ...shipper.PatchOperation) []override.Change {
 	return []override.Change{{
-		Override: "team/x", Resources: []shipper.OverriddenResource{{Kind: "ConfigMap", Name: "a"}}, Patch: patch, Delete: len(patch) == 0,
+		Override: "team/x", Selected: override.Select([]shipper.OverriddenResource{{Kind: "ConfigMap", Name: "a"}}), Patch: patch,
+		Delete: len(patch) == 0,
 	}}
 }
 
@@ -62,6 +63,7 @@ func TestAnOverrideThatFailsWritesNothingInItsCluster(t *testing.T) {
 	f.placed(it)
 	f.snapshot("two", second)
 	newer := f.release(1, "two")
-	_, writes = f.with(newer, []override.Change{{Resources: []shipper.OverriddenResource{{Kind: "Namespace"}}, Failed: "no label"}})
+	selected := override.Select([]shipper.OverriddenResource{{Kind: "Namespace"}})
+	_, writes = f.with(newer, []override.Change{{Selected: selected, Failed: "no label"}})
 	same(t, "what serves stays", []string(nil), writes)
 }
