@@ -3,12 +3,16 @@
 package rollout
 
 import (
+	"context"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -86,6 +90,91 @@ func TestAReleaseCopiesTheOverridesOfItsTime(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// overridePages answers lists of ResourceOverrides by pages of the size that is asked for.
+type overridePages struct {
+	client.Reader
+	of    map[string]int
+	edit  func(*shipper.ResourceOverride)
+	sizes []int64
+}
+
+func (p *overridePages) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	var o client.ListOptions
+	o.ApplyOptions(opts)
+	p.sizes = append(p.sizes, o.Limit)
+	from, _ := strconv.Atoi(o.Continue)
+	to := min(from+int(o.Limit), p.of[o.Namespace])
+	out := list.(*shipper.ResourceOverrideList)
+	for i := from; i < to; i++ {
+		one := shipper.ResourceOverride{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: strconv.Itoa(i)}}
+		p.edit(&one)
+		out.Items = append(out.Items, one)
+	}
+	if to < p.of[o.Namespace] {
+		out.Continue = strconv.Itoa(to)
+	}
+	return nil
+}
+
+// TestOverridesAreReadAFewAtATime: a user may write any number of 64 KiB that bear on no Application.
+func TestOverridesAreReadAFewAtATime(t *testing.T) {
+	old := complete(0, 1)
+	namespace := old.Namespace
+	rule := shipper.OverrideRule{Patch: slices.Repeat([]shipper.PatchOperation{{"op": "remove", "path": "/a"}}, 50)}
+	old.Spec.Overrides = slices.Repeat([]shipper.ReleaseOverride{{Name: "then", Rules: []shipper.OverrideRule{rule}}}, 15)
+	for sentence, tc := range map[string]struct {
+		of       map[string]int
+		edit     func(*shipper.ResourceOverride)
+		rollback bool
+		want     []any // names of copies, sizes of the pages, the error
+	}{
+		"and those that bear on the Application are kept": {
+			map[string]int{namespace: 120, "global": 3}, func(o *shipper.ResourceOverride) {
+				if o.Name != "77" {
+					o.Spec.ApplicationNames = []string{"none"}
+				}
+			}, false, []any{[]string{namespace + "/77"}, []int64{50, 50, 50, 50}, ""},
+		},
+		"until they are too many": {
+			map[string]int{namespace: 1000}, func(*shipper.ResourceOverride) {}, false, []any{
+				[]string(nil), slices.Repeat([]int64{50}, 9),
+				"450 ResourceOverrides bear on the Application, more than the 400 that a Release may keep: delete some, or let them name " +
+					"fewer Applications",
+			},
+		},
+		"of which a rollback has the mandatory ones, beside as many as there may be": {
+			map[string]int{namespace: 500, "global": 5}, func(o *shipper.ResourceOverride) {
+				o.Spec.Mandatory, o.Spec.Rules = true, []shipper.OverrideRule{rule}
+			}, true, []any{
+				append(slices.Repeat([]string{"then"}, 15), "global/0", "global/1", "global/2", "global/3", "global/4"),
+				slices.Repeat([]int64{50}, 11), "",
+			},
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			s := &scope{app: web(1, "0", 1), history: history.History{All: []*shipper.Release{old}}}
+			rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "new"}}
+			if tc.rollback {
+				rel.Annotations = map[string]string{shipper.ReleaseRollbackOfAnnotation: old.Name}
+				rel.Spec.Environment = *old.Spec.Environment.DeepCopy()
+			}
+			server := &overridePages{of: tc.of, edit: tc.edit}
+			r := &pass{Reconciler: &Reconciler{live: server, global: "global"}}
+			message := ""
+			if err := r.copyOverrides(t.Context(), s, rel); err != nil {
+				message = err.Error()
+			}
+			var names []string
+			for _, o := range rel.Spec.Overrides {
+				names = append(names, o.Name)
+			}
+			if diff := cmp.Diff(tc.want, []any{names, server.sizes, message}); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -39,8 +39,8 @@ type State interface {
 	Clusters() []shipper.Cluster
 	// Applications are the metadata of those in a namespace.
 	Applications(namespace string) ([]*metav1.PartialObjectMetadata, error)
-	// OverridesNow are the ResourceOverrides in namespaces, as the API server has them.
-	OverridesNow(ctx context.Context, namespaces ...string) ([]shipper.ResourceOverride, error)
+	// OverridesNow are the outlines of the ResourceOverrides in a namespace, as the API server has them. They must not be changed.
+	OverridesNow(ctx context.Context, namespace string) ([]override.Outline, error)
 }
 
 // try applies each rule to the newest Releases of the Applications that are named, in one of their clusters that it matches, and returns
@@ -97,17 +97,19 @@ func (w *Webhook) tryOn(ctx context.Context, o *shipper.ResourceOverride, rel *s
 		}
 	}
 	for i := range o.Spec.Rules {
+		at := slices.IndexFunc(clusters, func(c *shipper.Cluster) bool {
+			return ctx.Err() != nil || override.InCluster(&o.Spec.Rules[i], c)
+		})
+		if err := ctx.Err(); err != nil {
+			return errs, err
+		}
+		if at < 0 {
+			continue
+		}
 		tried := rel.DeepCopy()
 		tried.Spec.Overrides = []shipper.ReleaseOverride{{
 			Name: o.Namespace + "/" + o.Name, Resources: o.Spec.Resources, Rules: o.Spec.Rules[:i+1],
 		}}
-		at := slices.IndexFunc(clusters, func(c *shipper.Cluster) bool {
-			changes := override.Resolve(tried.Spec.Overrides, rel.Namespace, rel.Name, c)
-			return len(changes) > 0 && changes[len(changes)-1].Rule == i
-		})
-		if at < 0 {
-			continue
-		}
 		in := render.ClusterOf(clusters[at])
 		_, err := w.Charts.Judge(ctx, tried, in)
 		failure, ok := errors.AsType[*chart.Error](err)

@@ -75,21 +75,26 @@ func (w *Webhook) Validate(ctx context.Context, req *admission.Request, a *respo
 		return nil
 	}
 	now.Namespace = req.Namespace
-	if err := w.compare(ctx, now, global, a); err != nil {
+	if err := w.compare(ctx, now, old == nil, a); err != nil {
 		return err
 	}
 	a.Warn("it takes effect with the next Release of each Application that it bears on; Releases that exist stay as they are")
 	return nil
 }
 
-// compare refuses what does not fit the Applications of the namespace. Those of all namespaces are too many for a review.
-func (w *Webhook) compare(ctx context.Context, o *shipper.ResourceOverride, global bool, a *response.Response) error {
-	if global {
+// compare refuses what does not fit the other ResourceOverrides, or the Applications of the namespace. Those of all namespaces are too many
+// for a review.
+func (w *Webhook) compare(ctx context.Context, o *shipper.ResourceOverride, created bool, a *response.Response) error {
+	others, err := w.count(ctx, o, created, a)
+	if err != nil {
+		return err
+	}
+	if o.Namespace == w.GlobalNamespace {
 		a.Warn("not tried: a ResourceOverride in the global namespace may bear on the Applications of all namespaces; a rule that does not " +
 			"apply fails in the clusters then")
-		return nil
+		return response.Invalidate(kind, o.Name, w.checkMandatory(o, others))
 	}
-	errs := w.checkRoom(ctx, o, a)
+	errs := w.checkRoom(ctx, o, others, a)
 	if len(errs) == 0 {
 		errs = w.try(ctx, o, a)
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"shipper.dev/shipper/apis/rules/override"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart"
 	"shipper.dev/shipper/chart/render"
@@ -173,7 +174,7 @@ func TestAnOverrideForWhichAReleaseHasNoRoomIsRefused(t *testing.T) {
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			hook := &resourceoverride.Webhook{Authz: ask.Grant(editor("ann")...), GlobalNamespace: "global", Charts: &judging{},
-				State: known{[]shipper.ResourceOverride{*tc.there}}}
+				State: known{overrides: []shipper.ResourceOverride{*tc.there}}}
 			decision := response.Decision("")
 			if tc.want != "" {
 				decision = response.Invalid
@@ -183,8 +184,12 @@ func TestAnOverrideForWhichAReleaseHasNoRoomIsRefused(t *testing.T) {
 	}
 }
 
-// known has a Release of web in clusters eu-1 and eu-2, one of placed, which has resources, and ResourceOverrides.
-type known struct{ overrides []shipper.ResourceOverride }
+// known has a Release of web in clusters eu-1 and eu-2, one of placed, which has resources, and ResourceOverrides, unless these cannot be
+// listed.
+type known struct {
+	overrides []shipper.ResourceOverride
+	err       error
+}
 
 func (known) Applications(namespace string) ([]*metav1.PartialObjectMetadata, error) {
 	var out []*metav1.PartialObjectMetadata
@@ -194,8 +199,14 @@ func (known) Applications(namespace string) ([]*metav1.PartialObjectMetadata, er
 	return out, nil
 }
 
-func (k known) OverridesNow(context.Context, ...string) ([]shipper.ResourceOverride, error) {
-	return k.overrides, nil
+func (k known) OverridesNow(_ context.Context, namespace string) ([]override.Outline, error) {
+	var out []override.Outline
+	for i := range k.overrides {
+		if k.overrides[i].Namespace == namespace {
+			out = append(out, override.OutlineOf(&k.overrides[i], "global"))
+		}
+	}
+	return out, k.err
 }
 
 func (known) Releases(app types.NamespacedName) ([]*shipper.Release, error) {

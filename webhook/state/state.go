@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -82,6 +83,8 @@ type Reader struct {
 	clock          clock.PassiveClock
 	// confirmed replaces the blocks of the cache if it is set.
 	confirmed atomic.Pointer[confirmation]
+	// overrides are the lists of ResourceOverrides that are under way, by namespace.
+	overrides singleflight.Group
 }
 
 // New returns a Reader of known. RolloutBlocks in globalNamespace apply to every namespace.
@@ -145,22 +148,6 @@ func (f *Reader) TrafficTargetsNow(ctx context.Context, app types.NamespacedName
 		return nil, fmt.Errorf("listing the TrafficTargets of Application %s: %w", app, err)
 	}
 	return found.Items, nil
-}
-
-// OverridesNow reads the ResourceOverrides in namespaces from the API server.
-func (f *Reader) OverridesNow(ctx context.Context, namespaces ...string) ([]shipper.ResourceOverride, error) {
-	var out []shipper.ResourceOverride
-	for _, namespace := range namespaces {
-		var found shipper.ResourceOverrideList
-		if f.live == nil || namespace == "" {
-			continue
-		}
-		if err := f.live.List(ctx, &found, client.InNamespace(namespace)); err != nil {
-			return nil, fmt.Errorf("listing the ResourceOverrides of namespace %s: %w", namespace, err)
-		}
-		out = append(out, found.Items...)
-	}
-	return out, nil
 }
 
 // Release is the Release; nil when there is none.
