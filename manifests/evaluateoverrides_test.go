@@ -3,6 +3,7 @@
 package manifests_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,6 +85,10 @@ func TestThePolicyAsksForTheRightsOfOverrides(t *testing.T) {
 		"who takes the name over":              {before: by("eve", "web"), after: by("dev", "api"), rights: all},
 		"of the record alone":                  {before: by("eve"), after: by("dev"), rights: all, want: changed},
 		"that removes the record":              {before: by("eve"), after: by(""), rights: all, want: changed},
+		"in a name of 1,024 characters":        {after: by(strings.Repeat("ä", 1024)), user: strings.Repeat("ä", 1024), rights: all},
+		"in a longer name": {after: by(strings.Repeat("ä", 1025)), user: strings.Repeat("ä", 1025), rights: all, want: []string{
+			"each Release copies the name of the author, in at most 1024 characters: write it as a user with a shorter name",
+		}},
 		"that restores a record": {
 			before: by("eve"), after: by("bob"), rights: append(granted{"stamp resourceoverrides.shipper.booking.com work/a"}, all...),
 		},

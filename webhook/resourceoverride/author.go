@@ -5,11 +5,13 @@ package resourceoverride
 import (
 	"context"
 	"fmt"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"shipper.dev/shipper/apis/rules/override"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/protected"
 	"shipper.dev/shipper/webhook/response"
@@ -43,10 +45,17 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *respon
 
 // checkAuthor refuses a write that does not record its author, or changes the record of another, unless the user may stamp.
 func (w *Webhook) checkAuthor(ctx context.Context, req *admission.Request, now, old *shipper.ResourceOverride) error {
-	if old != nil && sameSpec(now, old) {
+	given, user := now.Annotations[requestedBy], req.UserInfo.Username
+	same := old != nil && sameSpec(now, old)
+	if utf8.RuneCountInString(given) > override.MaxAuthor && !(same && given == old.Annotations[requestedBy]) {
+		return response.Invalidate(kind, req.Name, field.ErrorList{field.Forbidden(
+			field.NewPath("metadata", "annotations").Key(requestedBy), fmt.Sprintf("each Release copies the author's name, in at most %d "+
+				"characters: write it as a user with a shorter name, such as a ServiceAccount", override.MaxAuthor),
+		)})
+	}
+	if same {
 		return w.guard().Check(ctx, req, protected.Override, &old.ObjectMeta, &now.ObjectMeta)
 	}
-	given, user := now.Annotations[requestedBy], req.UserInfo.Username
 	if given == user {
 		return nil
 	}

@@ -4,6 +4,7 @@ package resourceoverride_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,7 +66,9 @@ func TestNoWriteForgesTheAuthor(t *testing.T) {
 	const key = `ResourceOverride.shipper.booking.com "labels" is invalid: metadata.annotations[shipper.booking.com/override.requested-by]: `
 	const name = key + `Forbidden: must name the author of this write, who does not count as an approver then: leave it out, or set it ` +
 		`to "ann"`
-	bob := writtenBy("bob", labels("shop"))
+	const length = key + `Forbidden: each Release copies the author's name, in at most 1024 characters: write it as a user with a shorter ` +
+		`name, such as a ServiceAccount`
+	bob, long := writtenBy("bob", labels("shop")), writtenBy(strings.Repeat("ä", 1025), labels("shop"))
 	for sentence, tc := range map[string]struct {
 		req     *admission.Request
 		granted string
@@ -77,8 +80,15 @@ func TestNoWriteForgesTheAuthor(t *testing.T) {
 		"of the record alone": {
 			ask.Update("ann", writtenBy("eve", labels("shop")), bob), "", key + `Forbidden: is written by Shipper; leave it out, or at "bob"`,
 		},
-		"that removes the record": {ask.Update("ann", labels("shop"), bob), "", key + `Required value: is written by Shipper; leave it at "bob"`},
-		"but with the right":      {ask.Create("ann", writtenBy("eve", labels("shop"))), "ann" + stamps, ""},
+		"that removes the record": {
+			ask.Update("ann", labels("shop"), bob), "", key + `Required value: is written by Shipper; leave it at "bob"`,
+		},
+		"in a name that no Release may have": {ask.Create("ann", long), "ann" + stamps, length},
+		"as long as it may be":               {ask.Create("ann", writtenBy(strings.Repeat("ä", 1024), labels("shop"))), "ann" + stamps, ""},
+		"though one that is there does not keep it from being labelled": {
+			ask.Update("ann", writtenBy(strings.Repeat("ä", 1025), labelled()), long), "", "",
+		},
+		"but with the right": {ask.Create("ann", writtenBy("eve", labels("shop"))), "ann" + stamps, ""},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			hook := &resourceoverride.Webhook{
