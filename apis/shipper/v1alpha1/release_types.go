@@ -69,8 +69,8 @@ type ReleaseSpec struct {
 	TargetWave *int32 `json:"targetWave,omitempty"`
 
 	// overrides are copies of the ResourceOverrides that bore on the Application when the Release was created, in the order in which they are
-	// applied; 500 with 1,000 operations and 512 KiB together. A rollback copies those of the Release that it restores, but the mandatory ones
-	// of its own time. Default: none. The original had no such field.
+	// applied; 500 with 1,000 operations and 512 KiB together, of which 100, 250 and 128 KiB are for mandatory ones. A rollback copies those
+	// of the Release that it restores, but the mandatory ones of its own time. Default: none. The original had no such field.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=500

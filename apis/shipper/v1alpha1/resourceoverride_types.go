@@ -45,7 +45,8 @@ type ResourceOverrideSpec struct {
 	// +kubebuilder:validation:MaxItems=50
 	Resources []OverriddenResource `json:"resources"`
 
-	// rules say how the objects differ, 1 to 50. All rules that match a cluster are carried out in their order.
+	// rules say how the objects differ, 1 to 50; their number times that of resources is 500 at most. All rules that match a cluster are
+	// carried out in their order.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=50
