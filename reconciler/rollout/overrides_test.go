@@ -135,11 +135,11 @@ func TestOverridesAreReadAFewAtATime(t *testing.T) {
 		want     []any // names of copies, sizes of the pages, the error
 	}{
 		"and those that bear on the Application are kept": {
-			map[string]int{namespace: 120, "global": 3}, func(o *shipper.ResourceOverride) {
+			map[string]int{namespace: 500, "global": 3}, func(o *shipper.ResourceOverride) {
 				if o.Name != "77" {
 					o.Spec.ApplicationNames = []string{"none"}
 				}
-			}, false, []any{[]string{namespace + "/77"}, []int64{50, 50, 50, 50}, ""},
+			}, false, []any{[]string{namespace + "/77"}, slices.Repeat([]int64{50}, 11), ""},
 		},
 		"until they are too many": {
 			map[string]int{namespace: 1000}, func(*shipper.ResourceOverride) {}, false, []any{
