@@ -51,7 +51,8 @@ func TestWavesAreDescribed(t *testing.T) {
 		}},
 		"a dry run of waves that may fail": {
 			chosen: []string{"a", "b", "c"}, dryRun: true, all: new(intstr.FromInt32(2)), want: []string{
-				shipper.Planned + "wave 0, canary: a, 1 at a time", shipper.Planned + "wave 1, none: no cluster",
+				shipper.Planned + "wave 0, canary: a, 1 at a time; then it waits for 1h, check errors, approvals (2), example.com/Verified",
+				shipper.Planned + "wave 1, none: no cluster",
 				shipper.Planned + "wave 2, production: b, c, 2 at a time, 1 may fail",
 			},
 		},

@@ -47,7 +47,7 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *respon
 func (w *Webhook) checkAuthor(ctx context.Context, req *admission.Request, now, old *shipper.ResourceOverride) error {
 	given, user := now.Annotations[requestedBy], req.UserInfo.Username
 	same := old != nil && sameSpec(now, old)
-	if utf8.RuneCountInString(given) > override.MaxAuthor && !(same && given == old.Annotations[requestedBy]) {
+	if utf8.RuneCountInString(given) > override.MaxAuthor && (!same || given != old.Annotations[requestedBy]) {
 		return response.Invalidate(kind, req.Name, field.ErrorList{field.Forbidden(
 			field.NewPath("metadata", "annotations").Key(requestedBy), fmt.Sprintf("each Release copies the author's name, in at most %d "+
 				"characters: write it as a user with a shorter name, such as a ServiceAccount", override.MaxAuthor),
