@@ -123,8 +123,10 @@ func TestAClusterThatJoinsAmidWavesWaitsUntilTheReleaseIsComplete(t *testing.T) 
 	}
 	old.Spec.TargetWave = ptr.To[int32](1)
 	completes(old)
-	for complete, want := range map[bool][]clustersChange{false: nil, true: {{index: 1, clusters: []string{"a", "b"}}}} {
+	for _, complete := range []bool{false, true} {
+		var want []clustersChange
 		if complete {
+			want = []clustersChange{{index: 1, clusters: []string{"a", "b"}}}
 			newest = newest.DeepCopy()
 			newest.Spec.TargetWave = ptr.To[int32](1)
 			completes(newest)
