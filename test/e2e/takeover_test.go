@@ -184,8 +184,7 @@ func until(ctx context.Context, list client.ObjectList, is func(client.Object) b
 	return changed(ctx, list, is)
 }
 
-// changed returns when an object satisfies a predicate since a list was read. A watch that nobody reads yet would be ended by the API
-// server, so what passes soon is found by a list from before it.
+// changed waits for an object that satisfies a predicate, from the version of a list on. The API server ends watches that are not read.
 func changed(ctx context.Context, list client.ObjectList, is func(client.Object) bool) error {
 	watcher := &cache.ListWatch{WatchFuncWithContext: func(ctx context.Context, from metav1.ListOptions) (watch.Interface, error) {
 		return world.Management.Watch(ctx, list, &client.ListOptions{Raw: &from})
