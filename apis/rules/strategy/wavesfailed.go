@@ -18,12 +18,20 @@ func (w *byWave) observeFailed() {
 	if w.unbounded {
 		return
 	}
+	for _, cluster := range w.storedFailures() {
+		w.failed[cluster] = true
+	}
+}
+
+// storedFailures are the clusters that have failed by the status and that the Release still has.
+func (w *byWave) storedFailures() (out []string) {
 	chosen := chosenOf(w.contender())
 	for _, cluster := range w.rel.Status.FailedClusters {
 		if _, is := slices.BinarySearch(chosen, cluster); is {
-			w.failed[cluster] = true
+			out = append(out, cluster)
 		}
 	}
+	return out
 }
 
 // lags reports whether a cluster has failed within maxFailures, and lacks what is asked of it.
@@ -32,12 +40,11 @@ func (w *byWave) lags(p *part) bool { return w.failed[p.cluster] && p.state != w
 // lag notes, for users, which clusters lag and what the first one lacks. One whose state is not known lags, and one for which an unbounded
 // rollout waits does, too: otherwise the Release would be complete without it.
 func (w *byWave) lag() {
-	chosen := chosenOf(w.contender())
 	var names []string
 	why := ""
-	for _, cluster := range w.rel.Status.FailedClusters {
+	for _, cluster := range w.storedFailures() {
 		p := w.parts[cluster]
-		if _, is := slices.BinarySearch(chosen, cluster); !is || p.state == waves.Done {
+		if p.state == waves.Done {
 			continue
 		}
 		if names = append(names, cluster); why == "" && p.state != "" {
@@ -53,9 +60,14 @@ func (w *byWave) lag() {
 func (p *part) lack() Lack {
 	own := p.ownStages()
 	if i := slices.IndexFunc(own, func(s stage) bool { return !s.achieved }); i >= 0 {
-		return cmp.Or(firstOfAll(own[i].lacking()), Lack{Cluster: p.cluster, Reachable: true})
+		return p.lackIn(own[i])
 	}
 	return Lack{Cluster: p.cluster, Reachable: true}
+}
+
+// lackIn is what a cluster lacks first in a stage; the cluster alone if the stage does not say.
+func (p *part) lackIn(s stage) Lack {
+	return cmp.Or(firstOfAll(s.lacking()), Lack{Cluster: p.cluster, Reachable: true})
 }
 
 // failedClusters are those that stay counted. After a move back they are those that are not ready; a complete Release has none.
@@ -63,14 +75,13 @@ func (w *byWave) failedClusters(complete bool) []string {
 	if complete || len(w.rel.Status.FailedClusters) == 0 {
 		return nil
 	}
-	chosen := chosenOf(w.contender())
 	var out []string
-	for _, cluster := range w.rel.Status.FailedClusters {
+	for _, cluster := range w.storedFailures() {
 		p, over := w.parts[cluster], false
 		if stamp.WentBack(w.rel) && p != nil {
 			over = !p.due || p.state == waves.Done
 		}
-		if _, is := slices.BinarySearch(chosen, cluster); is && !over {
+		if !over {
 			out = append(out, cluster)
 		}
 	}

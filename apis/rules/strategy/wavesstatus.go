@@ -93,7 +93,7 @@ func (w *byWave) merged(parts []*part, waiting int) []stage {
 					one.needs = s.needs
 				}
 				one.achieved = false
-				lacks = append(lacks, w.orBlocked(p, cmp.Or(firstOfAll(s.lacking()), Lack{Cluster: p.cluster, Reachable: true})))
+				lacks = append(lacks, w.orBlocked(p, p.lackIn(s)))
 			case kind == shipper.StrategyContenderAchievedInstallation:
 				if one.condition == "" {
 					one = installStage(&participant{release: w.contender()})

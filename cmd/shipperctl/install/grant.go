@@ -11,7 +11,6 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -91,18 +90,9 @@ func (a *Application) NoGrants(ctx context.Context, all []Granted) error {
 		if err != nil {
 			return err
 		}
-		for _, o := range slices.Backward(objects) {
-			err := a.Report.Step("Deleting the "+o.GetKind()+" called "+o.GetName(), func() (string, error) {
-				if err := a.Client.Delete(ctx, o); apierrors.IsNotFound(err) {
-					return "there is none. Skipping", nil
-				} else if err != nil {
-					return "", err
-				}
-				return "done", nil
-			})
-			if err != nil {
-				return err
-			}
+		slices.Reverse(objects)
+		if err := a.remove(ctx, objects); err != nil {
+			return err
 		}
 	}
 	return nil

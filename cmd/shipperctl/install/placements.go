@@ -80,9 +80,14 @@ func (a *Application) NoPlacements(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, role := range roles {
-		err := a.Report.Step("Deleting the "+role.GetKind()+" called "+role.GetName(), func() (string, error) {
-			if err := a.Client.Delete(ctx, role); apierrors.IsNotFound(err) {
+	return a.remove(ctx, roles)
+}
+
+// remove deletes objects one after another. What is gone already is no error.
+func (a *Application) remove(ctx context.Context, objects []*unstructured.Unstructured) error {
+	for _, o := range objects {
+		err := a.Report.Step("Deleting the "+o.GetKind()+" called "+o.GetName(), func() (string, error) {
+			if err := a.Client.Delete(ctx, o); apierrors.IsNotFound(err) {
 				return "there is none. Skipping", nil
 			} else if err != nil {
 				return "", err
