@@ -44,16 +44,16 @@ func previewWaves(a *response.Response, s *shipper.RolloutStrategy, chosen []str
 	}
 }
 
-// warnOfFailures warns of waves in which all clusters may fail, and the rollout goes on all the same.
+// warnOfFailures warns of waves whose own maxFailures is that of all their clusters: a wave fails when all of them have.
 func warnOfFailures(a *response.Response, s *shipper.RolloutStrategy, assigned waves.Assigned, chosen []string) {
 	var all []string
 	for i := range s.Waves {
-		wave, in := &s.Waves[i], len(assigned.In(int32(i), chosen))
-		if allowed := waves.Allowed(s, wave, in, len(chosen)); allowed > 0 && allowed >= in && in > 0 {
-			all = append(all, wave.Name)
+		if waves.CoversAll(&s.Waves[i], len(assigned.In(int32(i), chosen))) {
+			all = append(all, s.Waves[i].Name)
 		}
 	}
 	if len(all) > 0 {
-		a.Warn("all clusters of wave %s may fail, and the next wave begins all the same: lower its maxFailures", abridged(all))
+		a.Warn("maxFailures covers all clusters of wave %s: a rollout fails all the same when every cluster of a wave has failed, so at least "+
+			"one must not", abridged(all))
 	}
 }

@@ -32,6 +32,8 @@ func TestWavesAreDescribed(t *testing.T) {
 	empty := func(names string) string {
 		return "no cluster is in wave " + names + ": the rollout passes it without a change and without checks"
 	}
+	const covers = "maxFailures covers all clusters of wave production: a rollout fails all the same when every cluster of a wave has " +
+		"failed, so at least one must not"
 	for sentence, tc := range map[string]struct {
 		chosen []string
 		dryRun bool
@@ -56,9 +58,14 @@ func TestWavesAreDescribed(t *testing.T) {
 				shipper.Planned + "wave 2, production: b, c, 2 at a time, 1 may fail",
 			},
 		},
-		"an edit warns of waves in which all may fail": {
-			chosen: []string{"a", "b", "c"}, production: new(intstr.FromInt32(2)), want: []string{
-				"all clusters of wave production may fail, and the next wave begins all the same: lower its maxFailures", empty("none"),
+		"an edit warns of maxFailures of all clusters of a wave": {
+			chosen: []string{"a", "b", "c"}, production: new(intstr.FromInt32(2)), want: []string{covers, empty("none")},
+		},
+		"a dry run says that one of them must not fail": {
+			chosen: []string{"a", "b", "c"}, dryRun: true, production: new(intstr.FromString("100%")), want: []string{
+				shipper.Planned + "wave 0, canary: a, 1 at a time; then it waits for 1h, check errors, approvals (2), example.com/Verified",
+				shipper.Planned + "wave 1, none: no cluster",
+				shipper.Planned + "wave 2, production: b, c, 2 at a time, 1 may fail", covers,
 			},
 		},
 	} {

@@ -36,30 +36,38 @@ func FailuresAllowed(budget *intstr.IntOrString, clusters int) int {
 	return min(max(n, 0), MaxFailures)
 }
 
-// Allowed is how many of so many clusters of a wave may fail, where the Release has all clusters. A wave without a maxFailures has that of
-// the strategy, but then not all of its clusters may fail: a canary of one cluster stops the rollout.
+// Allowed is how many of so many clusters of a wave may fail, where the Release has all clusters: its own maxFailures, else that of the
+// strategy, but never all clusters of the wave. The next wave does not begin after one that is good nowhere.
 func Allowed(s *shipper.RolloutStrategy, wave *shipper.Wave, clusters, all int) int {
-	switch {
-	case wave.MaxFailures != nil:
-		return FailuresAllowed(wave.MaxFailures, clusters)
-	case s.MaxFailures != nil:
-		return max(min(FailuresAllowed(s.MaxFailures, all), clusters-1), 0)
-	}
-	return 0
+	return max(min(covered(s, wave, clusters, all), clusters-1), 0)
 }
 
-// OverBudget says which maxFailures of a strategy failed clusters exceed; empty if they exceed none. clusters are all of the Release.
+// covered is how many clusters of a wave the maxFailures that bears on it alone would let fail.
+func covered(s *shipper.RolloutStrategy, wave *shipper.Wave, clusters, all int) int {
+	if wave.MaxFailures != nil {
+		return FailuresAllowed(wave.MaxFailures, clusters)
+	}
+	return FailuresAllowed(s.MaxFailures, all)
+}
+
+// CoversAll reports whether the maxFailures of a wave itself is that of all its clusters, or more. All of them may not fail all the same.
+func CoversAll(wave *shipper.Wave, clusters int) bool {
+	return clusters > 0 && FailuresAllowed(wave.MaxFailures, clusters) >= clusters
+}
+
+// OverBudget says which maxFailures of a strategy failed clusters exceed; empty if they exceed none. clusters are all of the Release. A wave
+// all of whose clusters have failed exceeds every maxFailures.
 func (a Assigned) OverBudget(s *shipper.RolloutStrategy, clusters, failed []string) string {
 	for i := range s.Waves {
 		wave := &s.Waves[i]
 		in, of := a.In(int32(i), failed), len(a.In(int32(i), clusters))
-		allowed := Allowed(s, wave, of, len(clusters))
+		is := covered(s, wave, of, len(clusters))
 		switch {
-		case len(in) <= allowed:
+		case len(in) <= Allowed(s, wave, of, len(clusters)):
+		case len(in) <= is, len(in) == of && wave.MaxFailures == nil && s.MaxFailures != nil:
+			return fmt.Sprintf("%s, all of wave %s, failed, which no maxFailures covers", Counted(in), wave.Name)
 		case wave.MaxFailures != nil:
-			return fmt.Sprintf("%s of wave %s failed, and its maxFailures is %s", Counted(in), wave.Name, describe(wave.MaxFailures, allowed, of))
-		case len(in) == of && s.MaxFailures != nil:
-			return fmt.Sprintf("%s, all of wave %s, failed", Counted(in), wave.Name)
+			return fmt.Sprintf("%s of wave %s failed, and its maxFailures is %s", Counted(in), wave.Name, describe(wave.MaxFailures, is, of))
 		case s.MaxFailures == nil:
 			return fmt.Sprintf("%s of wave %s failed, and its maxFailures is 0", Counted(in), wave.Name)
 		}

@@ -63,12 +63,23 @@ func TestOverBudget(t *testing.T) {
 		"that of all waves is that of each": {all: "2", failed: "p00 p01"},
 		"but a wave all of whose clusters fail, fails": {
 			all: "2", failed: "canary",
-			want: "1 cluster (canary), all of wave canary, failed",
+			want: "1 cluster (canary), all of wave canary, failed, which no maxFailures covers",
 		},
-		"unless the wave says so itself": {all: "2", canary: "1", failed: "canary"},
+		"whatever the wave says itself": {
+			all: "2", canary: "1", failed: "canary",
+			want: "1 cluster (canary), all of wave canary, failed, which no maxFailures covers",
+		},
+		"and whatever percentage it says": {
+			canary: "100%", failed: "canary",
+			want: "1 cluster (canary), all of wave canary, failed, which no maxFailures covers",
+		},
+		"a wave of one cluster that says 0 says why": {
+			all: "2", canary: "0", failed: "canary",
+			want: "1 cluster (canary) of wave canary failed, and its maxFailures is 0",
+		},
 		"all waves together have that of all": {
-			all: "2", canary: "1", failed: "canary p00 p01",
-			want: "3 clusters (canary, p00, p01) failed, and maxFailures is 2",
+			all: "2", production: "9", failed: "p00 p01 p02",
+			want: "3 clusters (p00, p01, p02) failed, and maxFailures is 2",
 		},
 		"a percentage of all is rounded down": {
 			all: "9%", failed: "p00 p01",
@@ -105,18 +116,20 @@ func TestOverBudget(t *testing.T) {
 
 func TestNeverMoreThanAHundredFail(t *testing.T) {
 	assigned, s := waves.Assigned{}, &shipper.RolloutStrategy{}
-	var clusters []string
+	var clusters, failed []string
 	for i := range 4 {
 		s.Waves = append(s.Waves, shipper.Wave{Name: fmt.Sprint("w", i), MaxFailures: new(intstr.FromString("100%"))})
 		for j := range 30 {
 			name := fmt.Sprintf("c%d-%02d", i, j)
-			assigned[name], clusters = int32(i), append(clusters, name)
+			if assigned[name], clusters = int32(i), append(clusters, name); j < 26 {
+				failed = append(failed, name)
+			}
 		}
 	}
-	if got := assigned.OverBudget(s, clusters, clusters[:100]); got != "" {
+	if got := assigned.OverBudget(s, clusters, failed[:100]); got != "" {
 		t.Errorf("100 of them: %s", got)
 	}
-	if got := assigned.OverBudget(s, clusters, clusters[:101]); !strings.HasSuffix(got, "failed, and at most 100 may") {
+	if got := assigned.OverBudget(s, clusters, failed[:101]); !strings.HasSuffix(got, "failed, and at most 100 may") {
 		t.Errorf("101 of them: %s", got)
 	}
 }

@@ -120,8 +120,8 @@ type Wave struct {
 	AfterTasks *WaveTasks `json:"afterTasks,omitempty"`
 
 	// maxFailures is how many clusters of the wave may miss progressDeadline before the rollout has failed: a number from 0 to 100, or a
-	// percentage of the wave from 0% to 100%, rounded down, at most 100 clusters. The rollout goes on without them. Example: 10%. Default:
-	// that of the strategy, but not all clusters of the wave; else 0. Only with progressDeadline.
+	// percentage of the wave from 0% to 100%, rounded down, at most 100 clusters. The rollout goes on without them. It fails all the same
+	// when every cluster of the wave has failed. Example: 10%. Default: that of the strategy; else 0. Only with progressDeadline.
 	// +optional
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 }
