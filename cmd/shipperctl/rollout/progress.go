@@ -118,6 +118,14 @@ func failedText(rel *shipper.Release) string {
 	return fmt.Sprintf("release %s has failed: %s", rel.Name, text)
 }
 
+// awaitsFailed describes a Release that lacks nothing but clusters that have failed within maxFailures; empty if it is none.
+func awaitsFailed(rel *shipper.Release) string {
+	if p := progressOf(rel); p != nil && p.State == shipper.AdvancingAwaitingFailedClusters {
+		return fmt.Sprintf("release %s is not complete: %s", rel.Name, p.Message)
+	}
+	return ""
+}
+
 // abortedAfter describes a Release that failed and was aborted after rel, now the newest, was made; empty when there was none.
 func abortedAfter(app *shipper.Application, rel *shipper.Release) string {
 	f := stamp.Failed(app)

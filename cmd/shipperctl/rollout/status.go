@@ -162,7 +162,8 @@ type awaiting struct {
 func (w *awaiting) register(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&w.wait, "wait", false,
 		"wait until the step that is asked for is achieved, and the rollout complete if it is the last; then show it. A rollout that has\n"+
-			"failed, by its progressDeadline or by a check, ends the wait with 1")
+			"failed, by its progressDeadline or by a check, ends the wait with 1, and so does one that lacks only clusters which failed\n"+
+			"within maxFailures")
 	stepVar(cmd, &w.step, "index of the step to wait for, with --wait (default the one that is asked for)")
 	cmd.Flags().DurationVar(&w.timeout, "timeout", 0, "how long to wait, with --wait; then it exits with 4 (default without end)")
 }
@@ -221,7 +222,7 @@ func (w *awaiting) describe() string {
 }
 
 // awaited lists the conditions that a step still lacks; it is empty once the step is achieved. Waiting for a step that the strategy
-// lacks is an error, and so is a rollout that has failed. It is pure.
+// lacks is an error, and so is a rollout that has failed, or that waits for a person to repair failed clusters. It is pure.
 func awaited(o *observed, step int, now time.Time) ([]string, error) {
 	var rel *shipper.Release
 	if n := len(o.releases); n > 0 {
@@ -248,6 +249,9 @@ func awaited(o *observed, step int, now time.Time) ([]string, error) {
 	}
 	switch {
 	case step == steps-1 && step == target && position.Of(rel).Wave == rel.Spec.Environment.Strategy.LastWave():
+		if text := awaitsFailed(rel); text != "" {
+			return nil, errors.New(text)
+		}
 		if !strategy.Complete(rel) {
 			return orElse(waitsFor(rel), "release "+rel.Name+" to be complete"), nil
 		}

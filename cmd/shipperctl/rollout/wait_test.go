@@ -70,10 +70,17 @@ func TestWaitEndsWhenTheStepIsAchieved(t *testing.T) {
 		app.Annotations[shipper.AppFailedAnnotation] = `{"release":"web-9","step":1,"cluster":"eu","reason":"ProgressDeadlineExceeded",` +
 			`"time":"2100-01-01T00:00:00Z"}`
 	}
+	lags := func(_ *shipper.Application, rel *shipper.Release) {
+		rel.Spec.TargetStep, rel.Status.AchievedStep, rel.Status.Progress = 2, &shipper.AchievedStep{Step: 2}, &shipper.ReleaseProgress{}
+		rel.Status.Conditions = []shipper.Condition{
+			{Type: shipper.ReleaseAdvancing, Reason: shipper.AdvancingAwaitingFailedClusters, Message: "1 cluster (eu) failed"},
+		}
+	}
 	for sentence, tc := range map[string]struct {
 		change func(*shipper.Application, *shipper.Release)
 		want   string
 	}{
+		"a cluster has failed within maxFailures": {lags, "release web-1 is not complete: 1 cluster (eu) failed"},
 		"it has failed":           {fails, "release web-1 has failed: no capacity in eu; it went back to step 0"},
 		"a newer one was aborted": {aborted, "release web-9 has failed at step 1 in eu (ProgressDeadlineExceeded), and was aborted at "},
 	} {
