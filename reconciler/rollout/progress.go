@@ -77,6 +77,9 @@ func setProgress(s *scope, d progress.Decision, i int, out *shipper.ReleaseStatu
 	if d.Failed != nil {
 		out.FailedClusters = d.Failed
 	}
+	if d.Progress != nil {
+		out.RecoveringClusters = d.Recovering
+	}
 	if d.CommandNotAwaited && out.Strategy != nil {
 		out.Strategy.State.WaitingForCommand = shipper.StrategyStateFalse
 	}

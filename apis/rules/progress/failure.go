@@ -32,7 +32,8 @@ func (d *decision) deadline() {
 		return
 	case p.Failure != nil:
 		return
-	case d.WritesHeldBy != "", d.Release.Spec.Hold != "", d.Step.DoneWaveUnhealthy, d.onlyUnreachable(), d.onlyBlocked():
+	case d.WritesHeldBy != "", d.Release.Spec.Hold != "", d.Step.DoneWaveUnhealthy, d.onlyUnreachable(), d.onlyBlocked(),
+		d.onlyRecovering():
 		d.stopClock(allowed)
 		return
 	case p.DeadlineTime == nil:
@@ -43,12 +44,7 @@ func (d *decision) deadline() {
 	case d.stored != nil && p.AvailablePods > d.stored.AvailablePods:
 		p.DeadlineTime = new(upTo(d.now.Add(allowed)))
 	}
-	ends := p.DeadlineTime.Time
-	if least := d.Since.Add(grace); least.After(ends) {
-		ends = least
-	}
-	if wait := ends.Sub(d.now); wait > 0 {
-		d.again(wait)
+	if !d.isOver(p.DeadlineTime) {
 		return
 	}
 	if len(d.Step.Late) > 0 && d.Step.OverBudget == "" {
@@ -108,13 +104,18 @@ func (d *decision) checks() {
 // overdue writes down that the step does not have what it wants, and where.
 func (d *decision) overdue() {
 	f := &shipper.ReleaseFailure{Reason: shipper.ProgressDeadlineExceeded, Message: d.Step.Awaited}
-	if i := slices.IndexFunc(d.Step.Lacking, mayMove); i >= 0 {
+	if i := slices.IndexFunc(d.Step.Lacking, isTimed); i >= 0 {
 		f.Cluster, f.Message = d.Step.Lacking[i].Cluster, cmp.Or(d.Step.Lacking[i].Message, d.Step.Awaited)
 	}
 	if over := d.Step.OverBudget; over != "" {
-		f.Message = shortened(f.Message, maxMessage-utf8.RuneCountInString(over)-2) + "; " + over
+		f.Message = beyond(f.Message, over)
 	}
 	d.fail(f)
+}
+
+// beyond adds to a message which maxFailures is exceeded.
+func beyond(message, over string) string {
+	return shortened(message, maxMessage-utf8.RuneCountInString(over)-2) + "; " + over
 }
 
 // fail writes down that the rollout has failed, and what is done about it.

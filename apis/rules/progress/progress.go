@@ -52,6 +52,8 @@ type Decision struct {
 	Again time.Duration
 	// Failed are all clusters that have failed within maxFailures, sorted; nil if none fails now.
 	Failed []string
+	// Recovering are those that had failed and were ready again, sorted by name, with their clocks.
+	Recovering []shipper.RecoveringCluster
 }
 
 // Acts reports whether something other than the status is to be written.
@@ -86,6 +88,7 @@ func Decide(o Observed, now time.Time) Decision {
 	d.startOrContinue()
 	d.wait()
 	d.deadline()
+	d.recoveries()
 	d.checks()
 	advancing := d.advancing()
 	d.out.Progress = d.progress
@@ -105,7 +108,9 @@ type decision struct {
 	stored *shipper.ReleaseProgress
 	// progress is the new one.
 	progress *shipper.ReleaseProgress
-	out      Decision
+	// isNew is true if the stored figures are of another position.
+	isNew bool
+	out   Decision
 }
 
 // target is the index of the requested step.
@@ -122,6 +127,7 @@ func (d *decision) startOrContinue() {
 	case was != nil && was.Step == d.target() && was.Wave == d.at().Wave && was.Move == moved.Count:
 		d.progress = was.DeepCopy()
 	default:
+		d.isNew = true
 		d.progress = &shipper.ReleaseProgress{
 			Step: d.target(), Wave: d.at().Wave, Move: moved.Count, MovedBack: stamp.WentBack(d.Release), RequestedTime: upTo(d.now),
 		}

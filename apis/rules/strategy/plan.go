@@ -59,8 +59,7 @@ func Make(observed Observed, now metav1.Time) Plan {
 	if placesResources(observed.contender().Release) {
 		return planPlacing(observed, now)
 	}
-	r := newRollout(observed)
-	r.now = &now
+	r := newRollout(observed, now)
 	if position.HasWaves(observed.contender().Release) {
 		return r.planWaves(now)
 	}
@@ -74,7 +73,7 @@ func Make(observed Observed, now metav1.Time) Plan {
 	for i, release := range observed.Releases {
 		outcome := Outcome{Role: r.roles[i], Write: r.write(i)}
 		if r.roles[i] == Contender {
-			outcome.Status = r.contenderStatus(now)
+			outcome.Status = r.contenderStatus(now, "")
 		} else {
 			outcome.Status = r.bystanderStatus(release.Release, r.roles[i], now)
 		}
@@ -112,13 +111,11 @@ type rollout struct {
 	// uncovered are the messages that say what the remaining superseded Releases wait for, by name.
 	uncovered map[string]string
 	// now is the time by which a wave waits.
-	now *metav1.Time
-	// lagging names the clusters that have failed within maxFailures, for users.
-	lagging string
+	now metav1.Time
 }
 
-func newRollout(observed Observed) *rollout {
-	r := &rollout{Observed: observed, roles: observed.roles(), uncovered: map[string]string{}}
+func newRollout(observed Observed, now metav1.Time) *rollout {
+	r := &rollout{Observed: observed, roles: observed.roles(), uncovered: map[string]string{}, now: now}
 	if rel := observed.contender().Release; observed.Returning && Complete(rel) && !last(rel) && len(steps(rel)) > 0 {
 		r.inconsistent = inconsistent(rel)
 		r.bringBack(rel)

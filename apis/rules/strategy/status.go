@@ -14,8 +14,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// contenderStatus is the contender's new status.
-func (r *rollout) contenderStatus(now metav1.Time) shipper.ReleaseStatus {
+// contenderStatus is the contender's new status. It is not complete while clusters lag.
+func (r *rollout) contenderStatus(now metav1.Time, lagging string) shipper.ReleaseStatus {
 	rel := r.contender().Release
 	status := *rel.Status.DeepCopy()
 	if r.stages != nil {
@@ -25,7 +25,7 @@ func (r *rollout) contenderStatus(now metav1.Time) shipper.ReleaseStatus {
 		}
 	}
 	status.Conditions = shipper.SetCondition(status.Conditions, r.executed(rel), now)
-	status.Conditions = shipper.SetCondition(status.Conditions, r.completed(rel, status.AchievedStep), now)
+	status.Conditions = shipper.SetCondition(status.Conditions, r.completed(rel, status.AchievedStep, lagging), now)
 	return status
 }
 
@@ -109,7 +109,7 @@ func (r *rollout) executed(rel *shipper.Release) shipper.Condition {
 }
 
 // completed is the condition Complete: the last step was achieved and is still the one wanted, and no cluster lacks it.
-func (r *rollout) completed(rel *shipper.Release, achieved *shipper.AchievedStep) shipper.Condition {
+func (r *rollout) completed(rel *shipper.Release, achieved *shipper.AchievedStep, lagging string) shipper.Condition {
 	c := shipper.Condition{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue}
 	final := int32(len(steps(rel)) - 1)
 	at, lastWave := position.Of(rel), rel.Spec.Environment.Strategy.LastWave()
@@ -120,8 +120,8 @@ func (r *rollout) completed(rel *shipper.Release, achieved *shipper.AchievedStep
 		c.Message = fmt.Sprintf("targetStep is %d, the last step is %d", rel.Spec.TargetStep, final)
 	case achieved == nil || achieved.Step != final || achieved.Wave != lastWave:
 		c.Message = fmt.Sprintf("step %d, the last, is not achieved yet", final)
-	case r.lagging != "":
-		c.Message = r.lagging
+	case lagging != "":
+		c.Message = lagging
 	default:
 		return c
 	}

@@ -48,6 +48,8 @@ type StepState struct {
 	Failed []string
 	// Lagging names the clusters that have failed within maxFailures and lack what is asked of them, for users; empty if there are none.
 	Lagging string
+	// Recovering are the clusters that had failed and were ready again.
+	Recovering []Recovery
 }
 
 // ConvergedBut reports whether everything that the step wants is there, in all clusters but these.
@@ -64,6 +66,8 @@ type Lack struct {
 	Message, Reason string
 	// Blocked is true if RolloutBlocks hold the cluster alone.
 	Blocked bool
+	// Recovering is true if the cluster had failed within maxFailures: it has a deadline of its own.
+	Recovering bool
 }
 
 func (r *rollout) stepState() StepState {

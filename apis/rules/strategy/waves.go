@@ -29,10 +29,6 @@ type byWave struct {
 	names []string
 	// blocked are the clusters that RolloutBlocks hold, where the position waits for others first.
 	blocked []*part
-	// failed are the clusters that have missed progressDeadline within maxFailures; none while the position is not bounded.
-	failed map[string]bool
-	// counted are those that stay counted.
-	counted []string
 	// unbounded is true for what waits for no slot: a move back, an abort, an immediate rollback and the repair of what is complete.
 	unbounded bool
 }
@@ -50,6 +46,11 @@ type part struct {
 	state waves.State
 	// acts is true if what the part wants is written.
 	acts bool
+	// failed is true if the cluster has missed progressDeadline within maxFailures, and counts; recovery is what the status says of one that
+	// was ready again. recovers is true if one that counts is to move with the others, once the status says so.
+	failed   bool
+	recovery *shipper.RecoveringCluster
+	recovers bool
 }
 
 // planWaves is Make for an Application whose contender has waves.
@@ -63,21 +64,20 @@ func (r *rollout) planWaves(now metav1.Time) Plan {
 		w.leaving = append(w.leaving, locate(release))
 	}
 	w.unbounded = Complete(w.rel) || w.Returning || stamp.WentBack(w.rel) || IsImmediateRollback(w.rel)
-	w.observeFailed()
 	ready := r.fault == "" && r.contender().Scheduled()
 	w.split(ready)
 	if ready {
 		w.begin()
 		w.sum()
 	}
-	w.lag()
+	lagging := w.lagging()
 	writes := make([]Write, len(r.Releases))
 	for i := range r.Releases {
 		writes[i] = w.write(i)
 		r.held = r.held || r.Blocked != "" && !writes[i].Empty()
 	}
 	covered := w.covered(ready)
-	plan := Plan{Outcomes: make([]Outcome, len(r.Releases)), Leaving: w.planLeaving(now)}
+	plan, failures := Plan{Outcomes: make([]Outcome, len(r.Releases)), Leaving: w.planLeaving(now)}, waves.Failures{}
 	if r.Blocked == "" {
 		plan.Covered = covered
 	}
@@ -87,15 +87,17 @@ func (r *rollout) planWaves(now metav1.Time) Plan {
 			outcome.Write = writes[i]
 		}
 		if r.roles[i] == Contender {
-			outcome.Status = r.contenderStatus(now)
-			w.counted = w.failedClusters(shipper.ConditionTrue(outcome.Status.Conditions, shipper.ReleaseComplete))
-			outcome.Status.Waves, outcome.Status.FailedClusters = w.figures(), w.counted
+			outcome.Status = r.contenderStatus(now, lagging)
+			failures = w.failuresNow(shipper.ConditionTrue(outcome.Status.Conditions, shipper.ReleaseComplete))
+			outcome.Status.Waves, outcome.Status.FailedClusters = w.figures(), failures.Counted
+			outcome.Status.RecoveringClusters = failures.Recovering
 		} else {
 			outcome.Status = r.bystanderStatus(release.Release, r.roles[i], now)
 		}
 		plan.Outcomes[i] = outcome
 	}
 	plan.Step = w.stepState()
+	plan.Step.Failed, plan.Step.Recovering, plan.Step.Lagging = failures.Counted, w.recoveries(failures.Recovering), lagging
 	return plan
 }
 
@@ -119,6 +121,7 @@ func (w *byWave) split(ready bool) {
 		}
 		// After a move back a cluster without an earlier Release keeps what it has: nothing else would serve there.
 		p.due = p.wave >= 0 && (p.wave <= w.at.Wave || w.newest().isBegun(cluster) && incumbentOf(p.Releases) != nil) || w.bringsBack(p)
+		w.observeFailures(p)
 		if w.parts[cluster] = p; ready && p.due && p.fault == "" {
 			p.decide()
 			p.state = w.stateOf(p)
@@ -129,10 +132,10 @@ func (w *byWave) split(ready bool) {
 // begin decides in which clusters the plan is written.
 func (w *byWave) begin() {
 	var all []waves.Cluster
-	begunFirst := slices.SortedStableFunc(slices.Values(w.names), func(a, b string) int {
-		return boolOrder(w.newest().isBegun(b)) - boolOrder(w.newest().isBegun(a))
-	})
-	for _, cluster := range begunFirst {
+	order := func(cluster string) int { // one that recovers has got its turn already
+		return 2*boolOrder(w.parts[cluster].recovery != nil) + boolOrder(w.newest().isBegun(cluster))
+	}
+	for _, cluster := range slices.SortedStableFunc(slices.Values(w.names), func(a, b string) int { return order(b) - order(a) }) {
 		p := w.parts[cluster]
 		if p.state == "" || p.wave < 0 {
 			continue
@@ -142,7 +145,11 @@ func (w *byWave) begin() {
 		if w.isBlocked(p) && state == waves.Waiting {
 			state = waves.Blocked
 		}
-		if w.lags(p) {
+		switch {
+		case !p.lags():
+		case w.isReadyAgain(p):
+			state = waves.Recovered
+		default:
 			state = waves.Failed
 		}
 		all = append(all, waves.Cluster{Name: cluster, Wave: p.wave, State: state, Unbounded: alone})
@@ -153,11 +160,15 @@ func (w *byWave) begin() {
 	}
 	for _, cluster := range w.names {
 		p := w.parts[cluster]
-		if w.failed[cluster] { // nothing more is requested before what was requested is ready
-			p.acts = !w.isBlocked(p) && !w.isHeld() && p.state != "" && p.isReady()
+		begins := slices.Contains(begins, cluster)
+		if p.lags() { // nothing is requested before the status says that it recovers
+			p.recovers = begins
 			continue
 		}
-		p.acts = !w.isBlocked(p) && (p.state == waves.Done || p.state == waves.Moving || slices.Contains(begins, cluster) ||
+		if p.recovery != nil && p.state == waves.Unready {
+			begins = false // nothing more is requested before what was requested is ready
+		}
+		p.acts = !w.isBlocked(p) && (p.state == waves.Done || p.state == waves.Moving || begins ||
 			p.state != "" && (w.returns(p) || w.bringsBack(p)))
 	}
 }

@@ -92,7 +92,8 @@ func (f *fleet) picture() string {
 	var out strings.Builder
 	for _, r := range f.all() {
 		fmt.Fprintln(&out, r.Release.Name, r.Installation.Spec.Clusters, r.Capacity.Spec.Clusters, r.Traffic.Spec.Clusters,
-			r.Release.Status.AchievedStep, len(r.Release.Status.Conditions))
+			r.Release.Status.AchievedStep, len(r.Release.Status.Conditions), r.Release.Status.FailedClusters,
+			r.Release.Status.RecoveringClusters)
 		for _, cluster := range slices.Sorted(maps.Keys(f.runs[r.Release.Name])) {
 			fmt.Fprintln(&out, cluster, *f.runs[r.Release.Name][cluster])
 		}
@@ -125,11 +126,14 @@ func (f *fleet) judge() {
 	}
 }
 
-// moving are the clusters in which Pods or traffic are not as a step has them.
+// moving are the clusters in which Pods or traffic are not as a step has them, but those that have failed within maxFailures.
 func (f *fleet) moving() []string {
 	var out []string
 	newest := f.releases[len(f.releases)-1]
 	for _, cluster := range []string{"a", "b", "c", "d"} {
+		if slices.Contains(newest.Release.Status.FailedClusters, cluster) {
+			continue
+		}
 		here := f.runs[newest.Release.Name][cluster]
 		if here == nil {
 			if slices.Contains(newest.Installation.Spec.Clusters, cluster) {

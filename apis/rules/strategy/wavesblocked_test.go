@@ -4,7 +4,6 @@ package strategy_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -171,28 +170,14 @@ func TestASupersededReleaseStaysWhereABlockHoldsACluster(t *testing.T) {
 
 // TestWhateverHappensNothingIsRequestedInABlockedCluster is a walk in which blocks that name clusters begin and end.
 func TestWhateverHappensNothingIsRequestedInABlockedCluster(t *testing.T) {
-	for seed := range uint64(60) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			w := &walk{fleet: newFleet(t, 1+int(seed%3)), random: rand.New(rand.NewPCG(seed, 11))}
-			w.production, w.pace, w.keeps = w.bound, int32(seed%3), seed%2 == 0
-			w.bound++
-			w.blockedIn = map[string]string{}
-			defer func() {
-				if t.Failed() {
-					t.Log(strings.Join(w.did, "\n"))
-				}
-			}()
-			for range 16 {
-				w.blocksOrActs()
-				for range w.random.IntN(6) {
-					w.ticksAroundBlocks()
-				}
-			}
-			clear(w.blockedIn)
-			w.blocked = ""
-			w.ends()
-		})
-	}
+	eachWalk(t, 60, 11, 16, func(w *walk, seed uint64) {
+		w.keeps, w.blockedIn = seed%2 == 0, map[string]string{}
+	}, func(w *walk) {
+		w.blocksOrActs()
+		for range w.random.IntN(6) {
+			w.ticksAroundBlocks()
+		}
+	})
 }
 
 func (w *walk) blocksOrActs() {

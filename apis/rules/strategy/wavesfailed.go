@@ -7,53 +7,41 @@ import (
 	"slices"
 	"strings"
 
-	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/waves"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// observeFailed fills in the clusters that have failed within maxFailures. An unbounded rollout waits for them, too.
-func (w *byWave) observeFailed() {
-	w.failed = map[string]bool{}
-	if w.unbounded {
-		return
-	}
-	for _, cluster := range w.storedFailures() {
-		w.failed[cluster] = true
-	}
-}
-
-// storedFailures are the clusters that have failed by the status and that the Release still has.
-func (w *byWave) storedFailures() (out []string) {
-	chosen := chosenOf(w.contender())
-	for _, cluster := range w.rel.Status.FailedClusters {
-		if _, is := slices.BinarySearch(chosen, cluster); is {
-			out = append(out, cluster)
-		}
-	}
-	return out
-}
-
 // lags reports whether a cluster has failed within maxFailures, and lacks what is asked of it.
-func (w *byWave) lags(p *part) bool { return w.failed[p.cluster] && p.state != waves.Done }
+func (p *part) lags() bool { return p.failed && p.state != waves.Done }
 
-// lag notes, for users, which clusters lag and what the first one lacks. One whose state is not known lags, and one for which an unbounded
-// rollout waits does, too: otherwise the Release would be complete without it.
-func (w *byWave) lag() {
-	var names []string
-	why := ""
-	for _, cluster := range w.storedFailures() {
+// lagging names, for users, the failed clusters without which the Release is not complete, and what the first one lacks. One whose state is
+// not known lags, and one for which an unbounded rollout waits does, too. Those that have caught up lag while their checks are not made.
+func (w *byWave) lagging() string {
+	var names, caughtUp []string
+	why, kept := "", false
+	f := w.newest().failures
+	for _, cluster := range w.names {
 		p := w.parts[cluster]
-		if p.state == waves.Done {
-			continue
-		}
-		if names = append(names, cluster); why == "" && p.state != "" {
-			why = strings.TrimSuffix(": "+cluster+": "+shortened(w.orBlocked(p, p.lack()).Message), ": ")
+		switch {
+		case f.Lacks(cluster) && p.state != waves.Done:
+			kept = kept || incumbentIn(p.Releases) >= 0
+			if names = append(names, cluster); why == "" && p.state != "" {
+				why = strings.TrimSuffix(": "+cluster+": "+shortened(w.noted(p, p.lack()).Message), ": ")
+			}
+		case f.Lacks(cluster), f.Recovery(cluster) != nil:
+			caughtUp = append(caughtUp, cluster)
 		}
 	}
-	if len(names) > 0 {
-		w.lagging = waves.Counted(names) + " failed within maxFailures; what served there before stays until this Release is ready" + why
+	awaited, _ := w.awaited()
+	switch {
+	case kept:
+		return waves.Counted(names) + " failed within maxFailures; what served there before stays until this Release is ready" + why
+	case len(names) > 0:
+		return waves.Counted(names) + " failed within maxFailures; no earlier Release serves there: repair it, or edit the Application" + why
+	case len(caughtUp) > 0 && awaited != nil:
+		return waves.Counted(caughtUp) + " failed within maxFailures, and caught up since: " + shortened(awaited.message)
 	}
+	return ""
 }
 
 // lack is what a cluster lacks first.
@@ -70,29 +58,11 @@ func (p *part) lackIn(s stage) Lack {
 	return cmp.Or(firstOfAll(s.lacking()), Lack{Cluster: p.cluster, Reachable: true})
 }
 
-// failedClusters are those that stay counted. After a move back they are those that are not ready; a complete Release has none.
-func (w *byWave) failedClusters(complete bool) []string {
-	if complete || len(w.rel.Status.FailedClusters) == 0 {
-		return nil
-	}
-	var out []string
-	for _, cluster := range w.storedFailures() {
-		p, over := w.parts[cluster], false
-		if stamp.WentBack(w.rel) && p != nil {
-			over = !p.due || p.state == waves.Done
-		}
-		if !over {
-			out = append(out, cluster)
-		}
-	}
-	return out
-}
-
 // countFailed counts the clusters that lag in the figures of their waves. Those with the fewest available Pods are named first.
 func (w *byWave) countFailed(out []shipper.ReleaseWave) {
 	var lagging []*part
 	for _, cluster := range w.names {
-		if p := w.parts[cluster]; p.wave >= 0 && int(p.wave) < len(out) && w.lags(p) {
+		if p := w.parts[cluster]; p.wave >= 0 && int(p.wave) < len(out) && p.lags() {
 			lagging = append(lagging, p)
 		}
 	}
@@ -112,21 +82,17 @@ func (w *byWave) countFailed(out []shipper.ReleaseWave) {
 // exposed reports whether fewer Pods of the newest Release are available in a cluster than what served there before has given up. No
 // maxFailures covers that: nothing would give the cluster its Pods back.
 func (w *byWave) exposed(p *part) bool {
-	before := incumbentOf(p.Releases)
-	if before == nil {
-		return false
-	}
-	i := slices.IndexFunc(w.live, func(l *located) bool { return l.Release.Release.Name == before.Name })
+	i := incumbentIn(p.Releases)
 	if i < 0 {
 		return false
 	}
-	had := w.live[i].capacity[p.cluster]
+	had := w.live[p.index[i]].capacity[p.cluster]
 	gaveUp := Pods(had.TotalReplicaCount, 100) - Pods(had.TotalReplicaCount, had.Percent)
 	return !had.AsFound && w.newest().capacityStatus[p.cluster].AvailableReplicas < gaveUp
 }
 
 // late are the clusters that fail if the deadline ends now, where the strategy lets clusters fail: they can be reached, were asked for what
-// they lack, and the position waits for them. over says which maxFailures they exceed then.
+// they lack, and the position waits for them. over says which maxFailures they exceed then. Those that recover have deadlines of their own.
 func (w *byWave) late() (names []string, over string) {
 	if w.stages == nil || w.unbounded || !waves.HasBudget(w.strategy) {
 		return nil, ""
@@ -134,7 +100,7 @@ func (w *byWave) late() (names []string, over string) {
 	var exposed []string
 	for _, cluster := range w.names {
 		p := w.parts[cluster]
-		if !w.concerns(p) || !p.acts || p.state == "" || p.state == waves.Done || w.failed[cluster] {
+		if !w.concerns(p) || !p.acts || p.state == "" || p.state == waves.Done || p.failed || p.recovery != nil {
 			continue
 		}
 		if p.lack().Reachable {
@@ -148,9 +114,14 @@ func (w *byWave) late() (names []string, over string) {
 	case len(names) == 0:
 		return nil, ""
 	case len(exposed) > 0:
-		return names, waves.Counted(exposed) + " failed after what served there gave up Pods, which maxFailures does not cover"
+		return names, Exposed(exposed)
 	}
-	failed := slices.Concat(w.rel.Status.FailedClusters, names)
+	failed := slices.Concat(w.newest().failures.Counted, names)
 	slices.Sort(failed)
 	return names, w.assigned.OverBudget(w.strategy, chosenOf(w.contender()), failed)
+}
+
+// Exposed says that clusters have failed which no maxFailures covers.
+func Exposed(clusters []string) string {
+	return waves.Counted(clusters) + " failed after what served there gave up Pods, which maxFailures does not cover"
 }

@@ -3,11 +3,8 @@
 package strategy_test
 
 import (
-	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,7 +46,6 @@ func TestAWaveGoesOnWithoutAClusterThatFailsWithinTheBudget(t *testing.T) {
 	f := failing(t, 1)
 	f.wants("none begins beside it", map[string]int32{"a": 4, "b": 0})
 	f.fails("b")
-	f.bound++ // the one that failed
 	f.settles()
 	f.isAt(position.Position{Wave: 1})
 	figures := []shipper.ReleaseWave{{Name: "canary", Clusters: 1, Achieved: 1},
@@ -109,7 +105,6 @@ func TestOneMoreThanTheBudgetIsTooMany(t *testing.T) {
 	f := failing(t, 1)
 	f.broken["web-1 in c"] = true
 	f.fails("b")
-	f.bound++
 	f.settles()
 	is := f.plan.Step
 	if diff := cmp.Diff([]string{"c"}, is.Late); diff != "" || is.OverBudget != "2 clusters (b, c) failed, and maxFailures is 1" {
@@ -166,10 +161,10 @@ func TestWithoutABudgetNothingIsLate(t *testing.T) {
 func TestAFailedClusterGoesBackWithTheOthers(t *testing.T) {
 	f := failing(t, 1)
 	f.fails("b")
-	f.bound = 4
 	f.settles()
 	f.goes(1, 1)
 	f.settles()
+	f.bound = 4
 	f.moveBack(position.Position{Step: 2})
 	f.settles()
 	f.wants("all are back", map[string]int32{"a": 4, "b": 0, "c": 0, "d": 0})
@@ -218,41 +213,25 @@ func TestTheWorstFailedClusterIsNamedFirst(t *testing.T) {
 	f.broken["web-1 in b"] = true
 	f.settles()
 	f.fails("b")
-	f.bound++
 	f.settles()
 	f.fails("c")
-	f.bound++
 	f.settles()
 	if is := f.newest().Status.Waves[1]; is.Failed != 2 || !slices.Equal(is.FailedClusters, []string{"c", "b"}) {
 		t.Errorf("%+v, pods %v", is, f.has())
 	}
 }
 
-// TestWhateverFailsWavesKeepTheirBoundsAndConverge is a walk in which Pods crash in some clusters, and deadlines end.
+// TestWhateverFailsWavesKeepTheirBoundsAndConverge is a walk in which Pods crash in some clusters, deadlines end, and Pods start again.
 func TestWhateverFailsWavesKeepTheirBoundsAndConverge(t *testing.T) {
-	for seed := range uint64(60) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			f := newFleet(t, 1+int(seed%2))
-			f.failures = new(intstr.FromInt32(int32(1 + seed%2)))
-			f.newest().Spec.Environment.Strategy.MaxFailures = f.failures
-			w := &walk{fleet: f, random: rand.New(rand.NewPCG(seed, 7))}
-			w.production = w.bound
-			w.bound += 1 + f.failures.IntValue() // one cluster of the first wave, and those that failed
-			w.pace = int32(seed % 3)
-			defer func() {
-				if t.Failed() {
-					t.Log(strings.Join(w.did, "\n"))
-				}
-			}()
-			for range 16 {
-				w.failsOrActs()
-				for range w.random.IntN(8) {
-					w.tick()
-				}
-			}
-			w.ends()
-		})
-	}
+	eachWalk(t, 60, 7, 16, func(w *walk, seed uint64) {
+		w.failures = new(intstr.FromInt32(int32(1 + seed%2)))
+		w.newest().Spec.Environment.Strategy.MaxFailures = w.failures
+	}, func(w *walk) {
+		w.failsOrActs()
+		for range w.random.IntN(8) {
+			w.tick()
+		}
+	})
 }
 
 func (w *walk) failsOrActs() {
@@ -265,6 +244,12 @@ func (w *walk) failsOrActs() {
 		if is := w.plan.Step; len(is.Late) > 0 && is.OverBudget == "" {
 			w.fails(is.Late...)
 			w.note("%v fail", is.Late)
+		}
+		for _, r := range w.plan.Step.Recovering {
+			if r.Judged && !r.Exposed && w.status().Recovery(r.Name) != nil && len(w.status().Counted) < w.failures.IntValue() {
+				w.failsAgain(r.Name)
+				w.note("%s fails again", r.Name)
+			}
 		}
 	default:
 		w.acts()

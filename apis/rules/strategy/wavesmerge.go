@@ -19,7 +19,7 @@ func (p *part) wishNow(i int) Write {
 	if p.acts {
 		return p.wish(i)
 	}
-	return newRollout(p.Observed).wish(i)
+	return newRollout(p.Observed, p.now).wish(i)
 }
 
 // write merges what the parts want of the targets of the i-th Release.
@@ -269,11 +269,11 @@ func (w *byWave) figures() []shipper.ReleaseWave {
 			if f.Blocked++; len(f.BlockedClusters) < maxMovingClusters {
 				f.BlockedClusters = append(f.BlockedClusters, cluster)
 			}
-			if p.state == waves.Moving && !w.lags(p) {
+			if p.state == waves.Moving && !p.lags() {
 				countMoving(f, cluster)
 			}
-		case w.lags(p): // it takes no slot
-		case p.state == waves.Moving || p.state == waves.Waiting && p.acts:
+		case p.lags() && !p.recovers: // it takes no slot
+		case p.state == waves.Moving || p.state == waves.Waiting && p.acts || p.recovers:
 			countMoving(f, cluster)
 		}
 	}

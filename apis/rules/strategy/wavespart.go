@@ -20,6 +20,7 @@ type located struct {
 	Release
 	chosen   map[string]bool
 	assigned waves.Assigned
+	failures waves.Failures
 	// listed are the clusters in its InstallationTarget; the others are entries of the specs and the statuses of its targets.
 	listed         map[string]bool
 	installation   map[string]shipper.ClusterInstallationStatus
@@ -35,7 +36,7 @@ func locate(r Release) *located {
 		l.chosen[cluster] = true
 	}
 	if position.HasWaves(r.Release) {
-		l.assigned = waves.Parse(r.Release)
+		l.assigned, l.failures = waves.Parse(r.Release), waves.FailedIn(r.Release)
 	}
 	if it := r.Installation; it != nil {
 		for _, cluster := range it.Spec.Clusters {
@@ -117,18 +118,26 @@ func (w *byWave) part(cluster string) *part {
 			o.Leaving, p.leaving = append(o.Leaving, release.in(cluster)), append(p.leaving, i)
 		}
 	}
-	p.rollout = newRollout(o)
+	p.rollout = newRollout(o, w.now)
 	return p
 }
 
 // incumbentOf is the newest complete Release before the last; nil when there is none.
 func incumbentOf(releases []Release) *shipper.Release {
-	for _, r := range slices.Backward(releases[:len(releases)-1]) {
-		if Complete(r.Release) || assumedComplete(r.Release) {
-			return r.Release
-		}
+	if i := incumbentIn(releases); i >= 0 {
+		return releases[i].Release
 	}
 	return nil
+}
+
+// incumbentIn is the index of incumbentOf; -1 when there is none.
+func incumbentIn(releases []Release) int {
+	for i, r := range slices.Backward(releases[:len(releases)-1]) {
+		if Complete(r.Release) || assumedComplete(r.Release) {
+			return i
+		}
+	}
+	return -1
 }
 
 // IncumbentIn is the index of the Release that the newest one replaces in a cluster; -1 when there is none. rels are oldest first.
@@ -214,7 +223,7 @@ func (l *located) releaseIn(cluster string) *shipper.Release {
 	end := position.Position{Wave: wave, Step: rel.Spec.Environment.Strategy.LastStep()}
 	achieved := position.Achieved(rel)
 	switch {
-	case waves.HasFailed(rel, cluster), achieved.Before(position.Position{Wave: wave}):
+	case l.failures.Lacks(cluster), achieved.Before(position.Position{Wave: wave}):
 		out.Status.AchievedStep = nil
 	case !achieved.Before(end):
 		out.Status.AchievedStep = &shipper.AchievedStep{Step: end.Step}
@@ -224,7 +233,7 @@ func (l *located) releaseIn(cluster string) *shipper.Release {
 		out.Spec.Environment.Strategy.Steps = incumbentAlone(100)
 		out.Status.AchievedStep = nil
 	}
-	if known && !Complete(rel) && !waves.HasFailed(rel, cluster) && !achieved.Before(end) && !position.Of(rel).Before(end) {
+	if known && !Complete(rel) && !l.failures.Lacks(cluster) && !achieved.Before(end) && !position.Of(rel).Before(end) {
 		others := slices.DeleteFunc(slices.Clone(rel.Status.Conditions), func(c shipper.Condition) bool {
 			return c.Type == shipper.ReleaseComplete
 		})

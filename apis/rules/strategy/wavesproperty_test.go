@@ -16,22 +16,29 @@ import (
 // TestWhateverHappensWavesKeepTheirBoundsAndConverge moves Releases by waves forward and back, replaces and aborts them, and breaks Pods
 // and clusters. Every cluster has traffic throughout, and in the end the newest Release has all of it.
 func TestWhateverHappensWavesKeepTheirBoundsAndConverge(t *testing.T) {
-	for seed := range uint64(100) {
+	eachWalk(t, 100, 0, 12, func(*walk, uint64) {}, func(w *walk) {
+		w.acts()
+		for range w.random.IntN(6) {
+			w.tick()
+		}
+	})
+}
+
+// eachWalk makes a walk for each of some seeds: it begins, does so many things, and comes to a good end. What it did is logged if it fails.
+func eachWalk(t *testing.T, seeds, stream uint64, things int, begins func(w *walk, seed uint64), does func(w *walk)) {
+	for seed := range seeds {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			w := &walk{fleet: newFleet(t, 1+int(seed%3)), random: rand.New(rand.NewPCG(seed, 0))}
-			w.production = w.bound
+			w := &walk{fleet: newFleet(t, 1+int(seed%3)), random: rand.New(rand.NewPCG(seed, stream))}
+			w.production, w.pace = w.bound, int32(seed%3)
 			w.bound++ // one cluster of the first wave
-			w.pace = int32(seed % 3)
 			defer func() {
 				if t.Failed() {
 					t.Log(strings.Join(w.did, "\n"))
 				}
 			}()
-			for range 12 {
-				w.acts()
-				for range w.random.IntN(6) {
-					w.tick()
-				}
+			begins(w, seed)
+			for range things {
+				does(w)
 			}
 			w.ends()
 		})
@@ -95,9 +102,10 @@ func (w *walk) acts() {
 
 // ends lets everything be well, and moves the newest Release to its end.
 func (w *walk) ends() {
-	w.bound, w.untouched = 4, nil
+	w.bound, w.untouched, w.blocked = 4, nil, ""
 	clear(w.down)
 	clear(w.broken)
+	clear(w.blockedIn)
 	for range 3 {
 		w.tick()
 	}

@@ -14,16 +14,23 @@ import (
 
 // sum makes the stages of the position of those of the clusters.
 func (w *byWave) sum() {
+	if slices.ContainsFunc(w.names, func(cluster string) bool { return w.catchesUp(w.parts[cluster]) }) {
+		w.Checks = nil // a run that measures the cluster, too, begins
+	}
 	lacking, waiting := w.awaitedParts()
 	w.converged = len(lacking) == 0 && waiting == 0
 	w.stages = append(w.merged(lacking, waiting), w.gates()...)
 }
 
 // concerns reports whether the position is achieved only if a cluster has what is asked of it. The clusters of waves that are done are
-// repaired beside the others, and only the last position needs them.
+// repaired beside the others, and only the last position needs them. Each position waits for those that recover, and no longer than
+// progressDeadline.
 func (w *byWave) concerns(p *part) bool {
 	if p.wave < 0 && !p.due {
 		return w.isLast() && slices.Contains(chosenOf(w.contender()), p.cluster)
+	}
+	if p.isRecovering() {
+		return true
 	}
 	return p.wave == w.at.Wave || p.due && (p.wave > w.at.Wave || w.isLast() || p.wave < 0)
 }
@@ -32,17 +39,18 @@ func (w *byWave) concerns(p *part) bool {
 // beginning; else all. waiting is how many others wait for their turn.
 func (w *byWave) awaitedParts() (lacking []*part, waiting int) {
 	var moving, behind, rest, blocked []*part
+	failed := w.isFailed()
 	for _, cluster := range w.names {
 		p := w.parts[cluster]
 		concerned := w.concerns(p)
 		switch {
-		case p.state == waves.Done || !p.due && !concerned || w.failed[cluster]:
+		case p.state == waves.Done || !p.due && !concerned || p.failed && !p.recovers && !failed:
 		case !concerned && w.isBlocked(p): // nothing waits for it
 		case !concerned:
 			behind = append(behind, p)
 		case w.isBlocked(p):
 			blocked = append(blocked, p)
-		case p.acts:
+		case p.acts || p.recovers:
 			moving = append(moving, p)
 		default:
 			rest = append(rest, p)
@@ -60,6 +68,12 @@ func (w *byWave) awaitedParts() (lacking []*part, waiting int) {
 		return behind, len(rest)
 	}
 	return slices.Concat(blocked, rest), 0
+}
+
+// isFailed reports whether all clusters of the wave in front have failed, as when the others have left: it is not passed without one.
+func (w *byWave) isFailed() bool {
+	front := w.assigned.In(w.at.Wave, chosenOf(w.contender()))
+	return len(front) > 0 && !slices.ContainsFunc(front, func(cluster string) bool { return !w.parts[cluster].failed })
 }
 
 // kinds are the stages of a position, in the order in which they are achieved.
@@ -93,13 +107,13 @@ func (w *byWave) merged(parts []*part, waiting int) []stage {
 					one.needs = s.needs
 				}
 				one.achieved = false
-				lacks = append(lacks, w.orBlocked(p, p.lackIn(s)))
+				lacks = append(lacks, w.noted(p, p.lackIn(s)))
 			case kind == shipper.StrategyContenderAchievedInstallation:
 				if one.condition == "" {
 					one = installStage(&participant{release: w.contender()})
 				}
 				one.achieved = false
-				lacks = append(lacks, w.orBlocked(p, w.unknown(p)))
+				lacks = append(lacks, w.noted(p, w.unknown(p)))
 			}
 		}
 		if one.condition == "" {
@@ -137,8 +151,9 @@ func firstOfAll(all []Lack) Lack {
 	return all[0]
 }
 
-// orBlocked is what a cluster lacks: where RolloutBlocks hold it, what they say.
-func (w *byWave) orBlocked(p *part, l Lack) Lack {
+// noted is what a cluster lacks, and whether it recovers: where RolloutBlocks hold it, what they say.
+func (w *byWave) noted(p *part, l Lack) Lack {
+	l.Recovering = p.isRecovering()
 	if w.isBlocked(p) {
 		l.Blocked, l.Reason, l.Message = true, shipper.RolloutsBlocked, w.BlockedIn[p.cluster]
 	}
@@ -230,7 +245,6 @@ func (w *byWave) stepState() StepState {
 	s.Waves, s.Incomplete = w.figures(), nil
 	s.DoneWaveUnhealthy = len(s.Lacking) > 0 && !slices.ContainsFunc(s.Lacking, func(l Lack) bool { return w.concerns(w.parts[l.Cluster]) })
 	s.Late, s.OverBudget = w.late()
-	s.Failed, s.Lagging = w.counted, w.lagging
 	for _, cluster := range w.names {
 		if p := w.parts[cluster]; s.Begun && p.state != waves.Done && (p.due || w.concerns(p)) {
 			s.Incomplete = append(s.Incomplete, cluster)

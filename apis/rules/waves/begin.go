@@ -27,6 +27,8 @@ const (
 	Blocked State = "Blocked"
 	// Failed clusters have missed progressDeadline within maxFailures. They take no slot, and nothing waits for them.
 	Failed State = "Failed"
+	// Recovered clusters have failed and are ready again. They begin as Waiting ones do, and nothing waits for them before.
+	Recovered State = "Recovered"
 )
 
 // Cluster is a cluster that the position asks something of.
@@ -50,9 +52,9 @@ func Bound(wave *shipper.Wave, clusters int) int {
 	return max(n, 1)
 }
 
-// Begin are those of the Unready and Waiting clusters that may begin to change: first the Unready ones, in the order of the argument. In
-// each wave as many clusters are moving at most as its maxConcurrency says, and an Unready one counts. None begins in a wave while more
-// clusters of the waves before it are not done than that.
+// Begin are those of the Unready, Waiting and Recovered clusters that may begin to change: first the Unready ones, in the order of the
+// argument. In each wave as many clusters are moving at most as its maxConcurrency says, and an Unready one counts. None begins in a wave
+// while more clusters of the waves before it are not done than that.
 func Begin(s *shipper.RolloutStrategy, clusters []Cluster) []string {
 	var out []string
 	behind := 0 // clusters of the waves before that are not done
@@ -72,19 +74,23 @@ func Begin(s *shipper.RolloutStrategy, clusters []Cluster) []string {
 		if behind > bound {
 			free = map[State]int{}
 		}
+		var begun []string
 		for _, state := range []State{Unready, Waiting} {
 			for _, c := range wave {
 				switch {
-				case c.State != state:
+				case c.State != state && (c.State != Recovered || state != Waiting):
 				case c.Unbounded:
-					out = append(out, c.Name)
+					begun = append(begun, c.Name)
 				case free[state] > 0:
 					free[state]--
-					out = append(out, c.Name)
+					begun = append(begun, c.Name)
 				}
 			}
 		}
-		behind += len(slices.DeleteFunc(wave, func(c Cluster) bool { return c.State == Done || c.State == Blocked || c.State == Failed }))
+		out = append(out, begun...)
+		behind += len(slices.DeleteFunc(wave, func(c Cluster) bool {
+			return c.State == Done || c.State == Blocked || c.State == Failed || c.State == Recovered && !slices.Contains(begun, c.Name)
+		}))
 	}
 	return out
 }

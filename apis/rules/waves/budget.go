@@ -102,18 +102,3 @@ func describe(budget *intstr.IntOrString, allowed, clusters int) string {
 	}
 	return fmt.Sprintf("%s of %d, which is %d", budget.StrVal, clusters, allowed)
 }
-
-// HasFailed reports whether a cluster has failed within maxFailures, in a rollout that is not complete.
-func HasFailed(rel *shipper.Release, cluster string) bool {
-	return len(rel.Status.FailedClusters) > 0 && slices.Contains(rel.Status.FailedClusters, cluster) &&
-		!shipper.ConditionTrue(rel.Status.Conditions, shipper.ReleaseComplete)
-}
-
-// Measured are the clusters of the position in which checks are made: not those that have failed.
-func Measured(rel *shipper.Release, names []string) []string {
-	front := Front(rel, names)
-	if len(rel.Status.FailedClusters) == 0 {
-		return front
-	}
-	return slices.DeleteFunc(slices.Clone(front), func(name string) bool { return slices.Contains(rel.Status.FailedClusters, name) })
-}

@@ -113,9 +113,10 @@ type ReleaseStatus struct {
 	// +kubebuilder:validation:MaxItems=100
 	Waves []ReleaseWave `json:"waves,omitempty"`
 
-	// failedClusters are the clusters that have missed progressDeadline within maxFailures, sorted. The waves go on without them,
-	// and nothing more is requested there before what was requested is ready. They stay counted when they are ready, until the Release
-	// completes or is moved back. Absent where there are none.
+	// failedClusters are the clusters that have missed progressDeadline within maxFailures, sorted. The waves go on without them, and
+	// nothing more is requested there. One that is ready again, as it was last requested, is no longer among them: when it is its turn, it
+	// moves to recoveringClusters. After a move back, one of which the position asks nothing, or that has what it asks, leaves, too. None
+	// is left when the Release completes. Default: absent, none.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
@@ -127,6 +128,32 @@ type ReleaseStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty"`
+
+	// recoveringClusters are clusters that were in failedClusters and were ready again, sorted by name. They move to the position within
+	// maxConcurrency, each position waits for them, and its checks are made in them once they have caught up. They do not count against
+	// maxFailures, and fail again when they miss progressDeadline. One that has caught up leaves when the position changes. Default: absent,
+	// none. The original had no such field.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=100
+	RecoveringClusters []RecoveringCluster `json:"recoveringClusters,omitempty"`
+}
+
+// RecoveringCluster is a cluster that had failed within maxFailures and was ready again.
+type RecoveringCluster struct {
+	// name of the cluster.
+	Name string `json:"name"`
+	// caughtUp is true once the cluster has had all that the position asks for. Default: false.
+	// +optional
+	CaughtUp bool `json:"caughtUp,omitempty"`
+	// deadlineTime is when the cluster fails again, unless more of its Pods are available by then. Absent while it has all, cannot be reached
+	// or waits for its turn, and while the rollout is held.
+	// +optional
+	DeadlineTime *metav1.Time `json:"deadlineTime,omitempty"`
+	// availablePods is the largest number of Pods of the Release that were available in the cluster since it was ready again. Default: 0.
+	// +optional
+	AvailablePods int32 `json:"availablePods,omitempty"`
 }
 
 // ReleaseWave is how far a wave is.

@@ -215,5 +215,5 @@ func (w *Worker) releases(ctx context.Context, cluster string, targets []*shippe
 func atLast(rel *shipper.Release, cluster string) bool {
 	s := rel.Spec.Environment.Strategy
 	step, reached := waves.StepIn(rel, cluster)
-	return s == nil || reached && int(step) >= len(s.Steps)-1 && !waves.HasFailed(rel, cluster)
+	return s == nil || reached && int(step) >= len(s.Steps)-1 && !waves.FailedIn(rel).Lacks(cluster)
 }

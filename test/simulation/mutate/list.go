@@ -119,8 +119,8 @@ var mutations = []mutation{
 	{
 		name: "the deadline runs on while a cluster cannot be reached",
 		file: "apis/rules/progress/failure.go",
-		old:  "d.Step.DoneWaveUnhealthy, d.onlyUnreachable(), d.onlyBlocked():\n",
-		new:  "d.Step.DoneWaveUnhealthy, d.onlyBlocked():\n",
+		old:  "d.Step.DoneWaveUnhealthy, d.onlyUnreachable(), d.onlyBlocked(),\n",
+		new:  "d.Step.DoneWaveUnhealthy, d.onlyBlocked(),\n",
 		hunt: "deadline/undisturbed,deadline/killed", law: 8,
 	},
 	{
@@ -234,8 +234,8 @@ var mutations = []mutation{
 	{
 		name: "a cluster that does not answer counts as done",
 		file: "apis/rules/strategy/wavesstatus.go",
-		old:  "		case p.state == waves.Done || !p.due && !concerned || w.failed[cluster]:\n",
-		new: "		case p.state == waves.Done || !p.due && !concerned || w.failed[cluster] || " +
+		old:  "		case p.state == waves.Done || !p.due && !concerned || p.failed && !p.recovers && !failed:\n",
+		new: "		case p.state == waves.Done || !p.due && !concerned || p.failed && !p.recovers && !failed || " +
 			"p.state != \"\" && !p.contenderPart().capacity.operational(cluster):\n",
 		hunt: "waves-stale/undisturbed", law: 19,
 	},
