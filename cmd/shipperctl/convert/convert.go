@@ -41,6 +41,8 @@ type settings struct {
 	shipyards string
 	// shipyard is the name of a Shipyard whose file has none.
 	shipyard string
+	// input is all documents: what becomes of an object of KubeFleet depends on others.
+	input []document
 }
 
 // converted is one Application.

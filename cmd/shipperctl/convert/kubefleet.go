@@ -147,6 +147,7 @@ func converterOf(d document) func(document, settings) (fleetObject, error) {
 func convertFleet(all []document, used map[int]bool, failed *failures, with settings) []fleetObject {
 	var out []fleetObject
 	from := map[string]string{}
+	with.input = all
 	for i, d := range all {
 		converter := converterOf(d)
 		if converter == nil {

@@ -3,6 +3,8 @@
 package convert
 
 import (
+	"cmp"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,38 +25,58 @@ const (
 // overriddenObject is an object that an override of KubeFleet selects.
 type overriddenObject struct {
 	Group string `json:"group"`
-	Kind  string `json:"kind"`
-	Name  string `json:"name"`
+	// Version is not needed: an object has the fields that a patch names in one version, and Shipper overrides what it writes.
+	Version string `json:"version"`
+	Kind    string `json:"kind"`
+	Name    string `json:"name"`
 }
 
 // fleetOverride is the spec of an override of KubeFleet.
 type fleetOverride struct {
 	Placement *struct {
 		Name string `json:"name"`
+		// Scope says of which kind the placement is. One with a namespace is in that of the override, as its Application is.
+		Scope string `json:"scope"`
 	} `json:"placement"`
 	ClusterObjects []overriddenObject `json:"clusterResourceSelectors"`
 	Objects        []overriddenObject `json:"resourceSelectors"`
 	Policy         struct {
-		Rules []struct {
-			ClusterSelector *struct {
-				Terms []clusterTerm `json:"clusterSelectorTerms"`
-			} `json:"clusterSelector"`
-			Type    string                   `json:"overrideType"`
-			Patches []shipper.PatchOperation `json:"jsonPatchOverrides"`
-		} `json:"overrideRules"`
+		Rules []fleetRule `json:"overrideRules"`
 	} `json:"policy"`
 }
 
+// fleetRule is a rule of an override of KubeFleet.
+type fleetRule struct {
+	ClusterSelector *struct {
+		Terms []clusterTerm `json:"clusterSelectorTerms"`
+	} `json:"clusterSelector"`
+	Type    string                   `json:"overrideType"`
+	Patches []shipper.PatchOperation `json:"jsonPatchOverrides"`
+}
+
+// overrideTypes are the values of overrideType: whether the object is deleted.
+var overrideTypes = map[string]overrideType{"JSONPatch": patches, "Delete": deletes}
+
+type overrideType string
+
+const (
+	patches overrideType = "patch"
+	deletes overrideType = "delete"
+)
+
 // resourceOverrideOf makes a ResourceOverride of one of KubeFleet's: one without a namespace becomes a global one.
-func resourceOverrideOf(d document, _ settings) (fleetObject, error) {
+func resourceOverrideOf(d document, with settings) (fleetObject, error) {
+	var from struct {
+		Spec fleetOverride `json:"spec"`
+	}
 	if err := d.checkObjectName(kindOfOverrides); err != nil {
 		return fleetObject{}, err
 	}
-	from, err := specOf[fleetOverride](d)
-	if err != nil {
-		return fleetObject{}, d.failed("spec", "cannot be read: %w", err)
+	if err := decodeInto(d, &from); err != nil {
+		return fleetObject{}, err
 	}
 	report := &report{object: d.title()}
+	report.unread(d.Object["spec"], reflect.TypeFor[fleetOverride](), "spec", unconvertedOverride)
 	global := d.GetKind() == clusterOverride
 	namespace := d.GetNamespace()
 	if global {
@@ -72,48 +94,101 @@ func resourceOverrideOf(d document, _ settings) (fleetObject, error) {
 		}
 		out.Spec.Resources = append(out.Spec.Resources, shipper.OverriddenResource{Group: o.Group, Kind: o.Kind, Name: o.Name})
 	}
-	from.Spec.rules(&out.Spec, report)
+	if err := from.Spec.rules(d, &out.Spec, report); err != nil {
+		return fleetObject{}, err
+	}
+	from.Spec.reportElsewhere(d, with, report)
 	if errs := override.Validate(&out.Spec, field.NewPath("spec"), global); len(errs) > 0 {
 		report.add("spec", "makes a ResourceOverride that Shipper refuses: %v", errs.ToAggregate())
 	}
 	return fleetObject{object: out, kind: kindOfOverrides, name: out.Name, reviews: report.reviews}, nil
 }
 
-// rules converts the rules. One without a selector of clusters has no cluster for KubeFleet, and every cluster for Shipper.
-func (f *fleetOverride) rules(into *shipper.ResourceOverrideSpec, report *report) {
-	for i, from := range f.Policy.Rules {
-		at := field.NewPath("spec", "policy", "overrideRules").Index(i)
-		if from.ClusterSelector == nil {
-			report.add(at.String(), "is left out: without a clusterSelector it has no cluster")
+// unconvertedOverride has what to do instead of fields of an override that are not converted.
+var unconvertedOverride = map[string]string{
+	"labelSelector": "is left out: KubeFleet selects objects of overrides by name alone; Shipper selects by labels, too: write it into " +
+		"resources",
+}
+
+// reportElsewhere reports placements of the input whose Applications are in another namespace than a ResourceOverride: it bears on those of
+// its own.
+func (f *fleetOverride) reportElsewhere(d document, with settings, report *report) {
+	if d.GetKind() != namespacedOverride || d.GetNamespace() == "" {
+		return
+	}
+	for _, other := range with.input {
+		if converterOf(other) == nil || other.GetKind() != clusterPlacement {
 			continue
 		}
-		rule := shipper.OverrideRule{Delete: from.Type == "Delete"}
-		for _, term := range from.ClusterSelector.Terms {
-			selector := term.LabelSelector
-			if selector == nil {
-				selector = &metav1.LabelSelector{}
-			}
-			rule.ClusterTerms = append(rule.ClusterTerms, shipper.OverrideClusterTerm{LabelSelector: selector})
+		of, err := specOf[placementSpec](other)
+		if err != nil {
+			continue // it fails by itself
 		}
-		if byProperties(from.ClusterSelector.Terms) {
-			report.add(at.Child("clusterSelector").String(), "is left out with its rule: Shipper selects clusters of a rule by names and labels")
+		namespace := of.Spec.namespace(other, with)
+		named := f.Placement != nil && f.Placement.Name != ""
+		if namespace == d.GetNamespace() || named && f.Placement.Name != other.GetName() || !named && !of.Spec.mayPlace(d.GetNamespace()) {
 			continue
 		}
-		if !rule.Delete {
-			for _, operation := range from.Patches {
-				if value, there := operation["value"]; there {
-					operation["value"] = renamed(value)
-				}
-				rule.Patch = append(rule.Patch, operation)
-			}
-		}
-		into.Rules = append(into.Rules, rule)
+		report.add("metadata.namespace", "%s becomes the Application %s/%s, and a ResourceOverride bears on Applications of its own namespace: "+
+			"place the namespace %s by an Application in it, or write the ResourceOverride into the namespace %s, where it bears on the objects "+
+			"of these names in every namespace", other.title(), namespace, other.GetName(), d.GetNamespace(), shipper.GlobalBlocksNamespace)
 	}
 }
 
-// byProperties reports whether a term selects by properties.
+// mayPlace reports whether a placement may place objects of a namespace: it selects the Namespace by name, or any by labels.
+func (p *placementSpec) mayPlace(namespace string) bool {
+	return slices.ContainsFunc(p.ResourceSelectors, func(s resourceSelector) bool {
+		return s.isNamespace() && (s.Name == "" || s.Name == namespace)
+	})
+}
+
+// rules converts the rules. One without a selector of clusters has no cluster for KubeFleet, and every cluster for Shipper.
+func (f *fleetOverride) rules(d document, into *shipper.ResourceOverrideSpec, report *report) error {
+	for i, from := range f.Policy.Rules {
+		at := field.NewPath("spec", "policy", "overrideRules").Index(i)
+		of, err := oneOfFleet(d, at.Child("overrideType").String(), cmp.Or(from.Type, "JSONPatch"), overrideTypes)
+		switch {
+		case err != nil:
+			return err
+		case from.ClusterSelector == nil:
+			report.add(at.String(), "is left out: without a clusterSelector it has no cluster")
+			continue
+		case byProperties(from.ClusterSelector.Terms):
+			report.add(at.Child("clusterSelector").String(), "is left out with its rule: Shipper selects clusters of a rule by names and labels")
+			continue
+		case of == deletes && len(from.Patches) > 0:
+			report.add(at.Child("jsonPatchOverrides").String(), "is left out: the rule deletes the objects")
+		}
+		into.Rules = append(into.Rules, from.convert(of))
+	}
+	return nil
+}
+
+// convert makes a rule of one that has clusters. A term without labels is one of every cluster.
+func (r *fleetRule) convert(of overrideType) shipper.OverrideRule {
+	out := shipper.OverrideRule{Delete: of == deletes}
+	for _, term := range r.ClusterSelector.Terms {
+		out.ClusterTerms = append(out.ClusterTerms, shipper.OverrideClusterTerm{
+			LabelSelector: cmp.Or(term.LabelSelector, &metav1.LabelSelector{}),
+		})
+	}
+	if out.Delete {
+		return out
+	}
+	for _, operation := range r.Patches {
+		if value, there := operation["value"]; there {
+			operation["value"] = renamed(value)
+		}
+		out.Patch = append(out.Patch, operation)
+	}
+	return out
+}
+
+// byProperties reports whether a term selects, or sorts, by properties.
 func byProperties(terms []clusterTerm) bool {
-	return slices.ContainsFunc(terms, func(t clusterTerm) bool { return len(t.PropertySelector.MatchExpressions) > 0 })
+	return slices.ContainsFunc(terms, func(t clusterTerm) bool {
+		return len(t.PropertySelector.MatchExpressions) > 0 || t.PropertySorter != nil || t.MetricSorter != nil
+	})
 }
 
 // hasClusters reports whether an override has a rule that is converted. One that cannot be read is, for its errors.
