@@ -72,7 +72,7 @@ func NewCommand() *cobra.Command {
 }
 
 func (o *options) run(cmd *cobra.Command) error {
-	o.apart = o.chartDir != ""
+	o.apart, o.waves = o.chartDir != "", placesByWaves
 	if cmd.Flags().Changed("namespace") {
 		o.shipyards = o.namespace
 	}

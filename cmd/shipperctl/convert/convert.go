@@ -43,6 +43,9 @@ type settings struct {
 	shipyard string
 	// input is all documents: what becomes of an object of KubeFleet depends on others.
 	input []document
+	// waves is whether staged updates become waves, and staged those of the input; nil without waves.
+	waves  bool
+	staged *stagedUpdates
 }
 
 // converted is one Application.
@@ -108,7 +111,8 @@ func convertAll(ctx context.Context, inputs []input, with settings) result {
 	out.all = convertRollouts(ctx, all, rollouts, templates, used, failed, with)
 	apps, notConverted := convertCanaries(ctx, all, out.all, used, failed, with)
 	out.all, out.leftOut = append(out.all, apps...), notConverted
-	out.fleet = convertFleet(all, used, failed, with)
+	out.fleet, notConverted = convertFleet(all, used, failed, with)
+	out.leftOut = append(out.leftOut, notConverted...)
 	out.yards = convertShipyards(all, used, failed, with)
 	fleet := slices.ContainsFunc(all, document.ofFleet)
 	for i, d := range all {

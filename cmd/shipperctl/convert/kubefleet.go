@@ -143,11 +143,14 @@ func converterOf(d document) func(document, settings) (fleetObject, error) {
 	return nil
 }
 
-// convertFleet converts the objects of KubeFleet. Two that make the same object are an error.
-func convertFleet(all []document, used map[int]bool, failed *failures, with settings) []fleetObject {
+// convertFleet converts the objects of KubeFleet, and returns what is to be reviewed of those that make none. Two that make the same object
+// are an error.
+func convertFleet(all []document, used map[int]bool, failed *failures, with settings) ([]fleetObject, []string) {
 	var out []fleetObject
 	from := map[string]string{}
-	with.input = all
+	if with.input = all; with.waves {
+		with.staged = stagedUpdatesOf(all, failed)
+	}
 	for i, d := range all {
 		converter := converterOf(d)
 		if converter == nil {
@@ -169,7 +172,7 @@ func convertFleet(all []document, used map[int]bool, failed *failures, with sett
 	slices.SortStableFunc(out, func(a, b fleetObject) int {
 		return cmp.Compare(slices.Index(fleetOrder, a.kind), slices.Index(fleetOrder, b.kind))
 	})
-	return out
+	return out, with.staged.leftOver(all, used, failed)
 }
 
 // fleetMetadata is the metadata of what is made of an object of KubeFleet. Labels stay: placements and selectors use them.

@@ -60,26 +60,9 @@ func selectorText(s *metav1.LabelSelector) string {
 	return "clusters with " + metav1.FormatLabelSelector(s)
 }
 
-type stageTask struct {
-	Type     string `json:"type"`
-	WaitTime string `json:"waitTime"`
-}
-
-// String is the type of the task, with its time if it waits.
-func (t stageTask) String() string { return strings.TrimSpace(t.Type + " " + t.WaitTime) }
-
 // stagesOf words the stages of a strategy.
 func stagesOf(d document) (string, error) {
-	from, err := specOf[struct {
-		Stages []struct {
-			Name            string                `json:"name"`
-			LabelSelector   *metav1.LabelSelector `json:"labelSelector"`
-			SortingLabelKey string                `json:"sortingLabelKey"`
-			MaxConcurrency  *intstr.IntOrString   `json:"maxConcurrency"`
-			Before          []stageTask           `json:"beforeStageTasks"`
-			After           []stageTask           `json:"afterStageTasks"`
-		} `json:"stages"`
-	}](d)
+	from, err := specOf[updateStrategy](d)
 	var out []string
 	for _, s := range from.Spec.Stages {
 		text := fmt.Sprintf("stage %s has %s, %s at a time", s.Name, selectorText(s.LabelSelector),
@@ -100,12 +83,7 @@ func stagesOf(d document) (string, error) {
 
 // runOf words which placement a run carries out, and whether it has begun.
 func runOf(d document) (string, error) {
-	from, err := specOf[struct {
-		PlacementName string `json:"placementName"`
-		Index         string `json:"resourceSnapshotIndex"`
-		Strategy      string `json:"stagedRolloutStrategyName"`
-		State         string `json:"state"`
-	}](d)
+	from, err := specOf[updateRun](d)
 	if from.Spec.PlacementName == "" {
 		return "", err
 	}
@@ -119,10 +97,7 @@ func runOf(d document) (string, error) {
 
 // approvalOf words what is approved.
 func approvalOf(d document) (string, error) {
-	from, err := specOf[struct {
-		Run   string `json:"parentStageRollout"`
-		Stage string `json:"targetStage"`
-	}](d)
+	from, err := specOf[approvalRequest](d)
 	if from.Spec.Run == "" {
 		return "", err
 	}

@@ -67,7 +67,7 @@ func TestRulesOfOverridesAreConvertedInTheirOrder(t *testing.T) {
 
 func TestWhatAnOverrideLosesIsReviewed(t *testing.T) {
 	const selecting = "apiVersion: placement.kubernetes-fleet.io/v1\nkind: ClusterResourcePlacement\nmetadata: {name: all}\nspec:\n" +
-		"  resourceSelectors: [{group: '', version: v1, kind: Namespace, name: shop}, {group: '', version: v1, kind: Namespace, name: tools}]\n---\n"
+		"  resourceSelectors: [{version: v1, kind: Namespace, name: shop}, {version: v1, kind: Namespace, name: tools}]\n---\n"
 	const elsewhere = "ResourceOverride logs: metadata.namespace: ClusterResourcePlacement all becomes the Application fleet/all, and a " +
 		"ResourceOverride bears on Applications of its own namespace: "
 	const late = "ResourceOverride logs: spec.placement: an edit of it takes effect with the next Release of the Application, and not at once"
@@ -87,7 +87,7 @@ func TestWhatAnOverrideLosesIsReviewed(t *testing.T) {
 		"a field that is not known":         {overrideWith(patchEverywhere, ", paused: true"), []string{of + "paused: "}},
 		"a selector by labels": {strings.Replace(plain, "name: web}", "name: web, labelSelector: {matchLabels: {a: b}}}", 1),
 			[]string{of + "resourceSelectors[0].labelSelector: is left out: "}},
-		"a patch beside a deletion": {overrideWith(strings.Replace(deleteEverywhere, "}", "}, jsonPatchOverrides: [{op: add, path: /a}]", 1), ""),
+		"a patch beside a deletion": {overrideWith(strings.Replace(deleteEverywhere, "Delete", "Delete, jsonPatchOverrides: [{op: add}]", 1), ""),
 			[]string{of + "policy.overrideRules[0].jsonPatchOverrides: is left out: the rule deletes the objects"}},
 		"a rule that sorts by a property": {overrideWith(byProperty, ""),
 			[]string{of + "policy.overrideRules[1].clusterSelector: is left out with its rule: "}},

@@ -63,7 +63,7 @@ func applicationOfPlacement(d document, with settings) (fleetObject, error) {
 	if err := spec.Strategy.convert(d, &app.Spec, report); err != nil {
 		return fleetObject{}, err
 	}
-	if strings.EqualFold(spec.Strategy.Type, external) {
+	if strings.EqualFold(spec.Strategy.Type, external) && !with.staged.roll(d, app, report) {
 		if err := waitForRun(d, app, report); err != nil {
 			return fleetObject{}, err
 		}
