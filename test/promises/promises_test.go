@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package promises keeps the tables of docs/compatibility.md, docs/releases.md, docs/checks.md, docs/from-argo-rollouts.md and
-// docs/from-keptn.md honest: what they say shows a promise is there.
+// Package promises keeps the tables of docs/compatibility.md, docs/releases.md, docs/checks.md, docs/from-argo-rollouts.md,
+// docs/from-keptn.md and docs/from-kubefleet.md honest: what they say shows a promise is there.
 package promises
 
 import (
