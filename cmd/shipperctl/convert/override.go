@@ -29,6 +29,8 @@ type overriddenObject struct {
 	Version string `json:"version"`
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`
+	// SelectionScope says whether a Namespace is selected with all that is in it, which is the default.
+	SelectionScope string `json:"selectionScope"`
 }
 
 // fleetOverride is the spec of an override of KubeFleet.
@@ -88,10 +90,7 @@ func resourceOverrideOf(d document, with settings) (fleetObject, error) {
 		report.add("spec.placement", "an edit of it takes effect with the next Release of the Application, and not at once")
 	}
 	for _, o := range slices.Concat(from.Spec.ClusterObjects, from.Spec.Objects) {
-		if o.Group == "" && o.Kind == "Namespace" {
-			report.add("spec.clusterResourceSelectors", "selects the Namespace %s alone: name the kinds of the objects that "+
-				"it contains, too", o.Name)
-		}
+		o.report(global, report)
 		out.Spec.Resources = append(out.Spec.Resources, shipper.OverriddenResource{Group: o.Group, Kind: o.Kind, Name: o.Name})
 	}
 	if err := from.Spec.rules(d, &out.Spec, report); err != nil {
@@ -102,6 +101,19 @@ func resourceOverrideOf(d document, with settings) (fleetObject, error) {
 		report.add("spec", "makes a ResourceOverride that Shipper refuses: %v", errs.ToAggregate())
 	}
 	return fleetObject{object: out, kind: kindOfOverrides, name: out.Name, reviews: report.reviews}, nil
+}
+
+// report reports a Namespace: KubeFleet selects what is in it, too, and Shipper not even the Namespace from within it.
+func (o *overriddenObject) report(global bool, report *report) {
+	switch {
+	case o.Group != "" || o.Kind != "Namespace":
+	case !global:
+		report.add("spec.resourceSelectors", "selects the Namespace %s, on which a ResourceOverride of a namespace does not bear: select it by "+
+			"one in the namespace %s", o.Name, shipper.GlobalBlocksNamespace)
+	case o.SelectionScope != "NamespaceOnly":
+		report.add("spec.clusterResourceSelectors", "selects the Namespace %s alone: name the kinds of the objects that it contains, too",
+			o.Name)
+	}
 }
 
 // unconvertedOverride has what to do instead of fields of an override that are not converted.

@@ -87,6 +87,8 @@ func TestWhatAnOverrideLosesIsReviewed(t *testing.T) {
 		"a field that is not known":         {overrideWith(patchEverywhere, ", paused: true"), []string{of + "paused: "}},
 		"a selector by labels": {strings.Replace(plain, "name: web}", "name: web, labelSelector: {matchLabels: {a: b}}}", 1),
 			[]string{of + "resourceSelectors[0].labelSelector: is left out: "}},
+		"its Namespace": {strings.Replace(plain, "group: apps, version: v1, kind: Deployment", "group: '', kind: Namespace", 1),
+			[]string{of + "resourceSelectors: selects the Namespace web, on which a ResourceOverride of a namespace does not bear"}},
 		"a patch beside a deletion": {overrideWith(strings.Replace(deleteEverywhere, "Delete", "Delete, jsonPatchOverrides: [{op: add}]", 1), ""),
 			[]string{of + "policy.overrideRules[0].jsonPatchOverrides: is left out: the rule deletes the objects"}},
 		"a rule that sorts by a property": {overrideWith(byProperty, ""),
@@ -113,5 +115,16 @@ func TestAnUnknownTypeOfOverrideIsRefused(t *testing.T) {
 	const want = `document 1: spec.policy.overrideRules[0].overrideType is "Merge", and must be one of Delete, JSONPatch`
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+func TestANamespaceThatAnOverrideSelectsIsReviewedUnlessItIsMeantAlone(t *testing.T) {
+	for scope, want := range map[string]int{"": 1, ", selectionScope: NamespaceWithResources": 1, ", selectionScope: NamespaceOnly": 0} {
+		in := strings.NewReplacer("kind: ResourceOverride", "kind: ClusterResourceOverride", ", namespace: shop", "", "resourceSelectors",
+			"clusterResourceSelectors", "group: apps, version: v1, kind: Deployment, name: web", "kind: Namespace, name: shop"+scope).Replace(
+			overrideWith(patchEverywhere, ""))
+		if _, got := convertedOverride(t, in); len(got) != want {
+			t.Errorf("with %q, reviews are %q", scope, got)
+		}
 	}
 }
