@@ -108,7 +108,7 @@ var fleetOrder = []string{kindOfClusters, kindOfEnvelopes, kindOfOverrides, kind
 // home is the namespace of what is made of objects without a namespace.
 func (s settings) home() string { return cmp.Or(s.namespace, defaultHome) }
 
-// ofFleet reports whether the object is of a group of KubeFleet or of what belongs to it, or a ConfigMap that KubeFleet reads as an envelope.
+// ofFleet reports whether the object is of a group of KubeFleet, or of what belongs to it, or a ConfigMap that is an envelope.
 func (d document) ofFleet() bool {
 	group, _, _ := strings.Cut(d.GetAPIVersion(), "/")
 	return strings.HasSuffix(group, "."+fleetDomain) || d.isConfigMapEnvelope()
