@@ -113,6 +113,15 @@ func TestRulesOfAGrantAreBounded(t *testing.T) {
 			text:    "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, aggregationRule: {}}",
 			refused: "has an aggregationRule",
 		},
+		"rights that editors get": {
+			text: strings.Replace(role(get), "{name: r}", `{name: r, labels: {rbac.authorization.k8s.io/aggregate-to-edit: "true"}}`, 1),
+			refused: "--rules: -: ClusterRole r has the label rbac.authorization.k8s.io/aggregate-to-edit, which adds its rules to those of " +
+				"another ClusterRole, and no grant covers that: leave the label out, here and in what is placed",
+		},
+		"tokens of ServiceAccounts": {
+			text:    role(`[{apiGroups: [""], resources: [serviceaccounts/token], verbs: [create]}]`),
+			refused: "--rules: -: ClusterRole r: rules[0] creates tokens of ServiceAccounts",
+		},
 		"a text that is not a YAML": {text: "{", refused: "--rules: -: "},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -81,6 +81,10 @@ func rulesOf(object *unstructured.Unstructured) ([]rbacv1.PolicyRule, error) {
 	if role.AggregationRule != nil {
 		return nil, fmt.Errorf("ClusterRole %s has an aggregationRule: its rights change with other roles, so list the rules", role.Name)
 	}
+	if label := rights.AggregateLabel(role.Labels); label != "" {
+		return nil, fmt.Errorf("ClusterRole %s has the label %s, which adds its rules to those of another ClusterRole, and no grant covers "+
+			"that: leave the label out, here and in what is placed", role.Name, label)
+	}
 	for i := range role.Rules {
 		if why := rights.Unbounded(&role.Rules[i]); why != "" {
 			return nil, fmt.Errorf("ClusterRole %s: rules[%d] %s", role.Name, i, why)

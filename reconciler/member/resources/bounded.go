@@ -46,6 +46,9 @@ func giveBoundedRights(ctx context.Context, live func() client.Reader, wanted *u
 		return nil
 	}
 	rules, err := bounded(role, of)
+	if err == nil && role == wanted {
+		err = aggregated(ctx, live(), role)
+	}
 	if err != nil || len(rules) == 0 {
 		return err
 	}
@@ -58,33 +61,67 @@ func giveBoundedRights(ctx context.Context, live func() client.Reader, wanted *u
 
 // grantedRules are the --rules of all grants in a cluster, without the rights to write what is granted.
 func grantedRules(ctx context.Context, live client.Reader) ([]rbacv1.PolicyRule, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleList"))
-	if err := live.List(ctx, list, client.HasLabels{shipper.GrantLabel}); err != nil {
-		return nil, fmt.Errorf("listing the grants: %w", err)
+	roles, err := listRoles(ctx, live, client.HasLabels{shipper.GrantLabel})
+	if err != nil {
+		return nil, fmt.Errorf("reading the grants: %w", err)
 	}
 	var out []rbacv1.PolicyRule
-	for i := range list.Items {
-		role := &rbacv1.ClusterRole{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, role); err != nil {
-			return nil, fmt.Errorf("reading ClusterRole %s: %w", list.Items[i].GetName(), err)
-		}
-		if strings.HasPrefix(role.Name, rights.GrantRolePrefix) && len(role.Rules) > 0 {
+	for i := range roles {
+		if role := &roles[i]; strings.HasPrefix(role.Name, rights.GrantRolePrefix) && len(role.Rules) > 0 {
 			out = append(out, role.Rules[1:]...)
 		}
 	}
 	return out, nil
 }
 
+// aggregated returns an error if the labels of a ClusterRole add its rules to another one, which may be bound to anyone.
+func aggregated(ctx context.Context, live client.Reader, role *unstructured.Unstructured) error {
+	var roles []rbacv1.ClusterRole
+	if rights.AggregateLabel(role.GetLabels()) == "" {
+		var err error
+		if roles, err = listRoles(ctx, live); err != nil {
+			return fmt.Errorf("comparing its labels: %w", err)
+		}
+	}
+	if why := rights.Aggregated(role.GetLabels(), roles); why != "" {
+		return uncovered("%s", why)
+	}
+	return nil
+}
+
+// listRoles are the ClusterRoles of a cluster.
+func listRoles(ctx context.Context, live client.Reader, which ...client.ListOption) ([]rbacv1.ClusterRole, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleList"))
+	if err := live.List(ctx, list, which...); err != nil {
+		return nil, fmt.Errorf("listing ClusterRoles: %w", err)
+	}
+	out := make([]rbacv1.ClusterRole, len(list.Items))
+	for i := range list.Items {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &out[i]); err != nil {
+			return nil, fmt.Errorf("reading ClusterRole %s: %w", list.Items[i].GetName(), err)
+		}
+	}
+	return out, nil
+}
+
+// uncovered is the error of a role or binding that no grant may cover.
+func uncovered(format string, args ...any) error {
+	return &problem{shipper.NotGranted, retry.Retry, fmt.Sprintf(format, args...) +
+		"; no grant covers that: have an administrator of the cluster write it, and leave it out here"}
+}
+
 // bounded returns the rules of a ClusterRole, or an error with this beginning for the first one that no grant may contain.
 func bounded(object *unstructured.Unstructured, beginning string) ([]rbacv1.PolicyRule, error) {
 	refused := func(format string, args ...any) ([]rbacv1.PolicyRule, error) {
-		return nil, &problem{shipper.NotGranted, retry.Retry, beginning + fmt.Sprintf(format, args...) +
-			"; no grant covers that: have an administrator of the cluster write it, and leave it out here"}
+		return nil, uncovered("%s%s", beginning, fmt.Sprintf(format, args...))
 	}
 	role := &rbacv1.ClusterRole{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, role); err != nil {
 		return refused("content cannot be read (%s)", retry.Within(err, maxRefusal))
+	}
+	if role.AggregationRule != nil {
+		return refused("rules change with those of other roles: it has an aggregationRule")
 	}
 	for i := range role.Rules {
 		if why := rights.Unbounded(&role.Rules[i]); why != "" {

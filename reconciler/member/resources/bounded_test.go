@@ -30,6 +30,19 @@ func roleWith(name, rules string) string {
 	return fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %s}, rules: [%s]}\n", name, rules)
 }
 
+// labelledRole is a ClusterRole with bounded rights, and a label.
+func labelledRole(label string) string { return labelled(clusterRole("monitoring", "get"), label) }
+
+func labelled(role, label string) string {
+	return strings.Replace(role, "{name: monitoring}", `{name: monitoring, labels: {`+label+`: "true"}}`, 1)
+}
+
+// aggregating is a ClusterRole whose rules are those of the ones with a label.
+func aggregating(name, label string) string {
+	return fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: %s}, aggregationRule: "+
+		"{clusterRoleSelectors: [{matchLabels: {%s: \"true\"}}]}}\n", name, label)
+}
+
 func bindingOf(name, role string) string {
 	return fmt.Sprintf("{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: %s}, roleRef: {apiGroup: "+
 		"rbac.authorization.k8s.io, kind: ClusterRole, name: %q}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, "+
@@ -76,6 +89,37 @@ func TestAGrantHandsOnNoOtherGrant(t *testing.T) {
 				`{shipper.booking.com/grant: ""}}, rules: [{}, {apiGroups: [""], resources: [nodes], verbs: [watch]}]}`,
 			content: clusterRole("monitoring", "watch"), reason: shipper.NotGranted,
 			want: "ClusterRole monitoring: " + lacksRules("clusterroles"),
+		},
+		"a role with the right to become a ServiceAccount": {
+			content: roleWith("monitoring", `{apiGroups: [""], resources: [serviceaccounts/token], verbs: [create]}`), reason: shipper.NotGranted,
+			want: "ClusterRole monitoring: rules[0] creates tokens of ServiceAccounts, by which the authors of what is placed get their " +
+				"rights" + noGrant,
+		},
+		"a role that adds its rules to those of all editors": {
+			content: labelledRole("rbac.authorization.k8s.io/aggregate-to-edit"), reason: shipper.NotGranted,
+			want: "ClusterRole monitoring: has the label rbac.authorization.k8s.io/aggregate-to-edit, which adds its rules to those of " +
+				"another ClusterRole" + noGrant,
+		},
+		"a role that adds its rules to those of another role": {
+			there: aggregating("support", "example.com/support"), content: labelledRole("example.com/support"), reason: shipper.NotGranted,
+			want: `ClusterRole monitoring: has labels which add its rules to those of the ClusterRole "support"` + noGrant,
+		},
+		"a role without rules, with which others get theirs": {
+			there: aggregating("support", "example.com/support"), reason: shipper.NotGranted,
+			content: labelled(roleWith("monitoring", ""), "example.com/support"),
+			want:    `ClusterRole monitoring: has labels which add its rules to those of the ClusterRole "support"` + noGrant,
+		},
+		"a role that gets the rules of others": {
+			content: aggregating("monitoring", "example.com/support"), reason: shipper.NotGranted,
+			want: "ClusterRole monitoring: rules change with those of other roles: it has an aggregationRule" + noGrant,
+		},
+		"a binding of a role that gets the rules of others later": {
+			there: aggregating("support", "example.com/support"), content: bindingOf("monitoring", "support"), reason: shipper.NotGranted,
+			want: `ClusterRoleBinding monitoring: it binds the ClusterRole "support", whose rules change with those of other roles: it has ` +
+				"an aggregationRule" + noGrant,
+		},
+		"a role with a label that adds its rules to no other": {
+			there: aggregating("support", "example.com/support"), content: labelledRole("example.com/other"),
 		},
 		"a role with bounded rights": {content: clusterRole("monitoring", "get")},
 		"a binding of a role with bounded rights": {
