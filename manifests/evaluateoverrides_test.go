@@ -10,7 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-const requestedBy = "shipper.booking.com/override.requested-by"
+const (
+	requestedBy    = "shipper.booking.com/override.requested-by"
+	earlierWriters = "shipper.booking.com/override.earlier-writers"
+)
 
 // overrideOf is a ResourceOverride of a kind that dev wrote last, for the Applications with these names.
 func overrideOf(namespace, group, kind string, names ...any) *unstructured.Unstructured {
@@ -53,8 +56,16 @@ func TestThePolicyAsksForTheRightsOfOverrides(t *testing.T) {
 		}
 		return o
 	}
+	after := func(earlier, user string, names ...any) *unstructured.Unstructured {
+		o := by(user, names...)
+		o.SetAnnotations(map[string]string{requestedBy: user, earlierWriters: earlier})
+		return o
+	}
+	const writers = "annotation " + earlierWriters + " names the users who have written it before, in a line each, and whose approval does " +
+		"not count, either: "
 	const names = "annotation " + requestedBy + " names the user who writes the spec, and whose approval does not count then: "
 	forged, changed := []string{names + "set it to dev"}, []string{names + "leave it as it is"}
+	both, kept := append(forged, writers+"set it to eve"), []string{writers + "leave it as it is"}
 	for sentence, tc := range map[string]struct {
 		before, after *unstructured.Unstructured
 		user          string // absent: dev
@@ -79,13 +90,32 @@ func TestThePolicyAsksForTheRightsOfOverrides(t *testing.T) {
 		"a controller that does":               {before: overrideOf("work", "", "ConfigMap"), user: "system:kube-controller-manager"},
 		"by a user who may read no Secrets":    {after: overrideOf("work", "", "ConfigMap"), rights: granted{all[0], all[2]}, want: unread},
 		"by a user who may read no ConfigMaps": {after: overrideOf("work", "", "ConfigMap"), rights: all[:2], want: unread},
-		"in the name of another":               {after: by("eve"), rights: all, want: forged},
+		"in the name of another":               {after: by("eve"), rights: all, want: both},
 		"in no name":                           {after: by(""), rights: all, want: forged},
-		"with the name of the last one":        {before: by("eve", "web"), after: by("eve", "api"), rights: all, want: forged},
-		"who takes the name over":              {before: by("eve", "web"), after: by("dev", "api"), rights: all},
-		"of the record alone":                  {before: by("eve"), after: by("dev"), rights: all, want: changed},
-		"that removes the record":              {before: by("eve"), after: by(""), rights: all, want: changed},
-		"in a name of 1,024 characters":        {after: by(strings.Repeat("ä", 1024)), user: strings.Repeat("ä", 1024), rights: all},
+		"with the name of the last one":        {before: by("eve", "web"), after: by("eve", "api"), rights: all, want: both},
+		"who takes the name over": {
+			before: by("eve", "web"), after: by("dev", "api"), rights: all, want: []string{writers + "set it to eve"},
+		},
+		"who keeps the last one among the writers": {before: by("eve", "web"), after: after("eve", "dev", "api"), rights: all},
+		"who drops one of the writers": {
+			before: after("bob\ndan", "eve", "web"), after: after("bob\neve", "dev", "api"), rights: all,
+			want: []string{writers + "set it to bob, dan, eve"},
+		},
+		"who wrote it before, too":       {before: after("bob\ndev", "eve", "web"), after: after("bob\neve", "dev", "api"), rights: all},
+		"who names more than wrote it":   {before: by("dev", "web"), after: after("bob", "dev", "api"), rights: all},
+		"of the writers alone":           {before: after("bob", "eve"), after: after("bob\ndan", "eve"), rights: all, want: kept},
+		"that removes the writers alone": {before: after("bob", "eve"), after: by("eve"), rights: all, want: kept},
+		"after 21 others": {
+			before: after(strings.Repeat("a\n", 19)+"a", "eve", "web"), after: after(strings.Repeat("a\n", 20)+"eve", "dev", "api"), rights: all,
+			want: []string{"each Release copies the names of at most 20 users who have written it before, with 4096 characters: create it " +
+				"anew (kubectl replace --force)"},
+		},
+		"in a name of two lines": {
+			after: by("a\nb"), user: "a\nb", rights: all, want: []string{"the name of the author has a line break: write it as another user"},
+		},
+		"of the record alone":           {before: by("eve"), after: by("dev"), rights: all, want: changed},
+		"that removes the record":       {before: by("eve"), after: by(""), rights: all, want: changed},
+		"in a name of 1,024 characters": {after: by(strings.Repeat("ä", 1024)), user: strings.Repeat("ä", 1024), rights: all},
 		"in a longer name": {after: by(strings.Repeat("ä", 1025)), user: strings.Repeat("ä", 1025), rights: all, want: []string{
 			"each Release copies the name of the author, in at most 1024 characters: write it as a user with a shorter name",
 		}},

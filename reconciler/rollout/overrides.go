@@ -62,7 +62,10 @@ func (r *pass) listBearing(
 			}
 			kept := shipper.ResourceOverride{Spec: o.Spec}
 			kept.Namespace, kept.Name = o.Namespace, o.Name
-			kept.Annotations = map[string]string{shipper.OverrideRequestedByAnnotation: o.Annotations[shipper.OverrideRequestedByAnnotation]}
+			kept.Annotations = map[string]string{}
+			for _, key := range []string{shipper.OverrideRequestedByAnnotation, shipper.OverrideEarlierWritersAnnotation} {
+				kept.Annotations[key] = o.Annotations[key]
+			}
 			out = append(out, kept)
 			room.Add(mandatory, override.OutlineOf(o, r.global).Size)
 		}

@@ -27,7 +27,9 @@ func TestAReleaseCopiesTheOverridesOfItsTime(t *testing.T) {
 	made := func(namespace, name string, priority int32, rules ...shipper.OverrideRule) *shipper.ResourceOverride {
 		return &shipper.ResourceOverride{
 			ObjectMeta: metav1.ObjectMeta{
-				Namespace: namespace, Name: name, Annotations: map[string]string{shipper.OverrideRequestedByAnnotation: "ann"},
+				Namespace: namespace, Name: name, Annotations: map[string]string{
+					shipper.OverrideRequestedByAnnotation: "ann", shipper.OverrideEarlierWritersAnnotation: "bob\neve",
+				},
 			},
 			Spec: shipper.ResourceOverrideSpec{
 				Resources: []shipper.OverriddenResource{{Kind: "ConfigMap"}}, Rules: rules, Priority: priority,
@@ -79,8 +81,8 @@ func TestAReleaseCopiesTheOverridesOfItsTime(t *testing.T) {
 			var got []string
 			for _, o := range rel.Spec.Overrides {
 				got = append(got, o.Name)
-				if o.RequestedBy != "ann" {
-					t.Errorf("%s: requested by %q", o.Name, o.RequestedBy)
+				if o.RequestedBy != "ann" || o.Name != old.Namespace+"/then" && !slices.Equal(o.EarlierWriters, []string{"bob", "eve"}) {
+					t.Errorf("%s: requested by %q after %q", o.Name, o.RequestedBy, o.EarlierWriters)
 				}
 				if o.Mandatory != (o.Name == "global/must") {
 					t.Errorf("%s: mandatory is %t", o.Name, o.Mandatory)

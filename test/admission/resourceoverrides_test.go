@@ -4,12 +4,14 @@ package admission
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	rules "shipper.dev/shipper/apis/rules/override"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/test/env"
 )
@@ -58,6 +60,14 @@ func TestTheAuthorOfAnOverrideIsTheLastOneToWriteItsSpec(t *testing.T) {
 		t.Fatal(err)
 	}
 	author("bob")
+	if got, want := rules.EarlierWriters(o), []string{"ann"}; !slices.Equal(got, want) {
+		t.Errorf("it was written before by %q, want %q", got, want)
+	}
+	checkRefused(t, patch(bob, annotations(`"`+shipper.OverrideEarlierWritersAnnotation+`":null`)), refused{})
+	author("bob")
+	if got, want := rules.EarlierWriters(o), []string{"ann"}; !slices.Equal(got, want) {
+		t.Errorf("it was written before by %q after the record was removed, want %q", got, want)
+	}
 }
 
 func TestThePolicyAloneJudgesOverrides(t *testing.T) {

@@ -140,6 +140,11 @@ func TestApprovals(t *testing.T) {
 			`user "bob" has written ResourceOverride shop/limits, of which Release web-1-0 has a copy: another user has to approve it`,
 		},
 		"with an override of another": {"bob", web(overriddenBy("eve")), of("web-1-0", 0), "", ""},
+		"by who wrote an override of it, though another wrote it last": {
+			"bob", web(overriddenBy("eve"), func(rel *shipper.Release) { rel.Spec.Overrides[0].EarlierWriters = []string{"dan", "bob"} }),
+			of("web-1-0", 0), response.Forbidden,
+			`user "bob" has written ResourceOverride shop/limits, of which Release web-1-0 has a copy: another user has to approve it`,
+		},
 		"of what a ServiceAccount of the namespace overrides": {
 			"bob", web(overriddenBy(account)), of("web-1-0", 0), response.Forbidden, account + " requested Release web-1-0" + byAccount,
 		},

@@ -69,7 +69,8 @@ var (
 	}
 	// Override is what says whose a ResourceOverride is.
 	Override = Metadata{
-		Kind: "ResourceOverride", Resource: "resourceoverrides", Annotations: []string{shipper.OverrideRequestedByAnnotation},
+		Kind: "ResourceOverride", Resource: "resourceoverrides",
+		Annotations: []string{shipper.OverrideRequestedByAnnotation, shipper.OverrideEarlierWritersAnnotation},
 	}
 	// Claim is the part of Application that only the runner of a run writes, and no user without the verb stamp.
 	Claim = Metadata{Kind: Application.Kind, Resource: Application.Resource, Annotations: []string{shipper.AppRunAnnotation}}

@@ -5,7 +5,6 @@ package resourceoverride
 import (
 	"context"
 	"fmt"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -17,9 +16,13 @@ import (
 	"shipper.dev/shipper/webhook/response"
 )
 
-const requestedBy = shipper.OverrideRequestedByAnnotation
+const (
+	requestedBy    = shipper.OverrideRequestedByAnnotation
+	earlierWriters = shipper.OverrideEarlierWritersAnnotation
+)
 
-// Default records the user who writes the spec, whose approval of a Release with it does not count. Other writes keep the record.
+// Default records the user who writes the spec beside those who have written it before: their approvals of a Release with it do not count.
+// Other writes keep the record.
 func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *response.Response) error {
 	now, old, err := response.Decode[shipper.ResourceOverride](req)
 	if err != nil {
@@ -40,32 +43,38 @@ func (w *Webhook) Default(ctx context.Context, req *admission.Request, a *respon
 		return w.guard().Keep(ctx, req, a, protected.Override, &old.ObjectMeta, &now.ObjectMeta)
 	}
 	response.Annotate(&now.ObjectMeta, requestedBy, req.UserInfo.Username)
+	delete(now.Annotations, earlierWriters)
+	if text := override.RecordWriters(old, req.UserInfo.Username); text != "" {
+		response.Annotate(&now.ObjectMeta, earlierWriters, text)
+	}
 	return nil
 }
 
 // checkAuthor refuses a write that does not record its author, or changes the record of another, unless the user may stamp.
 func (w *Webhook) checkAuthor(ctx context.Context, req *admission.Request, now, old *shipper.ResourceOverride) error {
 	given, user := now.Annotations[requestedBy], req.UserInfo.Username
+	path := field.NewPath("metadata", "annotations")
 	same := old != nil && sameSpec(now, old)
-	if utf8.RuneCountInString(given) > override.MaxAuthor && (!same || given != old.Annotations[requestedBy]) {
-		return response.Invalidate(kind, req.Name, field.ErrorList{field.Forbidden(
-			field.NewPath("metadata", "annotations").Key(requestedBy), fmt.Sprintf("each Release copies the author's name, in at most %d "+
-				"characters: write it as a user with a shorter name, such as a ServiceAccount", override.MaxAuthor),
-		)})
+	recorded := same && given == old.Annotations[requestedBy] && now.Annotations[earlierWriters] == old.Annotations[earlierWriters]
+	if err := override.CheckWriters(now); err != nil && !recorded {
+		return response.Invalidate(kind, req.Name, field.ErrorList{field.Forbidden(path.Key(requestedBy), err.Error())})
 	}
 	if same {
 		return w.guard().Check(ctx, req, protected.Override, &old.ObjectMeta, &now.ObjectMeta)
 	}
-	if given == user {
+	earlier := override.RecordWriters(old, user)
+	if given == user && now.Annotations[earlierWriters] == earlier {
 		return nil
 	}
 	if may, err := w.guard().MayStamp(ctx, req, protected.Override); may || err != nil {
 		return err
 	}
-	return response.Invalidate(kind, req.Name, field.ErrorList{field.Forbidden(
-		field.NewPath("metadata", "annotations").Key(requestedBy), fmt.Sprintf("must name the author of this write, who does not count as an "+
-			"approver then: leave it out, or set it to %q", user),
-	)})
+	if given == user {
+		return response.Invalidate(kind, req.Name, field.ErrorList{field.Forbidden(path.Key(earlierWriters), fmt.Sprintf("must name the users "+
+			"who have written the ResourceOverride before, and do not count as approvers, either: leave it out, or set it to %q", earlier))})
+	}
+	return response.Invalidate(kind, req.Name, field.ErrorList{field.Forbidden(path.Key(requestedBy), fmt.Sprintf("must name the author of "+
+		"this write, who does not count as an approver then: leave it out, or set it to %q", user))})
 }
 
 func (w *Webhook) guard() *protected.Guard { return &protected.Guard{Authz: w.Authz} }

@@ -45,6 +45,7 @@ func copyOf(o *shipper.ResourceOverride, global string) shipper.ReleaseOverride 
 	return shipper.ReleaseOverride{
 		Name: o.Namespace + "/" + o.Name, Global: o.Namespace == global, Resources: o.Spec.Resources, Rules: o.Spec.Rules,
 		Mandatory: IsMandatory(o, global), RequestedBy: o.Annotations[shipper.OverrideRequestedByAnnotation],
+		EarlierWriters: EarlierWriters(o),
 	}
 }
 

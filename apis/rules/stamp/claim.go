@@ -4,6 +4,7 @@ package stamp
 
 import (
 	"encoding/json"
+	"slices"
 
 	"shipper.dev/shipper/apis/rules/rights"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -50,15 +51,20 @@ func HoldOf(c shipper.RunClaim) string {
 func Requesters(rel *shipper.Release) []string {
 	out := append(ClaimOf(rel.Annotations[shipper.ReleaseRunAnnotation]).Requesters, rel.Annotations[shipper.ReleaseRequestedByAnnotation])
 	for i := range rel.Spec.Overrides {
-		out = append(out, rel.Spec.Overrides[i].RequestedBy)
+		out = append(out, writers(&rel.Spec.Overrides[i])...)
 	}
 	return out
 }
 
-// OverrideBy is the name of a ResourceOverride in a Release that a user wrote last, as namespace/name; empty if there is none.
+// writers are the users who have written what a Release has from a ResourceOverride.
+func writers(o *shipper.ReleaseOverride) []string {
+	return append([]string{o.RequestedBy}, o.EarlierWriters...)
+}
+
+// OverrideBy is the name of a ResourceOverride in a Release that a user has written, as namespace/name; empty if there is none.
 func OverrideBy(rel *shipper.Release, user string) string {
 	for i := range rel.Spec.Overrides {
-		if rel.Spec.Overrides[i].RequestedBy == user {
+		if slices.Contains(writers(&rel.Spec.Overrides[i]), user) {
 			return rel.Spec.Overrides[i].Name
 		}
 	}
@@ -79,8 +85,10 @@ func AccountRequester(rel *shipper.Release) string {
 		return by
 	}
 	for i := range rel.Spec.Overrides {
-		if name := rel.Spec.Overrides[i].RequestedBy; rights.IsServiceAccountOf(name, rel.Namespace) {
-			return name
+		for _, name := range writers(&rel.Spec.Overrides[i]) {
+			if rights.IsServiceAccountOf(name, rel.Namespace) {
+				return name
+			}
 		}
 	}
 	return ""

@@ -34,21 +34,30 @@ func TestWhoWritesAnOverrideOfAReleaseHasAskedForIt(t *testing.T) {
 	const account = "system:serviceaccount:team:ci"
 	for sentence, c := range map[string]struct {
 		authors []string
+		earlier []string
 		want    []string
 		account string
 	}{
-		"no overrides":                      {nil, []string{"ann"}, ""},
-		"of two users":                      {[]string{"bob", "eve"}, []string{"ann", "bob", "eve"}, ""},
-		"of an account of the namespace":    {[]string{"bob", account}, []string{"ann", "bob", account}, account},
-		"of an account of another":          {[]string{"system:serviceaccount:gitops:a"}, []string{"ann", "system:serviceaccount:gitops:a"}, ""},
-		"of a user whose name was not kept": {[]string{""}, []string{"ann", ""}, ""},
+		"no overrides":                   {nil, nil, []string{"ann"}, ""},
+		"of two users":                   {[]string{"bob", "eve"}, nil, []string{"ann", "bob", "eve"}, ""},
+		"of an account of the namespace": {[]string{"bob", account}, nil, []string{"ann", "bob", account}, account},
+		"of an account of another": {
+			[]string{"system:serviceaccount:gitops:a"}, nil, []string{"ann", "system:serviceaccount:gitops:a"}, "",
+		},
+		"of a user whose name was not kept": {[]string{""}, nil, []string{"ann", ""}, ""},
+		"of a user who changed what others wrote": {
+			[]string{"bob"}, []string{"eve", "dan"}, []string{"ann", "bob", "eve", "dan"}, "",
+		},
+		"of a user who changed what an account wrote": {[]string{"bob"}, []string{account}, []string{"ann", "bob", account}, account},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "team", Annotations: map[string]string{shipper.ReleaseRequestedByAnnotation: "ann"},
 			}}
 			for _, by := range c.authors {
-				rel.Spec.Overrides = append(rel.Spec.Overrides, shipper.ReleaseOverride{Name: "team/a", RequestedBy: by})
+				rel.Spec.Overrides = append(rel.Spec.Overrides, shipper.ReleaseOverride{
+					Name: "team/a", RequestedBy: by, EarlierWriters: c.earlier,
+				})
 			}
 			if diff := cmp.Diff(c.want, Requesters(rel)); diff != "" {
 				t.Error(diff)

@@ -117,6 +117,9 @@ const (
 	AppRequestedByAnnotation = "shipper.booking.com/app.requested-by"
 	// OverrideRequestedByAnnotation names the user who last wrote the spec of a ResourceOverride. Written by the webhook, copied to Releases.
 	OverrideRequestedByAnnotation = "shipper.booking.com/override.requested-by"
+	// OverrideEarlierWritersAnnotation names the other users who have written the spec of a ResourceOverride since it was created, one in a
+	// line. Absent: there are none. Written by the webhook, copied to Releases.
+	OverrideEarlierWritersAnnotation = "shipper.booking.com/override.earlier-writers"
 	// AppRunAnnotation is the RunClaim of the SequenceRun that wrote the template, as JSON. The ServiceAccount of the run writes it with the
 	// template while task deployment of the run is under way. The webhook removes it when another user changes the template.
 	AppRunAnnotation = "shipper.booking.com/app.run"

@@ -166,6 +166,14 @@ type ReleaseOverride struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	RequestedBy string `json:"requestedBy,omitempty"`
+
+	// earlierWriters are the other users who have written the ResourceOverride since it was created, at most 20: rules of theirs may still be
+	// in it. Shipper does not count their approvals of the Release, either. Default: none.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=1024
+	EarlierWriters []string `json:"earlierWriters,omitempty"`
 }
 
 // ResourceOverrideList is a list of ResourceOverrides.
