@@ -58,6 +58,15 @@ func (w *Webhook) try(ctx context.Context, o *shipper.ResourceOverride, a *respo
 			break
 		}
 		rel, why := w.newest(types.NamespacedName{Namespace: o.Namespace, Name: name})
+		if rel != nil {
+			unset, err := w.checkClusters(ctx, o, rel)
+			if errs = append(errs, unset...); err != nil {
+				a.Warn("not tried on Application %s: %v", name, err)
+			}
+			if err != nil || len(unset) > 0 {
+				continue
+			}
+		}
 		if why != "" {
 			a.Warn("not tried on Application %s: %s", name, why)
 			continue
@@ -70,7 +79,37 @@ func (w *Webhook) try(ctx context.Context, o *shipper.ResourceOverride, a *respo
 	return errs
 }
 
-// newest is the newest Release of an Application, or why its chart cannot be rendered in a review.
+// checkClusters returns the rules with variables that have no value in a cluster of a Release. err is why not all were tried.
+func (w *Webhook) checkClusters(ctx context.Context, o *shipper.ResourceOverride, rel *shipper.Release) (errs field.ErrorList, err error) {
+	clusters := w.clustersOf(rel)
+	for i := range o.Spec.Rules {
+		for _, cluster := range clusters {
+			if err := ctx.Err(); err != nil {
+				return errs, err
+			}
+			if err := override.CheckCluster(&o.Spec.Rules[i], rel.Name, cluster); err != nil {
+				errs = append(errs, field.Invalid(field.NewPath("spec", "rules").Index(i), "", fmt.Sprintf(
+					"Application %s is in cluster %s, and there %v: give all clusters a value, or leave this one out with clusterTerms",
+					rel.Labels[shipper.AppLabel], cluster.Name, err)))
+				break
+			}
+		}
+	}
+	return errs, nil
+}
+
+// clustersOf are the Clusters of a Release.
+func (w *Webhook) clustersOf(rel *shipper.Release) (out []*shipper.Cluster) {
+	all, chosen := w.State.Clusters(), stamp.Clusters(rel)
+	for i := range all {
+		if slices.Contains(chosen, all[i].Name) {
+			out = append(out, &all[i])
+		}
+	}
+	return out
+}
+
+// newest is the newest Release of an Application, if there is one, and why its chart cannot be rendered in a review.
 func (w *Webhook) newest(app types.NamespacedName) (*shipper.Release, string) {
 	rels, err := w.State.Releases(app)
 	rel := stamp.NewestOf(rels)
@@ -80,22 +119,16 @@ func (w *Webhook) newest(app types.NamespacedName) (*shipper.Release, string) {
 	case rel == nil:
 		return nil, "it has no Release yet"
 	case rel.Spec.Environment.Resources != nil:
-		return nil, "it has resources"
+		return rel, "it has resources"
 	case len(rel.Spec.Environment.ValuesFrom) > 0:
-		return nil, "it has values from ConfigMaps or Secrets"
+		return rel, "it has values from ConfigMaps or Secrets"
 	}
 	return rel, ""
 }
 
 // tryOn returns the rules that fail on a Release. err is why they could not be tried.
 func (w *Webhook) tryOn(ctx context.Context, o *shipper.ResourceOverride, rel *shipper.Release) (errs field.ErrorList, err error) {
-	var clusters []*shipper.Cluster
-	all, chosen := w.State.Clusters(), stamp.Clusters(rel)
-	for i := range all {
-		if slices.Contains(chosen, all[i].Name) {
-			clusters = append(clusters, &all[i])
-		}
-	}
+	clusters := w.clustersOf(rel)
 	for i := range o.Spec.Rules {
 		at := slices.IndexFunc(clusters, func(c *shipper.Cluster) bool {
 			return ctx.Err() != nil || override.InCluster(&o.Spec.Rules[i], c)

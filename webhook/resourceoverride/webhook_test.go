@@ -293,3 +293,50 @@ func TestRulesAreTriedOnWhatIsInstalled(t *testing.T) {
 		})
 	}
 }
+
+// TestVariablesHaveAValueInEachClusterOfARelease: Applications with resources are compared, too.
+func TestVariablesHaveAValueInEachClusterOfARelease(t *testing.T) {
+	invalid := func(app, variable, kind string) string {
+		return fmt.Sprintf(`ResourceOverride.shipper.booking.com "labels" is invalid: spec.rules[0]: Invalid value: "": Application %s is in `+
+			`cluster eu-2, and there patch[0]: ${%s} has no value: Cluster "eu-2" has no such %s: give all clusters a value, or leave this `+
+			`one out with clusterTerms`, app, variable, kind)
+	}
+	for sentence, tc := range map[string]struct {
+		app, variable string
+		in            []string
+		want          string
+	}{
+		"a property that all have": {"web", "cluster.properties['cost']", nil, ""},
+		"a property that one lacks": {
+			"web", "cluster.properties['disks']", nil, invalid("web", "cluster.properties['disks']", "property"),
+		},
+		"where the rule does not match it": {"web", "cluster.properties['disks']", []string{"eu-1", "us-1"}, ""},
+		"a label that one lacks":           {"placed", "cluster.labels['env']", nil, invalid("placed", "cluster.labels['env']", "label")},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			hook := &resourceoverride.Webhook{
+				Authz: ask.Grant(editor("ann")...), GlobalNamespace: "global", State: labelledClusters{}, Charts: &judging{},
+			}
+			o := labels("shop", tc.app)
+			o.Spec.Rules[0].Patch[0]["value"] = map[string]any{"a": "${" + tc.variable + "}"}
+			if tc.in != nil {
+				o.Spec.Rules[0].ClusterTerms = []shipper.OverrideClusterTerm{{Names: tc.in}}
+			}
+			decision := response.Decision("")
+			if tc.want != "" {
+				decision = response.Invalid
+			}
+			ask.CheckRefusal(t, hook.Validate(t.Context(), create("ann", o), &response.Response{}), decision, tc.want)
+		})
+	}
+}
+
+// labelledClusters are those of known, of which eu-2 has one property, eu-1 another one and a label, and us-1 nothing.
+type labelledClusters struct{ known }
+
+func (l labelledClusters) Clusters() []shipper.Cluster {
+	out := l.known.Clusters()
+	out[0].Labels, out[0].Spec.Properties = map[string]string{"env": "a"}, map[string]string{"cost": "1", "disks": "2"}
+	out[1].Status.Properties = map[string]string{"cost": "3"}
+	return out
+}

@@ -92,7 +92,8 @@ func TestOverridesBearInTheirOrder(t *testing.T) {
 
 func TestRulesAreResolvedForACluster(t *testing.T) {
 	eu := &shipper.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "eu-1", Labels: map[string]string{"env": "prod"}}}
-	eu.Spec.Region = "eu"
+	eu.Spec.Region, eu.Spec.Properties = "eu", map[string]string{"example.com/cost": "5"}
+	eu.Status.Nodes, eu.Status.Properties = new(int32), map[string]string{"example.com/cost": "7", "disks": "12"}
 	rule := func(terms []shipper.OverrideClusterTerm, value any) shipper.OverrideRule {
 		return shipper.OverrideRule{
 			ClusterTerms: terms, Patch: []shipper.PatchOperation{{"op": "add", "path": "/data/a", "value": value}},
@@ -112,8 +113,14 @@ func TestRulesAreResolvedForACluster(t *testing.T) {
 			rule(nil, map[string]any{"a": []any{"${cluster.name} ${cluster.region} ${cluster.labels['env']} ${release.name}", int64(1)}}), eu,
 			[]any{map[string]any{"a": []any{"eu-1 eu prod web-1", int64(1)}}},
 		},
-		"an escaped variable is text":      {rule(nil, "$${cluster.name}${cluster.name}$5"), eu, []any{"${cluster.name}eu-1$5"}},
-		"a label that the cluster lacks":   {rule(nil, "${cluster.labels['zone']}"), eu, []any{unset}},
+		"an escaped variable is text":    {rule(nil, "$${cluster.name}${cluster.name}$5"), eu, []any{"${cluster.name}eu-1$5"}},
+		"a label that the cluster lacks": {rule(nil, "${cluster.labels['zone']}"), eu, []any{unset}},
+		"a declared property, that of the Cluster first": {
+			rule(nil, "${cluster.properties['example.com/cost']} ${cluster.properties['disks']}"), eu, []any{"5 12"},
+		},
+		"a property that Shipper observes": {rule(nil, "${cluster.properties['nodes']}"), eu, []any{
+			`failed: patch[0]: ${cluster.properties['nodes']} has no value: Cluster "eu-1" has no such property`,
+		}},
 		"without terms: all clusters":      {rule(nil, "x"), nil, []any{"x"}},
 		"an unknown cluster has no labels": {rule([]shipper.OverrideClusterTerm{byLabel("env", "prod")}, "x"), nil, nil},
 		"by name":                          {rule(inEU, "x"), eu, []any{"x"}},

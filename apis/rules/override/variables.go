@@ -12,10 +12,11 @@ import (
 )
 
 // known are the variables, for messages.
-const known = "there are ${cluster.name}, ${cluster.region}, ${cluster.labels['KEY']} and ${release.name}; $${ writes ${ as it stands"
+const known = "there are ${cluster.name}, ${cluster.region}, ${cluster.labels['KEY']}, ${cluster.properties['NAME']} and " +
+	"${release.name}; $${ writes ${ as it stands"
 
-// labelVariable is a variable with the label of a cluster.
-var labelVariable = regexp.MustCompile(`^cluster\.labels\['([^']+)'\]$`)
+// mapVariable is a variable with a label or a property of a cluster.
+var mapVariable = regexp.MustCompile(`^cluster\.(labels|properties)\['([^']+)'\]$`)
 
 // variables have values in one cluster.
 type variables struct {
@@ -59,7 +60,7 @@ func (v variables) in(text string) (string, error) {
 		if name == "release.name" {
 			return v.release, nil
 		}
-		key := labelVariable.FindStringSubmatch(name)
+		of := mapVariable.FindStringSubmatch(name)
 		switch {
 		case v.cluster == nil:
 			return "", fmt.Errorf("${%s} has no value: the cluster is not known", name)
@@ -67,15 +68,34 @@ func (v variables) in(text string) (string, error) {
 			return v.cluster.Name, nil
 		case name == "cluster.region":
 			return v.cluster.Spec.Region, nil
-		case key == nil:
+		case of == nil:
 			return "", fmt.Errorf("unknown variable ${%s}: %s", name, known)
 		}
-		value, there := placement.LabelsOf(v.cluster).Lookup(key[1])
+		value, there := placement.LabelsOf(v.cluster).Lookup(of[2])
+		kind := "label"
+		if of[1] == "properties" {
+			value, there = placement.DeclaredProperty(v.cluster, of[2])
+			kind = "property"
+		}
 		if !there {
-			return "", fmt.Errorf("${%s} has no value: Cluster %q has no such label", name, v.cluster.Name)
+			return "", fmt.Errorf("${%s} has no value: Cluster %q has no such %s", name, v.cluster.Name, kind)
 		}
 		return value, nil
 	})
+}
+
+// CheckCluster returns why a variable of a rule has no value in a cluster; nil if all have one, or the rule does not match the cluster.
+func CheckCluster(rule *shipper.OverrideRule, release string, cluster *shipper.Cluster) error {
+	if !InCluster(rule, cluster) {
+		return nil
+	}
+	values := variables{release: release, cluster: cluster}
+	for i, operation := range rule.Patch {
+		if _, err := values.deep(operation["value"]); err != nil {
+			return fmt.Errorf("patch[%d]: %w", i, err)
+		}
+	}
+	return nil
 }
 
 // expand replaces each ${name} by its value, and $${ by ${.
@@ -113,7 +133,7 @@ func checkVariables(text string, inName bool) error {
 			return "", nil
 		case inName:
 			return "", fmt.Errorf("${%s} cannot be part of a name: only ${release.name} can", name)
-		case name == "cluster.name", name == "cluster.region", labelVariable.MatchString(name):
+		case name == "cluster.name", name == "cluster.region", mapVariable.MatchString(name):
 			return "", nil
 		}
 		return "", fmt.Errorf("unknown variable ${%s}: %s", name, known)

@@ -89,6 +89,16 @@ func propertyOf(c *shipper.Cluster, name string) value {
 	return value{state: absent}
 }
 
+// DeclaredProperty is a property that users have declared: of the Cluster, or else of a ConfigMap in the cluster. Properties that Shipper
+// observes, such as nodes and cpu.available, change by themselves and are none of these.
+func DeclaredProperty(c *shipper.Cluster, name string) (string, bool) {
+	if value, there := c.Spec.Properties[name]; there {
+		return value, true
+	}
+	value, there := c.Status.Properties[name]
+	return value, there
+}
+
 // resourceIn returns the quantity that a property such as cpu.capacity names.
 func resourceIn(list corev1.ResourceList, name, suffix string) (resource.Quantity, bool) {
 	of, ok := strings.CutSuffix(name, suffix)

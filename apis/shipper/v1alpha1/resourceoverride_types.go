@@ -102,7 +102,8 @@ type OverrideRule struct {
 	ClusterTerms []OverrideClusterTerm `json:"clusterTerms,omitempty"`
 
 	// patch is a JSON patch (RFC 6902), 1 to 100 operations. It must not change apiVersion, kind, status, or metadata other than labels and
-	// annotations. Values may contain ${cluster.name}, ${cluster.region}, ${cluster.labels['KEY']} and ${release.name}; $${ stands for ${.
+	// annotations. Values may contain ${cluster.name}, ${cluster.region}, ${cluster.labels['KEY']}, ${cluster.properties['NAME']} and
+	// ${release.name}; $${ stands for ${.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
