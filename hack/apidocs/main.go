@@ -30,7 +30,7 @@ import (
 var kinds = []string{
 	"Application", "Release", "InstallationTarget", "CapacityTarget", "TrafficTarget", "Cluster", "RolloutBlock",
 	"ChartSnapshot", "Envelope", "ResourceOverride", "ResourceSnapshot", "Approval", "Shipyard", "SequenceRun", "Notification", "Check",
-	"CheckTarget",
+	"CheckTarget", "Strategy",
 }
 
 // elsewhere are lists of what Kubernetes itself describes; their fields are not repeated.

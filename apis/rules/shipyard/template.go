@@ -72,7 +72,7 @@ func Template(run *shipper.SequenceRun, of *shipper.ReleaseEnvironment) *shipper
 		if out.Strategy == nil {
 			out.Strategy = &shipper.RolloutStrategy{}
 		}
-		out.Strategy.Steps = steps
+		out.Strategy.Steps, out.Strategy.From = steps, nil
 	}
 	return out
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // Template is the template that the environment of a Release was made of: without what Shipper adds, which is the digest of the content
-// of resources, and chart.naming.
+// of resources, chart.naming, and what was taken from a Strategy.
 func Template(env shipper.ReleaseEnvironment) shipper.ReleaseEnvironment {
-	env.ResourcesDigest, env.Chart.Naming = "", ""
+	env.ResourcesDigest, env.Chart.Naming, env.Strategy = "", "", withoutTaken(env.Strategy)
 	return env
 }
 

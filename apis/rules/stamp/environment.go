@@ -19,7 +19,7 @@ func SameEnvironment(a, b *shipper.ReleaseEnvironment) bool {
 	}
 	return a.Chart.Same(b.Chart) &&
 		equality.Semantic.DeepEqual(requirements(a), requirements(b)) &&
-		equality.Semantic.DeepEqual(a.Strategy, b.Strategy) &&
+		sameStrategy(a.Strategy, b.Strategy) &&
 		sameMap(mapOf(a.Values), mapOf(b.Values)) &&
 		equality.Semantic.DeepEqual(a.Resources, b.Resources) && equality.Semantic.DeepEqual(a.Apply, b.Apply) &&
 		a.ResourcesDigest == b.ResourcesDigest &&

@@ -15,8 +15,9 @@ import (
 // exactFloat is the largest magnitude up to which every integer has its own float64.
 const exactFloat = 1 << 53
 
-// Hash is the FNV-1a hash (32 bits, hexadecimal without padding) of the environment's JSON, without chart.naming. It does not depend on
-// how a decoder holds a number: 3 and 3.0 are the same, and an integer beyond 2^53 counts as the float64 nearest to it.
+// Hash is the FNV-1a hash (32 bits, hexadecimal without padding) of the environment's JSON, without chart.naming. What was taken from a
+// Strategy counts by its digest in strategy.from. The hash does not depend on how a decoder holds a number: 3 and 3.0 are the same, and an
+// integer beyond 2^53 counts as the float64 nearest to it.
 func Hash(env shipper.ReleaseEnvironment) (string, error) {
 	text, err := canonicalJSON(env)
 	if err != nil {
@@ -37,7 +38,7 @@ func Digest(env shipper.ReleaseEnvironment) (string, error) {
 }
 
 func canonicalJSON(env shipper.ReleaseEnvironment) ([]byte, error) {
-	env.Chart.Naming = ""
+	env.Chart.Naming, env.Strategy = "", withoutTaken(env.Strategy)
 	if env.Values != nil {
 		values := shipper.ChartValues(canonicalMap(*env.Values))
 		env.Values = &values

@@ -96,6 +96,8 @@ const (
 	AppValuesRefreshAnnotation = "shipper.booking.com/app.values.refresh"
 	// AppResourcesRefreshAnnotation is set by users. A new value makes the reconciler take the content of resources again.
 	AppResourcesRefreshAnnotation = "shipper.booking.com/app.resources.refresh"
+	// AppStrategyRefreshAnnotation is set by users. A new value makes the webhook take the Strategy that strategy.from names again.
+	AppStrategyRefreshAnnotation = "shipper.booking.com/app.strategy.refresh"
 	// AppSelectedByAnnotation is the Selector, as JSON, whose rights the content of resources is taken with: the user that last edited spec,
 	// requested the content again or rolled back. Written by the webhook.
 	AppSelectedByAnnotation = "shipper.booking.com/app.selected-by"

@@ -39,6 +39,7 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&Shipyard{}, &ShipyardList{},
 		&SequenceRun{}, &SequenceRunList{},
 		&ResourceOverride{}, &ResourceOverrideList{},
+		&Strategy{}, &StrategyList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

@@ -83,6 +83,12 @@ type RolloutStrategy struct {
 	// Only with waves and progressDeadline. The original had no such field.
 	// +optional
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
+
+	// from names a Strategy to take all of this from: an Application that has it has no other field beside. Shipper takes the Strategy when
+	// the template is edited, or when the Application's annotation shipper.booking.com/app.strategy.refresh gets another value. A Release
+	// has the fields that were taken, and from beside them. Default: none. The original had no such field.
+	// +optional
+	From *StrategyReference `json:"from,omitempty"`
 }
 
 // AdvancePolicy says what begins the next wave.
