@@ -39,6 +39,7 @@ import (
 	"shipper.dev/shipper/webhook/shipyard"
 	"shipper.dev/shipper/webhook/snapshot"
 	"shipper.dev/shipper/webhook/state"
+	"shipper.dev/shipper/webhook/strategy"
 	"shipper.dev/shipper/webhook/target"
 )
 
@@ -136,6 +137,9 @@ func Setup(server Server, o Options) error {
 	ro := &resourceoverride.Webhook{Authz: o.Authz, GlobalNamespace: o.State.GlobalNamespace(), State: o.State, Charts: o.Charts}
 	serve("/mutate-resourceoverride", response.Mutate, "ResourceOverride", ro.Default).Ready = always
 	serve("/validate-resourceoverride", response.Validate, "ResourceOverride", ro.Validate).Ready = always // it needs no other objects
+
+	str := &strategy.Webhook{State: o.State}
+	serve("/validate-strategy", response.Validate, "Strategy", str.Validate)
 
 	ntf := &notification.Webhook{Authz: o.Authz}
 	serve("/validate-notification", response.Validate, "Notification", ntf.Validate).Ready = always // it needs no other objects

@@ -42,6 +42,7 @@ func (w *Webhook) validateCreate(
 	errs = append(errs, templatecheck.Validate(&rel.Spec.Environment, specPath.Child("environment"))...)
 	errs = append(errs, validateTargetStep(rel)...)
 	errs = append(errs, validateContent(rel)...)
+	errs = append(errs, templatecheck.ValidateRecord(&rel.Spec.Environment, specPath.Child("environment", "strategy"))...)
 	if err := w.warnOfChecks(ctx, req, a, rel); err != nil {
 		return err
 	}

@@ -35,6 +35,8 @@ const (
 	AuditReleaseStamped = "release-stamped"
 	// AuditChartPinned is the chart's name and the exact version it was resolved to.
 	AuditChartPinned = "chart-pinned"
+	// AuditStrategyTaken is the Strategy that an Application took, with its resourceVersion and digest.
+	AuditStrategyTaken = "strategy-taken"
 	// AuditBlockLifted names the RolloutBlock whose deletion was admitted.
 	AuditBlockLifted = "block-lifted"
 	// AuditBlockWeakened names the RolloutBlock that now stops less, and the changed fields.

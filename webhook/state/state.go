@@ -6,7 +6,6 @@
 package state
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -48,10 +47,11 @@ const (
 	byCluster     = "cluster"     // names of the clusters in the Release's annotation
 	byCheck       = "check"       // namespace/name of the Checks that the Release's strategy names
 	byShipyard    = "shipyard"    // namespace/name of the Shipyard of a run
+	byStrategy    = "strategy"    // namespace/name of the Strategy that the Release has taken
 )
 
 // releaseIndices are the indices of Releases besides that by namespace.
-var releaseIndices = cache.Indexers{byApplication: applicationOf, byCluster: clustersOf, byCheck: checksOf}
+var releaseIndices = cache.Indexers{byApplication: applicationOf, byCluster: clustersOf, byCheck: checksOf, byStrategy: strategyOf}
 
 // runIndices are the indices of SequenceRuns besides that by namespace.
 var runIndices = cache.Indexers{byShipyard: shipyardOf}
@@ -228,24 +228,7 @@ func (f *Reader) Checks(namespace string) ([]*shipper.Check, error) {
 
 // NamingCheck are the Releases that are the newest of their Application and name the Check, sorted by namespace and Application.
 func (f *Reader) NamingCheck(key types.NamespacedName) ([]*shipper.Release, error) {
-	rels, err := list[*shipper.Release](f.cached.Releases, byCheck, key.String())
-	if err != nil {
-		return nil, err
-	}
-	var out []*shipper.Release
-	for _, rel := range rels {
-		app, err := f.App(rel)
-		if err != nil {
-			return nil, err
-		}
-		if newest := app.Newest(); newest != nil && newest.Name == rel.Name {
-			out = append(out, rel)
-		}
-	}
-	slices.SortFunc(out, func(a, b *shipper.Release) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Labels[shipper.AppLabel], b.Labels[shipper.AppLabel]))
-	})
-	return out, nil
+	return f.newestBy(byCheck, key)
 }
 
 // Clusters are all Clusters, in no order.

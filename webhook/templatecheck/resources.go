@@ -52,14 +52,20 @@ func validateNoResources(env *shipper.ReleaseEnvironment, path *field.Path) fiel
 	if env.ResourcesDigest != "" {
 		errs = append(errs, field.Forbidden(path.Child("resourcesDigest"), "only for resources"))
 	}
-	if s := env.Strategy; s != nil {
-		at := path.Child("strategy")
-		if s.Rolling != nil {
-			errs = append(errs, field.Forbidden(at.Child("rolling"), "only for resources: a chart has steps"))
-		}
-		if s.UnavailablePeriod != "" {
-			errs = append(errs, field.Forbidden(at.Child("unavailablePeriod"), "only for resources: a chart has readinessGates and checks"))
-		}
+	return append(errs, validateNoRolling(env.Strategy, path.Child("strategy"))...)
+}
+
+// validateNoRolling returns errors for fields of a strategy that only resources have.
+func validateNoRolling(s *shipper.RolloutStrategy, path *field.Path) field.ErrorList {
+	if s == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	if s.Rolling != nil {
+		errs = append(errs, field.Forbidden(path.Child("rolling"), "only for resources: a chart has steps"))
+	}
+	if s.UnavailablePeriod != "" {
+		errs = append(errs, field.Forbidden(path.Child("unavailablePeriod"), "only for resources: a chart has readinessGates and checks"))
 	}
 	return errs
 }

@@ -22,6 +22,9 @@ func validateRollout(s *shipper.RolloutStrategy, path *field.Path) field.ErrorLi
 	if s == nil {
 		return field.ErrorList{field.Required(path, "is filled in by Shipper's mutating webhook: write strategy: {}")}
 	}
+	if isReference(s) {
+		return nil
+	}
 	var errs field.ErrorList
 	forbid := func(given bool, child, why string) {
 		if given {

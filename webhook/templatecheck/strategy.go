@@ -19,6 +19,9 @@ func validateStrategy(s *shipper.RolloutStrategy, path *field.Path) field.ErrorL
 	if s == nil {
 		return field.ErrorList{field.Required(path, "say in which steps a new release takes over")}
 	}
+	if isReference(s) {
+		return nil
+	}
 	steps := path.Child("steps")
 	switch {
 	case len(s.Steps) == 0:

@@ -12,13 +12,31 @@ import (
 
 // Warnings lists what is valid in env but probably not intended.
 func Warnings(env *shipper.ReleaseEnvironment) []string {
-	var out []string
-	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-
 	if env.Strategy == nil {
 		return nil // validation refuses that
 	}
-	steps := env.Strategy.Steps
+	out := WarningsOfStrategy(env.Strategy)
+	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	placed := env.ClusterRequirements.Placement != nil
+	if !placed && Wanted(env.ClusterRequirements) == 0 {
+		warn("clusterRequirements ask for no cluster in any region: nothing will run")
+	}
+	if placed { // which regions it gets depends on the clusters
+		return out
+	}
+	for _, values := range env.ValuesPerRegion {
+		if !slices.ContainsFunc(env.ClusterRequirements.Regions, func(r shipper.RegionRequirement) bool { return r.Name == values.Name }) {
+			warn("valuesPerRegion has values for region %s, which clusterRequirements do not name", values.Name)
+		}
+	}
+	return out
+}
+
+// WarningsOfStrategy lists what is valid in a strategy but probably not intended.
+func WarningsOfStrategy(strategy *shipper.RolloutStrategy) []string {
+	var out []string
+	warn := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
+	steps := strategy.Steps
 	for i, s := range steps {
 		switch {
 		case s.Traffic.Contender > 0 && s.Capacity.Contender == 0:
@@ -33,22 +51,10 @@ func Warnings(env *shipper.ReleaseEnvironment) []string {
 		}
 	}
 	if len(steps) > 0 {
-		out = append(out, warningsOfEnd(env.Strategy)...)
+		out = append(out, warningsOfEnd(strategy)...)
 	}
-	if env.Strategy.OnFailure != "" && env.Strategy.ProgressDeadline == "" && !check.Counts(env.Strategy) {
-		warn("onFailure is %s and has no effect: nothing fails without progressDeadline", env.Strategy.OnFailure)
-	}
-	placed := env.ClusterRequirements.Placement != nil
-	if !placed && Wanted(env.ClusterRequirements) == 0 {
-		warn("clusterRequirements ask for no cluster in any region: nothing will run")
-	}
-	if placed { // which regions it gets depends on the clusters
-		return out
-	}
-	for _, values := range env.ValuesPerRegion {
-		if !slices.ContainsFunc(env.ClusterRequirements.Regions, func(r shipper.RegionRequirement) bool { return r.Name == values.Name }) {
-			warn("valuesPerRegion has values for region %s, which clusterRequirements do not name", values.Name)
-		}
+	if strategy.OnFailure != "" && strategy.ProgressDeadline == "" && !check.Counts(strategy) {
+		warn("onFailure is %s and has no effect: nothing fails without progressDeadline", strategy.OnFailure)
 	}
 	return out
 }
