@@ -25,9 +25,16 @@ func (w *Webhook) validateChecks(
 	if old != nil && stamp.SameEnvironment(&app.Spec.Template, &old.Spec.Template) {
 		return nil, nil
 	}
-	errs, err := w.Checks.Validate(ctx, app.Spec.Template.Strategy, app.Namespace, strategyPath)
+	path, taken := strategyPath, stamp.From(&app.Spec.Template) != nil
+	if taken {
+		path = field.NewPath("spec")
+	}
+	errs, err := w.Checks.Validate(ctx, app.Spec.Template.Strategy, app.Namespace, path)
 	if err != nil || len(errs) == 0 {
 		return nil, err
+	}
+	if taken {
+		errs = ofStrategy(app, errs)
 	}
 	back := old == nil && app.Annotations[shipper.AppHighestObservedGenerationAnnotation] != ""
 	if !back {

@@ -127,6 +127,9 @@ func (w *Webhook) validateClaim(
 	}
 	want := shipyard.Template(run, &old.Spec.Template)
 	want.ValuesDigests = app.Spec.Template.ValuesDigests // Shipper writes these
+	if stamp.SameFrom(want, &app.Spec.Template) {
+		want.Strategy.From.Digest = app.Spec.Template.Strategy.From.Digest
+	}
 	if !stamp.SameEnvironment(want, &app.Spec.Template) {
 		return refuse(claimPath, text, "the template has other changes than what run "+name+" delivers")
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 // complete patches Shipper's decisions in this order: it restores protected metadata and normalises the override. If spec
-// changes, it also applies rollbackTo, bounds the history limit, pins chart and values, and records the requester and who chose the
+// changes, it also applies rollbackTo, bounds the history limit, pins chart, values and Strategy, and records the requester and who chose the
 // resources. Writes that keep spec must pass whatever is wrong with it; it only resolves a chart that never was.
 func (w *Webhook) complete(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
@@ -35,6 +35,7 @@ func (w *Webhook) complete(
 		}
 	}
 	carryDigests(app, old)
+	carryStrategy(app, old)
 	completeResources(app)
 	if old != nil && !refreshes(app, old) && sameSpec(&app.Spec, &old.Spec) {
 		w.noteRewriter(req, app)
@@ -53,6 +54,9 @@ func (w *Webhook) complete(
 	if err := w.pinContent(ctx, req, a, app, old, asked); err != nil {
 		return err
 	}
+	if err := w.pinStrategy(ctx, req, a, app, old, asked); err != nil {
+		return err
+	}
 	if !asked {
 		rollOn(app, old)
 	}
@@ -61,7 +65,7 @@ func (w *Webhook) complete(
 
 // refreshes reports whether the user requests that something is resolved or read again.
 func refreshes(app, old *shipper.Application) bool {
-	return refreshWanted(app, old) || valuesRefreshWanted(app, old) || resourcesRefreshWanted(app, old)
+	return refreshWanted(app, old) || valuesRefreshWanted(app, old) || resourcesRefreshWanted(app, old) || strategyRefreshWanted(app, old)
 }
 
 // pinContent pins chart and values. The reconciler pins resources.

@@ -15,6 +15,7 @@ import (
 	"shipper.dev/shipper/apis/rules/block"
 	"shipper.dev/shipper/apis/rules/placement"
 	"shipper.dev/shipper/apis/rules/preview"
+	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/webhook/response"
@@ -46,6 +47,9 @@ func (w *Webhook) preview(
 	env := &app.Spec.Template
 	if !awaitsContent(&p.next.Spec.Environment) {
 		a.Warn(shipper.PlannedRelease+"%s of %s", p.next.Name, describePinned(app, p.next))
+	}
+	if from := stamp.From(env); from != nil {
+		a.Warn(shipper.Planned+"its strategy is that of Strategy %s, sha256 %s", strategyKey(app), from.Digest)
 	}
 	if p.unplaced == nil {
 		for _, line := range describeChoice(env.ClusterRequirements.Placement, p.choice) {

@@ -8,14 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// noteRewriter records the user who writes a template with approvals in another way, such as a default that is spelled out. It makes no
+// noteRewriter records the user who writes a template with approvals, or one that takes a Strategy, in another way, such as a default that is spelled out. It makes no
 // Release, but the policy control.shipper.booking.com, which compares texts, demands the name of the user who changes such a template.
 func (w *Webhook) noteRewriter(req *admission.Request, app *shipper.Application) {
 	strategy := app.Spec.Template.Strategy
-	if !strategy.AsksForApprovals() {
+	if !strategy.AsksForApprovals() && stamp.From(&app.Spec.Template) == nil {
 		return
 	}
 	if rewritten(req, app) {
@@ -41,11 +42,21 @@ func rewritten(req *admission.Request, app *shipper.Application) bool {
 	if now["strategy"] == nil {
 		set(now, left, "strategy")
 	}
+	from, ok := of(now, "strategy")["from"].(map[string]any)
+	if taken, is := of(left, "strategy")["from"].(map[string]any); ok && is {
+		set(from, taken, "digest")
+	}
 	chart, ok := now["chart"].(map[string]any)
 	if resolved, is := left["chart"].(map[string]any); ok && is {
 		set(chart, resolved, "version")
 	}
 	return !equality.Semantic.DeepEqual(now, was)
+}
+
+// of is a map in another; nil if there is none.
+func of(in map[string]any, key string) map[string]any {
+	out, _ := in[key].(map[string]any)
+	return out
 }
 
 // templateOf is the template of an Application as it was sent; nil if there is none.

@@ -28,6 +28,12 @@ func (w *Webhook) validateWrite(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {
 	specChanged := old == nil || !sameSpec(&app.Spec, &old.Spec) || rollsBack(app, old)
+	if specChanged {
+		var err error
+		if app, err = w.withStrategy(ctx, a, app, old); err != nil {
+			return err
+		}
+	}
 	if err := w.Guard.Check(ctx, req, protected.Observed, metaOf(old), &app.ObjectMeta); err != nil {
 		return err
 	}
@@ -84,7 +90,11 @@ func (w *Webhook) validateSpec(
 		return errs, err
 	}
 	errs = append(errs, validateName(app.Name)...)
-	errs = append(errs, w.validateTemplate(&app.Spec.Template)...)
+	template := app.Spec.Template
+	if from := stamp.From(&template); from != nil {
+		template.Strategy = &shipper.RolloutStrategy{From: from} // withStrategy has validated what is taken
+	}
+	errs = append(errs, w.validateTemplate(&template)...)
 	more, err := w.validateFailed(app, old, w.BlockCheck.Clock.Now())
 	if err != nil {
 		return nil, err

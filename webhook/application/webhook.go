@@ -61,6 +61,11 @@ type State interface {
 	NamespaceTerminating(namespace string) bool
 	// SequenceRunNow is a run, read from the API server; nil when there is none.
 	SequenceRunNow(ctx context.Context, key types.NamespacedName) (*shipper.SequenceRun, error)
+	// StrategyNow is a Strategy, read from the API server; nil when there is none. StrategiesNow are the names of some of a namespace.
+	StrategyNow(ctx context.Context, key types.NamespacedName) (*shipper.Strategy, error)
+	StrategiesNow(ctx context.Context, namespace string, limit int64) ([]string, error)
+	// GlobalNamespace is the namespace whose Strategies all Applications may take.
+	GlobalNamespace() string
 }
 
 // Webhook validates Applications.

@@ -159,7 +159,8 @@ func (o *observed) applied(wanted *shipper.ReleaseEnvironment) map[string]any {
 	if values := shipyard.Over(earlier, shipyard.ValuesOf(o.run)); len(values) > 0 {
 		template["values"] = map[string]any(values)
 	}
-	if _, earlier := managed["f:strategy"]; (earlier || shipyard.Steps(o.run) != nil) && wanted.Strategy != nil {
+	set, _ := managed["f:strategy"].(map[string]any) // also has what the webhook writes into strategy.from meanwhile
+	if _, earlier := set["f:steps"]; (earlier || shipyard.Steps(o.run) != nil) && wanted.Strategy != nil {
 		template["strategy"] = map[string]any{"steps": plain(wanted.Strategy.Steps)}
 	}
 	return map[string]any{
