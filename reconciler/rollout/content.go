@@ -77,9 +77,9 @@ func (r *Reconciler) forgetContent(ctx context.Context, app client.ObjectKey) {
 	}
 }
 
-// placing is the Application with the content that its template places.
+// placing is the Application with the content that its template places, and with what it takes from a Strategy.
 func (s *scope) placing() *shipper.Application {
-	return stamp.WithContent(s.app, s.history.All, s.content.digest)
+	return stamp.WithStrategy(stamp.WithContent(s.app, s.history.All, s.content.digest), s.taken)
 }
 
 // contentPlan decides which content a template places.

@@ -42,6 +42,8 @@ type scope struct {
 	unhealthyAfter time.Duration
 	// since is when this process began to observe Applications.
 	since time.Time
+	// taken is what the template takes from a Strategy; nil if it takes none, or if that is not known.
+	taken *shipper.RolloutStrategy
 }
 
 // view is how the blocks are seen at a time.
@@ -80,6 +82,9 @@ func (r *pass) observe(ctx context.Context, req ctrl.Request) (*scope, error) {
 		return nil, err
 	}
 	r.observeContent(ctx, s)
+	if err = r.observeStrategy(ctx, s); err != nil {
+		return nil, err
+	}
 	if s.blocks, err = blocks.Bearing(ctx, r.client, s.app.Namespace, r.global); err != nil {
 		return nil, err
 	}

@@ -38,6 +38,8 @@ import (
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=approvals,verbs=get;list;watch
 // ResourceOverrides are copied into Releases.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=resourceoverrides,verbs=list
+// Releases copy the Strategies that Applications take.
+// +kubebuilder:rbac:groups=shipper.booking.com,resources=strategies,verbs=get
 // Checks are copied into CheckTargets when a step has what it wants.
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=checks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=shipper.booking.com,resources=checktargets,verbs=get;list;watch;create;patch

@@ -151,6 +151,8 @@ func (p *templatePlan) head(s *scope) *shipper.Release {
 		p.unready = refusal{shipper.CreateReleaseFailed, neverInstalled(s.app)}
 	case strategy.StartsOver(len(s.history.Live), s.history.Leaving):
 		return nil // its name is to be given again
+	case neverTaken(s) != refusal{}:
+		p.unready = neverTaken(s)
 	case s.app.Spec.Template.Resources != nil:
 		if p.unready = contentPending(s.content); p.unready.reason == "" && !slices.ContainsFunc(s.history.Broken, hasTemplateOf(wanted)) {
 			p.create = rel

@@ -82,7 +82,7 @@ func granted(t *testing.T, name, namespace string) map[string][]string {
 	for _, resource := range []string{
 		"applications", "releases", "installationtargets", "capacitytargets", "traffictargets", "clusters", "rolloutblocks", "chartsnapshots",
 		"approvals", "notifications", "checks", "checktargets", "envelopes", "resourcesnapshots", "shipyards", "sequenceruns",
-		"resourceoverrides",
+		"resourceoverrides", "strategies",
 	} {
 		rules := in
 		if resource == "clusters" {
@@ -173,7 +173,7 @@ func TestRolesAllowThisAndNothingElse(t *testing.T) {
 	// Readers may read ChartSnapshots; no user may write snapshots. ResourceSnapshots have content that readers may not see.
 	views := map[string][]string{
 		"chartsnapshots": nil, "envelopes": nil, "approvals": nil, "notifications": nil, "checks": nil,
-		"checktargets": nil, "shipyards": nil, "sequenceruns": nil, "resourceoverrides": nil,
+		"checktargets": nil, "shipyards": nil, "sequenceruns": nil, "resourceoverrides": nil, "strategies": nil,
 	}
 	edits := map[string][]string{
 		"applications": {"create", "update", "patch", "delete", "deletecollection"}, "releases": {"update", "patch", "delete"},
@@ -181,6 +181,7 @@ func TestRolesAllowThisAndNothingElse(t *testing.T) {
 		"sequenceruns":      {"create", "update", "patch", "delete"},
 		"envelopes":         {"create", "update", "patch", "delete", "deletecollection"},
 		"resourceoverrides": {"create", "update", "patch", "delete", "deletecollection"},
+		"strategies":        {"create", "update", "patch", "delete", "deletecollection"},
 		"notifications":     {"create", "update", "patch", "delete", "deletecollection"},
 		"checks":            {"create", "update", "patch", "delete", "deletecollection"}, "checktargets": nil,
 	}
@@ -191,7 +192,7 @@ func TestRolesAllowThisAndNothingElse(t *testing.T) {
 		sreRole: {
 			"rolloutblocks": {"create", "update", "patch", "delete", "override"}, "releases": {"skip"}, "approvals": nil, "notifications": nil,
 			"checks": nil, "checktargets": nil, "envelopes": nil, "resourcesnapshots": nil, "shipyards": {"override"},
-			"sequenceruns": nil, "resourceoverrides": nil,
+			"sequenceruns": nil, "resourceoverrides": nil, "strategies": nil,
 		},
 		approverRole: {"releases": {"approve"}, "approvals": {"create", "delete"}, "checks": nil, "checktargets": nil,
 			"shipyards": {"approve"}, "sequenceruns": nil},
