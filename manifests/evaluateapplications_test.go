@@ -27,10 +27,21 @@ func TestThePolicyNamesTheAuthorOfWhatIsApproved(t *testing.T) {
 		}
 		return o
 	}
+	taking := func(version, requester string) *unstructured.Unstructured {
+		o := of(version, requester, 0)
+		from := map[string]any{"from": map[string]any{"name": "careful", "digest": "x"}}
+		if err := unstructured.SetNestedMap(o.Object, from, "spec", "template", "strategy"); err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
 	for sentence, tc := range map[string]struct {
 		before, after *unstructured.Unstructured
 		refused       bool
 	}{
+		"a Strategy may ask for approvals":  {taking("1", "ann"), taking("2", "ann"), true},
+		"the writer's name with a Strategy": {taking("1", "ann"), taking("2", "dev"), false},
+		"a Strategy takes their place":      {of("1", "ann", 1), taking("1", "ann"), true},
 		"another user's name is left":       {of("1", "ann", 1), of("2", "ann", 1), true},
 		"no name is left":                   {of("1", "", 1), of("2", "", 1), true},
 		"the writer's name":                 {of("1", "ann", 1), of("2", "dev", 1), false},
