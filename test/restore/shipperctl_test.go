@@ -313,7 +313,7 @@ func (m *management) allowShipperctl(ctx context.Context) error {
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{
 		rule(shipper.GroupName, []string{"get", "create", "stamp"}, "installationtargets", "capacitytargets", "traffictargets"),
 		rule(shipper.GroupName, []string{"get", "list", "create"}, "clusters", "rolloutblocks"),
-		rule(shipper.GroupName, []string{"get", "create"}, "chartsnapshots", "checks", "notifications", "envelopes"),
+		rule(shipper.GroupName, []string{"get", "create"}, "chartsnapshots", "checks", "notifications", "envelopes", "strategies"),
 		rule(shipper.GroupName, []string{"get", "create", "stamp"}, "resourcesnapshots"),
 		rule(shipper.GroupName, []string{"update"}, "installationtargets/status", "capacitytargets/status", "traffictargets/status",
 			"clusters/status", "rolloutblocks/status"),

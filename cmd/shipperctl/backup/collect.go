@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,7 +30,7 @@ type contents struct {
 
 	approvals, checkTargets, checks, notifications, blocks, clusters, charts []object
 
-	envelopes, snapshots []object
+	envelopes, snapshots, strategies []object
 	// contentSecrets are the Secrets with content of snapshots, by name. nil: they were not read.
 	contentSecrets map[types.NamespacedName]*object
 
@@ -94,6 +95,11 @@ func (f contents) others() Backup {
 	for _, envelope := range pointers(f.envelopes) {
 		if !isDeleting(envelope) {
 			b = append(b, Entry{Envelope: withoutManagedFields(envelope)})
+		}
+	}
+	for _, s := range pointers(f.strategies) {
+		if !isDeleting(s) {
+			b = append(b, Entry{Strategy: withoutManagedFields(s)})
 		}
 	}
 	for _, block := range pointers(f.blocks) {
@@ -296,7 +302,7 @@ func read(ctx context.Context, from client.Reader, s selection) (contents, error
 		{checkKind, &f.checks, true}, {checkTargetKind, &f.checkTargets, true},
 		{blockKind, &f.blocks, s.blocks}, {clusterKind, &f.clusters, s.clusters},
 		{snapshotKind, &f.charts, s.charts},
-		{envelopeKind, &f.envelopes, true}, {contentKind, &f.snapshots, true},
+		{envelopeKind, &f.envelopes, true}, {contentKind, &f.snapshots, true}, {strategyKind, &f.strategies, true},
 	} {
 		if !l.wanted {
 			continue
@@ -331,8 +337,16 @@ func read(ctx context.Context, from client.Reader, s selection) (contents, error
 
 // unknownToOlder reports whether err is that the management cluster has no such kind, as one that an older version has set up.
 func unknownToOlder(kind schema.GroupVersionKind, err error) bool {
-	newer := []schema.GroupVersionKind{approvalKind, notificationKind, checkKind, checkTargetKind, envelopeKind, contentKind}
+	newer := []schema.GroupVersionKind{approvalKind, notificationKind, checkKind, checkTargetKind, envelopeKind, contentKind, strategyKind}
 	return meta.IsNoMatchError(err) && slices.Contains(newer, kind)
+}
+
+// plural names objects of a kind for people.
+func plural(kind string) string {
+	if stem, ends := strings.CutSuffix(words[kind], "y"); ends {
+		return stem + "ies"
+	}
+	return words[kind] + "s"
 }
 
 func list(ctx context.Context, from client.Reader, kind schema.GroupVersionKind) ([]object, error) {
@@ -342,7 +356,7 @@ func list(ctx context.Context, from client.Reader, kind schema.GroupVersionKind)
 		l := &unstructured.UnstructuredList{}
 		l.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		if err := from.List(ctx, l, client.Limit(pageOf(kind)), client.Continue(next)); err != nil {
-			return nil, fmt.Errorf("listing %ss: %w", words[kind.Kind], err)
+			return nil, fmt.Errorf("listing %s: %w", plural(kind.Kind), err)
 		}
 		out = append(out, l.Items...)
 		if next = l.GetContinue(); next == "" {

@@ -49,6 +49,9 @@ func TestCollect(t *testing.T) {
 		checks: []object{
 			*of(t, "Check", "b", "errors", ", managedFields: [{manager: kubectl}]"), *of(t, "Check", "a", "leaving", going),
 		},
+		strategies: []object{
+			*of(t, "Strategy", "b", "careful", ", managedFields: [{manager: kubectl}]"), *of(t, "Strategy", "a", "leaving", going),
+		},
 		blocks:   []object{*of(t, "RolloutBlock", "a", "dns", "")},
 		clusters: []object{*of(t, "Cluster", "", "us", ""), *of(t, "Cluster", "", "eu", "")},
 		secrets:  map[string]*object{"eu": of(t, "Secret", "shipper-system", "eu", "")},
@@ -79,7 +82,7 @@ func TestCollect(t *testing.T) {
 	want := []string{
 		`application "a/new"`, `application "a/web"`, `  release "a/web-0" installation target "a/web-0"`,
 		`application "b/web"`, `  release "b/web-z" installation target "b/web-z"`, `  release "b/web-a" traffic target "b/web-a"`,
-		`check "b/errors"`, `notification "b/slack"`,
+		`check "b/errors"`, `notification "b/slack"`, `strategy "b/careful"`,
 		`rollout block "a/dns"`, `cluster "eu"`, `secret "shipper-system/eu"`, `cluster "us"`, `config map "shipper-system/shipper-identity"`,
 		`chart snapshot "a/whole"`, `chart snapshot "a/whole-1"`, `chart snapshot "a/whole-2"`,
 	}
@@ -164,7 +167,7 @@ func TestResultsOfChecksThatAreLeftOutAreNoted(t *testing.T) {
 func TestAnOlderVersionHasNoneOfTheNewerKinds(t *testing.T) {
 	for kind, known := range map[string]bool{
 		"Approval": false, "Notification": false, "Check": false, "CheckTarget": false,
-		"Envelope": false, "ResourceSnapshot": false, "Release": true,
+		"Envelope": false, "ResourceSnapshot": false, "Strategy": false, "Release": true,
 	} {
 		c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
 			List: func(_ context.Context, _ client.WithWatch, l client.ObjectList, _ ...client.ListOption) error {

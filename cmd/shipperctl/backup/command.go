@@ -56,7 +56,7 @@ func newPrepare(o *options) *cobra.Command {
 	var s selection
 	cmd := &cobra.Command{
 		Use:   "prepare",
-		Short: "Write Applications with their Releases, targets and content, Checks, Notifications and Envelopes into a file",
+		Short: "Write Applications with their Releases, targets and content, Checks, Notifications, Envelopes and Strategies into a file",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {

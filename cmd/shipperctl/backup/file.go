@@ -28,8 +28,8 @@ type object = unstructured.Unstructured
 // Backup is the file: a list of entries.
 type Backup []Entry
 
-// Entry is one of: an Application with its Releases, a Check, a Notification, an Envelope, a RolloutBlock, a Cluster with its Secret, the
-// identity of the management cluster, the content or the chart that Releases are made of. RolloutBlocks, Clusters, the identity and charts
+// Entry is one of: an Application with its Releases, a Check, a Notification, an Envelope, a Strategy, a RolloutBlock, a Cluster with its
+// Secret, the identity of the management cluster, the content or the chart that Releases are made of. RolloutBlocks, Clusters, the identity and charts
 // are saved on request only, and so are the Secrets of content.
 type Entry struct {
 	Application *object   `json:"application,omitempty"`
@@ -40,6 +40,8 @@ type Entry struct {
 	Notification *object `json:"notification,omitempty"`
 
 	Envelope *object `json:"envelope,omitempty"`
+
+	Strategy *object `json:"strategy,omitempty"`
 
 	RolloutBlock *object `json:"rollout_block,omitempty"`
 
@@ -153,6 +155,7 @@ var (
 	snapshotKind     = shipper.GroupVersion.WithKind("ChartSnapshot")
 	envelopeKind     = shipper.GroupVersion.WithKind("Envelope")
 	contentKind      = shipper.GroupVersion.WithKind("ResourceSnapshot")
+	strategyKind     = shipper.GroupVersion.WithKind("Strategy")
 	configMapKind    = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 )
 
@@ -163,7 +166,7 @@ var words = map[string]string{
 	"Cluster": "cluster", "Secret": "secret", "ConfigMap": "config map",
 	"ChartSnapshot": "chart snapshot", "Notification": "notification", "Approval": "approval",
 	"Check": "check", "CheckTarget": "check target",
-	"Envelope": "envelope", "ResourceSnapshot": "resource snapshot",
+	"Envelope": "envelope", "ResourceSnapshot": "resource snapshot", "Strategy": "strategy",
 }
 
 // slot is a key of the file and the kind of its object.
@@ -179,6 +182,7 @@ func (e Entry) slots() []slot {
 		{"rollout_block", blockKind, e.RolloutBlock}, {"cluster", clusterKind, e.Cluster}, {"cluster_secret", secretKind, e.ClusterSecret},
 		{"identity", configMapKind, e.Identity}, {"chart_snapshot", snapshotKind, e.ChartSnapshot},
 		{"envelope", envelopeKind, e.Envelope}, {"resource_snapshot", contentKind, e.ResourceSnapshot},
+		{"strategy", strategyKind, e.Strategy},
 	}
 	for _, part := range e.ChartParts {
 		slots = append(slots, slot{"chart_parts", snapshotKind, part})
@@ -207,15 +211,16 @@ func (e Entry) problems() []error {
 	}
 	there := 0
 	for _, o := range []*object{
-		e.Application, e.Check, e.Notification, e.Envelope, e.RolloutBlock, e.Cluster, e.Identity, e.ChartSnapshot, e.ResourceSnapshot,
+		e.Application, e.Check, e.Notification, e.Envelope, e.Strategy, e.RolloutBlock, e.Cluster, e.Identity, e.ChartSnapshot,
+		e.ResourceSnapshot,
 	} {
 		if o != nil {
 			there++
 		}
 	}
 	if there != 1 {
-		out = append(out, errors.New("it must have one of application, check, notification, envelope, rollout_block, cluster, identity, "+
-			"chart_snapshot and resource_snapshot"))
+		out = append(out, errors.New("it must have one of application, check, notification, envelope, strategy, rollout_block, cluster, "+
+			"identity, chart_snapshot and resource_snapshot"))
 	}
 	if e.Application == nil && len(e.Releases) > 0 {
 		out = append(out, errors.New("backup_releases are without their application"))

@@ -122,6 +122,7 @@ spec:
 		{Check: of(t, "Check", "default", "errors", "")},
 		{Notification: of(t, "Notification", "default", "slack", "")},
 		{Envelope: of(t, "Envelope", "default", "network", "")},
+		{Strategy: of(t, "Strategy", "default", "careful", "")},
 		{
 			ResourceSnapshot: of(t, "ResourceSnapshot", "default", "c-1", ""),
 			ResourceParts:    []*object{of(t, "ResourceSnapshot", "default", "c-2", "")},
@@ -168,13 +169,13 @@ func TestParseRefuses(t *testing.T) {
 		"an unknown key":      {"- applications: {}", `unknown field "applications"`},
 		"a key that is twice": {"- " + app + "\n  " + app, "already set in map"},
 		"an entry of nothing": {
-			"- {}", "entry 1: it must have one of application, check, notification, envelope, rollout_block, cluster, identity, " +
-				"chart_snapshot and resource_snapshot",
+			"- {}", "entry 1: it must have one of application, check, notification, envelope, strategy, rollout_block, cluster, " +
+				"identity, chart_snapshot and resource_snapshot",
 		},
 		"an entry of two": {
 			"- {" + app + ", identity: {apiVersion: v1, kind: ConfigMap, metadata: {namespace: a, name: b}}}",
-			"entry 1: it must have one of application, check, notification, envelope, rollout_block, cluster, identity, " +
-				"chart_snapshot and resource_snapshot",
+			"entry 1: it must have one of application, check, notification, envelope, strategy, rollout_block, cluster, " +
+				"identity, chart_snapshot and resource_snapshot",
 		},
 		"an object of another kind": {
 			"- " + strings.Replace(app, "Application", "Release", 1),

@@ -49,7 +49,7 @@ type restorer struct {
 func (r *restorer) restore(ctx context.Context, b Backup) error {
 	var problems []error
 	for _, step := range []func(context.Context, Entry) error{
-		r.identity, r.cluster, r.chart, r.resources, r.check, r.envelope, r.application, r.block, r.notification,
+		r.identity, r.cluster, r.chart, r.resources, r.check, r.strategy, r.envelope, r.application, r.block, r.notification,
 	} {
 		for i, e := range b {
 			err := step(ctx, e)
@@ -123,6 +123,15 @@ func (r *restorer) check(ctx context.Context, e Entry) error {
 		return nil
 	}
 	_, err := r.ensure(ctx, e.Check, creatable(e.Check), nil)
+	return err
+}
+
+// strategy restores a Strategy, before the Applications that take it.
+func (r *restorer) strategy(ctx context.Context, e Entry) error {
+	if e.Strategy == nil {
+		return nil
+	}
+	_, err := r.ensure(ctx, e.Strategy, creatable(e.Strategy), nil)
 	return err
 }
 

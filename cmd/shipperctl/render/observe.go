@@ -82,12 +82,34 @@ func (r *renderer) next(ctx context.Context, app *shipper.Application) (*shipper
 	for i := range list.Items {
 		existing[i] = &list.Items[i]
 	}
+	app, err := r.withStrategy(ctx, app, existing)
+	if err != nil {
+		return nil, err
+	}
 	digest, _ := stamp.NextContent(app, existing)
 	rel, _, err := stamp.Next(stamp.WithContent(app, existing, digest), existing)
 	if err == nil && stamp.Undecided(app, existing) {
 		err = r.decideNaming(ctx, rel)
 	}
 	return rel, err
+}
+
+// withStrategy is an Application with what it takes from its Strategy, which the server has admitted a moment ago.
+func (r *renderer) withStrategy(
+	ctx context.Context, app *shipper.Application, existing []*shipper.Release,
+) (*shipper.Application, error) {
+	from := stamp.From(&app.Spec.Template)
+	if from == nil {
+		return app, nil
+	}
+	if known := stamp.KnownStrategy(app, existing); known != nil {
+		return stamp.WithStrategy(app, known), nil
+	}
+	found, key := &shipper.Strategy{}, client.ObjectKey{Namespace: cmp.Or(from.Namespace, app.Namespace), Name: from.Name}
+	if err := r.client.Get(ctx, key, found); err != nil {
+		return nil, fmt.Errorf("reading strategy %s: %w", key, err)
+	}
+	return stamp.WithStrategy(app, &found.Spec), nil
 }
 
 // decideNaming decides how the objects of the first Release of an Application are named, as the reconciler does.
