@@ -3,6 +3,7 @@
 package docs
 
 import (
+	"cmp"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	rules "shipper.dev/shipper/apis/rules/block"
+	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/clusters"
 	"shipper.dev/shipper/test/charts"
@@ -155,6 +157,7 @@ func applies(t *testing.T, p page, text string, meta metav1.ObjectMeta) string {
 	s.holds(text)
 	s.selects(text)
 	s.measures(p, text)
+	s.shares(p, text)
 	kubectl, err := fleet.Kubectl()
 	s.must(err)
 	args := []string{"apply", "--dry-run=server", "--validate=strict", "-f", "-", "--kubeconfig", world.fleet.Kubeconfig}
@@ -203,6 +206,23 @@ func (s *env) selects(text string) {
 	app := &shipper.Application{}
 	if err := yaml.Unmarshal([]byte(text), app); err == nil && app.Kind == "Application" && app.Spec.Template.Resources != nil {
 		world.env.In(s.T, s.namespace, app.Name).LetsSelect()
+	}
+}
+
+// shares creates the Strategy of the document that an Application takes.
+func (s *env) shares(p page, text string) {
+	s.Helper()
+	app := &shipper.Application{}
+	if err := yaml.Unmarshal([]byte(text), app); err != nil || stamp.From(&app.Spec.Template) == nil {
+		return
+	}
+	from := stamp.From(&app.Spec.Template)
+	for _, b := range p.blocks {
+		shared := &shipper.Strategy{}
+		if b.language == "yaml" && yaml.Unmarshal([]byte(b.text), shared) == nil && shared.Kind == "Strategy" && shared.Name == from.Name {
+			shared.Namespace = cmp.Or(from.Namespace, s.namespace)
+			s.must(world.management.Create(s.ctx, shared))
+		}
 	}
 }
 
