@@ -361,14 +361,23 @@ func (p *placing) stepState() StepState {
 	return s
 }
 
-// planDeletions plans for the Releases that are being deleted. Each may go when the newest Release is ready in the clusters that it
-// lists, or there is none.
+// isFreed reports whether a Release that is being deleted is needed in a cluster no more: the one that follows there has the cluster in its
+// target and knows of it. It cannot be ready before, for the newest Release that lists a cluster writes there.
+func (p *placing) isFreed(cluster string) bool {
+	if !slices.Contains(p.clusters, cluster) {
+		return p.converged()
+	}
+	return slices.Contains(p.listed, cluster) && installedIn(p.contender(), cluster)
+}
+
+// planDeletions plans for the Releases that are being deleted. Each may go when the newest Release follows in the clusters that it lists, or
+// there is none.
 func (p *placing) planDeletions(now metav1.Time) []Leaving {
 	var out []Leaving
 	for _, release := range p.Leaving {
 		var waits []string
 		for _, cluster := range lists(release) {
-			if !p.replaced(cluster) {
+			if !p.isFreed(cluster) {
 				waits = append(waits, cluster)
 			}
 		}

@@ -58,7 +58,19 @@ func (p *placed) head(cluster string) string {
 	return ""
 }
 
-// install makes targets ready where their Release is the head and the cluster answers.
+// writer is the newest Release that lists a cluster; one that is being deleted is in effect until it is gone.
+func (p *placed) writer(cluster string) (writer string) {
+	newest := -1
+	for _, r := range append(slices.Clone(p.releases), p.leaving...) {
+		n, err := stamp.Generation(r.Release)
+		if err == nil && n > newest && slices.Contains(r.Installation.Spec.Clusters, cluster) {
+			newest, writer = n, r.Release.Name
+		}
+	}
+	return writer
+}
+
+// install makes targets ready where the cluster answers. Those whose Release does not write there are ready, and know nothing of objects.
 func (p *placed) install() {
 	for _, r := range append(slices.Clone(p.releases), p.leaving...) {
 		it := r.Installation
@@ -66,7 +78,8 @@ func (p *placed) install() {
 		var statuses []shipper.ClusterInstallationStatus
 		for _, cluster := range it.Spec.Clusters {
 			ready, operational := corev1.ConditionTrue, corev1.ConditionTrue
-			if p.broken[r.Release.Name] || p.head(cluster) != r.Release.Name && p.head(cluster) != "" {
+			writes := p.writer(cluster) == r.Release.Name
+			if p.broken[r.Release.Name] && writes {
 				ready = corev1.ConditionFalse
 			}
 			if p.down[cluster] {
@@ -79,6 +92,9 @@ func (p *placed) install() {
 			if p.sick[r.Release.Name] {
 				objects = &shipper.InstalledObjects{Total: 1, Unhealthy: []shipper.UnhealthyObject{
 					{Kind: "Deployment", Name: "web", Status: p.health, Reason: "LessReplicas"}}}
+			}
+			if !writes {
+				objects = nil
 			}
 			statuses = append(statuses, shipper.ClusterInstallationStatus{Name: cluster, Objects: objects, Conditions: []shipper.Condition{
 				{Type: shipper.TargetOperational, Status: operational}, {Type: shipper.TargetReady, Status: ready},
