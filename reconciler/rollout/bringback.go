@@ -47,9 +47,9 @@ func broughtBack(rel *shipper.Release, held bool) *shipper.Release {
 	return out
 }
 
-// end is the last position of a Release; where it is when it has no steps.
+// end is the last position of a Release; where it is when it has neither steps nor waves.
 func end(rel *shipper.Release) position.Position {
-	if s := rel.Spec.Environment.Strategy; s != nil && len(s.Steps) > 0 {
+	if s := rel.Spec.Environment.Strategy; s != nil && len(s.Steps)+len(s.Waves) > 0 {
 		return position.Last(s)
 	}
 	return position.Of(rel)

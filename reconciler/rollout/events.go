@@ -79,7 +79,7 @@ func releaseChanges(rel *shipper.Release, is shipper.ReleaseStatus) []report.Eve
 	var out []report.Event
 	was := rel.Status
 	if a := is.AchievedStep; a != nil && (was.AchievedStep == nil || *was.AchievedStep != *a) {
-		out = append(out, events.Normal(strategyAppliedReason, "Achieve "+a.Name, "step [%d] finished", a.Step))
+		out = append(out, achievedNow(rel, a))
 	}
 	out = append(append(out, undecidedNow(was, is)...), failedNow(was, is)...)
 	before, after := events.Without(was.Conditions, shipper.ReleaseAdvancing), events.Without(is.Conditions, shipper.ReleaseAdvancing)
@@ -110,6 +110,14 @@ func releaseChanges(rel *shipper.Release, is shipper.ReleaseStatus) []report.Eve
 		return append(report.AsOne(out), conditions...)
 	}
 	return report.AsOne(append(out, conditions...))
+}
+
+// achievedNow is the event of a step that is achieved; of a wave where there are no steps.
+func achievedNow(rel *shipper.Release, a *shipper.AchievedStep) report.Event {
+	if s := rel.Spec.Environment.Strategy; position.HasWaves(rel) && len(s.Steps) == 0 {
+		return events.Normal(strategyAppliedReason, "Achieve wave", "%s finished", position.Position{Wave: a.Wave, Step: a.Step}.In(s))
+	}
+	return events.Normal(strategyAppliedReason, "Achieve "+a.Name, "step [%d] finished", a.Step)
 }
 
 // undecidedNow is the event of checks that have become undecided.

@@ -60,8 +60,11 @@ func (l *laws) moves(c change, old, rel *shipper.Release) {
 	key := fmt.Sprint(rel.UID, " ", to)
 	p, a, from := old.Status.Progress, old.Status.AchievedStep, at.Step
 	next, more := at.Next(s)
-	after := s.Steps[from].After
-	if s.Advance == shipper.AdvanceAutomatic && after == "" {
+	after := shipper.Duration("")
+	if len(s.Steps) > 0 {
+		after = s.Steps[from].After
+	}
+	if (s.Advance == shipper.AdvanceAutomatic || s.Advance == "" && len(s.Steps) == 0) && after == "" {
 		after = "0s"
 	}
 	switch {
@@ -91,8 +94,11 @@ func (l *laws) moves(c change, old, rel *shipper.Release) {
 
 // checksPassed reports whether all checks of a position that count have passed.
 func checksPassed(s *shipper.RolloutStrategy, at position.Position, p *shipper.ReleaseProgress) bool {
-	want := slices.Clone(s.Steps[at.Step].Checks)
-	switch last := int(at.Step) == len(s.Steps)-1; {
+	want, last := []shipper.StepCheck{}, int(at.Step) >= len(s.Steps)-1
+	if len(s.Steps) > 0 {
+		want = slices.Clone(s.Steps[at.Step].Checks)
+	}
+	switch {
 	case last && len(s.Waves) > 0 && s.Waves[at.Wave].AfterTasks != nil:
 		want = append(want, s.Waves[at.Wave].AfterTasks.Checks...)
 	case !last && s.Steps[at.Step].Traffic.Contender > 0:

@@ -30,7 +30,7 @@ type truth struct {
 // observes keeps the truth about the newest Release, where it has waves. What other Releases are bears on it, too: some give way.
 func (l *laws) observes(c change) {
 	switch c.kind {
-	case pods, endpoints, services, kindOf("releases"):
+	case pods, endpoints, services, configMaps, kindOf("releases"):
 	default:
 		return
 	}
@@ -38,7 +38,6 @@ func (l *laws) observes(c change) {
 	if !position.HasWaves(rel) {
 		return
 	}
-	last := rel.Spec.Environment.Strategy.Steps[rel.Spec.Environment.Strategy.LastStep()]
 	for cluster := range waves.Parse(rel) {
 		h := l.world.hosts[cluster]
 		if h == nil || c.host != management && c.host != cluster {
@@ -49,7 +48,7 @@ func (l *laws) observes(c change) {
 		if was := t.is; was {
 			t.until = c.at
 		}
-		t.is = l.lacks(h, rel, last) == ""
+		t.is = l.lacksEnd(h, rel) == ""
 		l.truths[key] = t
 	}
 }

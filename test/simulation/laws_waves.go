@@ -19,6 +19,9 @@ func (l *laws) waits(c change) {
 		return
 	}
 	labels := c.object.GetLabels()
+	if c.kind == configMaps && c.host != management && l.placedBy(c.object, rel) {
+		labels = map[string]string{shipper.ReleaseLabel: rel.Name}
+	}
 	if labels[shipper.OwnedByLabel] != rel.Name && labels[shipper.ReleaseLabel] != rel.Name {
 		return
 	}
@@ -88,6 +91,9 @@ func (l *laws) isMoving(rel *shipper.Release, cluster string) bool {
 	m.read(kindOf("traffictargets"), namespace, rel.Name, &tt)
 	if !slices.Contains(it.Spec.Clusters, cluster) {
 		return false
+	}
+	if rel.Spec.Environment.Resources != nil {
+		return l.lacksPlaced(l.world.hosts[cluster], rel) != ""
 	}
 	percent, weight := int32(0), int32(0)
 	for _, c := range ct.Spec.Clusters {

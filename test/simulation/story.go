@@ -77,6 +77,7 @@ func Stories() []Story {
 		wavesStaleStory(),
 		wavesWaitStory(),
 		wavesFailingStory(),
+		placedWavesStory(),
 		walkStory(1),
 		olderStory(1),
 	}

@@ -77,7 +77,7 @@ func (w *Webhook) preview(
 // describeRolling describes how many clusters a Release with resources changes at the same time; empty when it has none yet.
 func describeRolling(env *shipper.ReleaseEnvironment, existing []*shipper.Release, clusters int) string {
 	switch {
-	case clusters == 0:
+	case clusters == 0, env.Strategy != nil && len(env.Strategy.Waves) > 0: // the waves are described beside it
 		return ""
 	case env.Apply != nil && env.Apply.Type == shipper.ApplyReportDiff:
 		return fmt.Sprintf("of %s, all are compared at the same time, and nothing is written", count(clusters, "cluster"))

@@ -164,9 +164,9 @@ func closedGate(old *shipper.Release, to position.Position) (closed position.Pos
 
 func refusalOfGate(rel *shipper.Release, at position.Position) string {
 	s, from := rel.Spec.Environment.Strategy, position.Of(rel)
-	text := fmt.Sprintf("%s (%s) is a gate and is not achieved", at.In(s), s.Steps[at.Step].Name)
-	if at.Step >= s.LastStep() {
-		text = fmt.Sprintf("wave %s is not done", position.WaveName(s, at.Wave))
+	text := fmt.Sprintf("wave %s is not done", position.WaveName(s, at.Wave))
+	if at.Step < s.LastStep() {
+		text = fmt.Sprintf("%s (%s) is a gate and is not achieved", at.In(s), s.Steps[at.Step].Name)
 	}
 	if from == at {
 		text += awaited(rel, at)
@@ -237,10 +237,13 @@ func warnOfProgress(a *response.Response, rel, old *shipper.Release) {
 	case to.Before(from):
 		a.Warn("this goes back: nothing goes on by itself until targetStep is raised")
 	case !more || rel.Spec.Hold != "":
+	case len(s.Steps) == 0 && s.IsAutomatic():
+		a.Warn("it goes on by itself to %s when %s is done", next.In(s), to.In(s))
+	case len(s.Steps) == 0:
 	case s.Steps[to.Step].After != "":
 		a.Warn("it goes on by itself to %s (%s) %s after step %d has what it wants", next.In(s), s.Steps[next.Step].Name,
 			s.Steps[to.Step].After, to.Step)
-	case s.Advance == shipper.AdvanceAutomatic:
+	case s.IsAutomatic():
 		a.Warn("it goes on by itself to %s (%s) when %s has what it wants", next.In(s), s.Steps[next.Step].Name, to.In(s))
 	}
 }

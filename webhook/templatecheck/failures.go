@@ -16,7 +16,11 @@ import (
 func validateMaxFailures(s *shipper.RolloutStrategy, path *field.Path) field.ErrorList {
 	const name = "maxFailures"
 	if s.MaxFailures != nil && len(s.Waves) == 0 {
-		return field.ErrorList{field.Forbidden(path.Child(name), "only with waves: without them all clusters take each step together")}
+		why := "only with waves: without them all clusters take each step together"
+		if len(s.Steps) == 0 {
+			why = "only with waves: without them one object that does not become ready fails the rollout"
+		}
+		return field.ErrorList{field.Forbidden(path.Child(name), why)}
 	}
 	errs := validateFailures(s.MaxFailures, path.Child(name))
 	counts := s.MaxFailures != nil && !isZero(s.MaxFailures)

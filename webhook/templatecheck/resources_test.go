@@ -81,9 +81,40 @@ func TestTemplatesWithResources(t *testing.T) {
 					Checks: []shipper.StepCheck{{Check: "slow"}}, PreviewWhenIdle: "None", FirstRelease: "Steps", OnFailure: "Hold",
 				}
 			},
-			"t.strategy.checks: Forbidden: resources have no steps to check\n" +
+			"t.strategy.checks: Forbidden: resources have no steps to check: afterTasks of a wave have checks\n" +
 				"t.strategy.previewWhenIdle: Forbidden: resources have no preview Service\n" +
 				"t.strategy.firstRelease: Forbidden: resources have no steps to begin with",
+		},
+		"waves": {edit: func(env *shipper.ReleaseEnvironment) {
+			env.Strategy = &shipper.RolloutStrategy{
+				Advance: shipper.AdvanceManual, MaxFailures: new(number(1)), ProgressDeadline: "10m", OnFailure: shipper.OnFailureRetreat,
+				Rolling: &shipper.RollingClusters{MaxSurge: new(number(1))}, Waves: []shipper.Wave{
+					{Name: "canary", ClusterSelector: labels, AfterTasks: &shipper.WaveTasks{Approvals: 1, Wait: "1h",
+						Conditions: []string{"example.com/Verified"}, Checks: []shipper.StepCheck{{Check: "errors"}}}},
+					{Name: "rest", MaxConcurrency: new(number(2))},
+				},
+			}
+		}},
+		"waves that are wrong": {
+			func(env *shipper.ReleaseEnvironment) {
+				env.Strategy = &shipper.RolloutStrategy{
+					Rolling: &shipper.RollingClusters{MaxUnavailable: new(number(1))}, MaxFailures: new(number(1)),
+					Waves: []shipper.Wave{{Name: "rest", MaxConcurrency: new(number(0)), AfterTasks: &shipper.WaveTasks{Wait: "1h"}}},
+				}
+			},
+			`t.strategy.waves[0].maxConcurrency: Invalid value: "0": then no cluster could ever change: at least 1` + "\n" +
+				"t.strategy.waves[0].afterTasks: Forbidden: not on the last wave: no wave follows that could wait\n" +
+				"t.strategy.progressDeadline: Required value: maxFailures counts the clusters that miss it: write progressDeadline: 10m, or " +
+				"leave maxFailures out\n" +
+				"t.strategy.rolling.maxUnavailable: Forbidden: not with waves: maxConcurrency of each wave bounds how many of its clusters " +
+				"change at the same time",
+		},
+		"what only waves have": {
+			func(env *shipper.ReleaseEnvironment) {
+				env.Strategy = &shipper.RolloutStrategy{Advance: shipper.AdvanceAutomatic, MaxFailures: new(number(1))}
+			},
+			"t.strategy.advance: Forbidden: only with waves\n" +
+				"t.strategy.maxFailures: Forbidden: only with waves: without them one object that does not become ready fails the rollout",
 		},
 		"rolling bounds":      {edit: rolling(number(1), text("100%"))},
 		"no cluster is added": {edit: rolling(text("1%"), number(0))},

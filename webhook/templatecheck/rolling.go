@@ -31,21 +31,27 @@ func validateRollout(s *shipper.RolloutStrategy, path *field.Path) field.ErrorLi
 			errs = append(errs, field.Forbidden(path.Child(child), why))
 		}
 	}
-	forbid(len(s.Steps) > 0, "steps", "resources have no capacity and traffic to step through: "+
-		"rolling says how many clusters change at the same time")
-	forbid(len(s.Waves) > 0, "waves", "only with steps: rolling says how many clusters change at the same time")
-	forbid(s.Advance != "", "advance", "only with waves")
-	forbid(s.MaxFailures != nil, "maxFailures", "only with waves: one object that does not become ready fails the rollout")
-	forbid(len(s.Checks) > 0, "checks", "resources have no steps to check")
+	if len(s.Steps) > 0 {
+		return append(errs, field.Forbidden(path.Child("steps"), "resources have no capacity and traffic to step through: "+
+			"rolling says how many clusters change at the same time"))
+	}
+	forbid(len(s.Checks) > 0, "checks", "resources have no steps to check: afterTasks of a wave have checks")
 	forbid(s.PreviewWhenIdle != "", "previewWhenIdle", "resources have no preview Service")
 	forbid(s.FirstRelease != "", "firstRelease", "resources have no steps to begin with")
 	switch s.OnFailure {
 	case "", shipper.OnFailureHold, shipper.OnFailureAbort:
 	case shipper.OnFailureRetreat:
-		errs = append(errs, field.Invalid(path.Child("onFailure"), s.OnFailure, "resources have no step to go back to: use Abort"))
+		if len(s.Waves) == 0 {
+			errs = append(errs, field.Invalid(path.Child("onFailure"), s.OnFailure, "resources have no step to go back to: use Abort"))
+		}
 	default:
 		errs = append(errs, field.NotSupported(path.Child("onFailure"), s.OnFailure,
 			[]shipper.FailurePolicy{shipper.OnFailureHold, shipper.OnFailureAbort}))
+	}
+	errs = append(errs, validateWaves(s, path)...)
+	if len(s.Waves) > 0 && s.Rolling != nil && s.Rolling.MaxUnavailable != nil {
+		errs = append(errs, field.Forbidden(path.Child("rolling", "maxUnavailable"),
+			"not with waves: maxConcurrency of each wave bounds how many of its clusters change at the same time"))
 	}
 	errs = append(errs, validateDuration(s.ProgressDeadline, path.Child("progressDeadline"), MinProgressDeadline)...)
 	errs = append(errs, validateDuration(s.UnavailablePeriod, path.Child("unavailablePeriod"), 0)...)

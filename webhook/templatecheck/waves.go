@@ -17,14 +17,18 @@ import (
 // MaxWaves bounds a strategy.
 const MaxWaves = 100
 
-// validateWaves validates the waves of a strategy with steps.
+// validateWaves validates the waves of a strategy. Those of resources have no steps.
 func validateWaves(s *shipper.RolloutStrategy, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	switch s.Advance {
 	case "":
 	case shipper.AdvanceManual, shipper.AdvanceAutomatic:
 		if len(s.Waves) == 0 {
-			errs = append(errs, field.Forbidden(path.Child("advance"), "only with waves: after says when a step goes on by itself"))
+			why := "only with waves"
+			if len(s.Steps) > 0 {
+				why += ": after says when a step goes on by itself"
+			}
+			errs = append(errs, field.Forbidden(path.Child("advance"), why))
 		}
 	default:
 		errs = append(errs, field.NotSupported(path.Child("advance"), s.Advance,
@@ -79,7 +83,7 @@ func validateAfterTasks(s *shipper.RolloutStrategy, wave int, path *field.Path) 
 	}
 	errs := validateGates(tasks.Conditions, path.Child("conditions"))
 	errs = append(errs, validateDuration(tasks.Wait, path.Child("wait"), time.Second)...)
-	errs = append(errs, validateStepChecks(tasks.Checks, s.Steps[s.LastStep()].Checks, path.Child("checks"))...)
+	errs = append(errs, validateStepChecks(tasks.Checks, s.ChecksAt(s.LastStep()), path.Child("checks"))...)
 	if tasks.Approvals < 0 || tasks.Approvals > maxApprovals {
 		errs = append(errs, field.Invalid(path.Child("approvals"), tasks.Approvals, fmt.Sprintf("must be from 1 to %d", maxApprovals)))
 	}

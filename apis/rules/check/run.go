@@ -83,6 +83,10 @@ func Plan(r Request, now time.Time) (*shipper.CheckTargetSpec, error) {
 		if found == nil {
 			return nil, fmt.Errorf("check %s: there is no Check %s", c.NameInStep(), key)
 		}
+		if found.Spec.Tests != nil && rel.Spec.Environment.Resources != nil {
+			return nil, fmt.Errorf("check %s: Check %s runs tests of a chart, and resources have none: use prometheus, http or job",
+				c.NameInStep(), key)
+		}
 		values, wrong := Resolve(found.Spec.Args, c.Args)
 		if len(wrong) > 0 {
 			return nil, fmt.Errorf("check %s: argument %w", c.NameInStep(), wrong[0])

@@ -79,9 +79,15 @@ func (p Position) Previous(s *shipper.RolloutStrategy) (previous Position, ok bo
 	return p, false
 }
 
-// Exists reports whether a strategy has the position.
+// Exists reports whether a strategy has the position. Waves of resources have no steps: each of their positions has step 0.
 func (p Position) Exists(s *shipper.RolloutStrategy) bool {
-	return s != nil && p.Step >= 0 && int(p.Step) < len(s.Steps) && p.Wave >= 0 && p.Wave <= s.LastWave()
+	if s == nil || p.Wave < 0 || p.Wave > s.LastWave() {
+		return false
+	}
+	if len(s.Steps) == 0 && len(s.Waves) > 0 {
+		return p.Step == 0
+	}
+	return p.Step >= 0 && int(p.Step) < len(s.Steps)
 }
 
 // String is the position as annotations have it: the step, or WAVE/STEP after wave 0.
@@ -92,10 +98,13 @@ func (p Position) String() string {
 	return fmt.Sprintf("%d/%d", p.Wave, p.Step)
 }
 
-// In describes a position of a strategy: step 1, or step 1 of wave production.
+// In describes a position of a strategy: step 1, or step 1 of wave production, or wave production where there are no steps.
 func (p Position) In(s *shipper.RolloutStrategy) string {
-	if s == nil || len(s.Waves) == 0 {
+	switch {
+	case s == nil || len(s.Waves) == 0:
 		return fmt.Sprintf("step %d", p.Step)
+	case len(s.Steps) == 0:
+		return "wave " + WaveName(s, p.Wave)
 	}
 	return fmt.Sprintf("step %d of wave %s", p.Step, WaveName(s, p.Wave))
 }

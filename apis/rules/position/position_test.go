@@ -42,6 +42,29 @@ func TestPositionsFollowOneAnother(t *testing.T) {
 	}
 }
 
+// placed has two waves of resources.
+func placed() *shipper.RolloutStrategy {
+	s := strategy(2)
+	s.Steps = nil
+	return s
+}
+
+func TestWavesOfResourcesHaveOnePositionEach(t *testing.T) {
+	s := placed()
+	next, more := position.Position{}.Next(s)
+	if last := position.Last(s); !more || next != (position.Position{Wave: 1}) || next != last || !next.Exists(s) {
+		t.Errorf("after the first is %v, %t; the last is %v", next, more, last)
+	}
+	if before, ok := next.Previous(s); !ok || before != (position.Position{}) || !before.Exists(s) {
+		t.Errorf("before the last is %v, %t", before, ok)
+	}
+	for _, at := range []position.Position{{Step: 1}, {Wave: 2}, {Wave: -1}} {
+		if at.Exists(s) {
+			t.Errorf("%v exists", at)
+		}
+	}
+}
+
 func TestALowerStepOfALaterWaveIsAfter(t *testing.T) {
 	if at := (position.Position{Wave: 1}); at.Before(position.Position{Step: 2}) || at.Compare(at) != 0 {
 		t.Error("it is not")
@@ -64,9 +87,9 @@ func TestTargetWaveHasNoMeaningWithoutWaves(t *testing.T) {
 func TestPositionsAreWordedWithTheirWave(t *testing.T) {
 	got := []string{
 		position.Position{Step: 1}.In(strategy(0)), position.Position{Wave: 1, Step: 1}.In(strategy(2)),
-		position.Position{Wave: 9}.In(strategy(2)), position.Position{Step: 2}.String(), position.Position{Wave: 1, Step: 2}.String(),
+		position.Position{Wave: 9}.In(strategy(2)), position.Position{Wave: 1}.In(placed()), position.Position{Step: 2}.String(), position.Position{Wave: 1, Step: 2}.String(),
 	}
-	want := []string{"step 1", "step 1 of wave b", "step 0 of wave 9", "2", "1/2"}
+	want := []string{"step 1", "step 1 of wave b", "step 0 of wave 9", "wave b", "2", "1/2"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -212,13 +212,17 @@ func (d *decision) failureMessage() string {
 	if len(d.strategy.Waves) > 0 {
 		name += " of wave " + position.WaveName(d.strategy, f.Wave)
 	}
+	step := fmt.Sprintf("step %d%s", f.Step, name)
+	if len(d.strategy.Steps) == 0 && len(d.strategy.Waves) > 0 {
+		step = "wave " + position.WaveName(d.strategy, f.Wave)
+	}
 	where := ""
 	if f.Cluster != "" {
 		where = " in " + f.Cluster
 	}
-	text := fmt.Sprintf("step %d%s did not get what it wants in %s%s: %s", f.Step, name, d.strategy.ProgressDeadline, where, f.Message)
+	text := fmt.Sprintf("%s did not get what it wants in %s%s: %s", step, d.strategy.ProgressDeadline, where, f.Message)
 	if f.Reason == shipper.CheckFailed {
-		text = fmt.Sprintf("step %d%s failed check %s%s: %s", f.Step, name, f.Check, where, f.Message)
+		text = fmt.Sprintf("%s failed check %s%s: %s", step, f.Check, where, f.Message)
 	}
 	if wants := cmp.Or(d.strategy.OnFailure, shipper.OnFailureHold); f.Action == shipper.OnFailureHold && wants != f.Action {
 		text += fmt.Sprintf("; onFailure is %s, but there is nothing to go back to", wants)

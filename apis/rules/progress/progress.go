@@ -80,8 +80,8 @@ const (
 // Decide computes the decision. It acts only on facts that are stored, so that a crash repeats an act and loses none.
 func Decide(o Observed, now time.Time) Decision {
 	s := o.Release.Spec.Environment.Strategy
-	resources := o.Release.Spec.Environment.Resources != nil
-	if !strategy.ByItself(s) || !resources && !position.Of(o.Release).Exists(s) {
+	unplaced := o.Release.Spec.Environment.Resources == nil || position.HasWaves(o.Release)
+	if !strategy.ByItself(s) || unplaced && !position.Of(o.Release).Exists(s) {
 		return Decision{}
 	}
 	d := decision{Observed: o, strategy: s, now: now, stored: o.Release.Status.Progress}
@@ -209,10 +209,9 @@ func (d *decision) moving() shipper.Condition {
 
 // advance is the condition when the step is achieved and another follows.
 func (d *decision) advance() shipper.Condition {
-	step := d.strategy.Steps[d.target()]
 	next, _ := d.at().Next(d.strategy)
-	after := step.After
-	if d.strategy.Advance == shipper.AdvanceAutomatic && after == "" {
+	after := d.strategy.StepAt(d.at().Wave, d.target()).After
+	if d.strategy.IsAutomatic() && after == "" {
 		after = "0s"
 	}
 	if after == "" {
@@ -236,6 +235,10 @@ func (d *decision) advance() shipper.Condition {
 		d.out.Move = &Move{To: next.Step, ToWave: next.Wave, Why: StepDue}
 	}
 	d.out.CommandNotAwaited = true
+	if len(d.strategy.Steps) == 0 {
+		return d.condition(corev1.ConditionTrue, shipper.AdvancingSoaking,
+			fmt.Sprintf("goes on to %s: %s is done", next.In(d.strategy), d.at().In(d.strategy)))
+	}
 	wave := ""
 	if len(d.strategy.Waves) > 0 {
 		wave = " of wave " + position.WaveName(d.strategy, next.Wave)

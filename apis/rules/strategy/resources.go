@@ -30,6 +30,8 @@ type placing struct {
 	listed, next []string
 	// retired has, by index of an older Release, the clusters in its target that it drops.
 	retired map[int][]string
+	// byWaves is what waves add; nil without them.
+	byWaves *placedWaves
 }
 
 // placesResources reports whether a Release has resources instead of a chart.
@@ -38,9 +40,12 @@ func placesResources(rel *shipper.Release) bool { return rel.Spec.Environment.Re
 // planPlacing is Make for an Application with resources.
 func planPlacing(observed Observed, now metav1.Time) Plan {
 	p := newPlacing(observed)
-	if observed.contender().Scheduled() && observed.Blocked == "" {
+	if observed.contender().Scheduled() && observed.Blocked == "" && !p.hasNoPosition() {
 		p.takeOver()
 		p.letGo()
+	}
+	if p.byWaves != nil {
+		p.stageByWaves(&now)
 	}
 	plan := Plan{Leaving: p.planDeletions(now), Step: p.stepState()}
 	for i, release := range observed.Releases {
@@ -48,7 +53,7 @@ func planPlacing(observed Observed, now metav1.Time) Plan {
 		if p.roles[i] == Contender {
 			outcome.Status = p.contenderStatus(now)
 		}
-		if p.roles[i] == Superseded && observed.Blocked == "" && release.Held == "" && (p.converged() || placedNowhere(release)) {
+		if p.roles[i] == Superseded && observed.Blocked == "" && release.Held == "" && (p.everywhere() || placedNowhere(release)) {
 			plan.Covered = append(plan.Covered, release.Release.Name)
 		}
 		plan.Outcomes = append(plan.Outcomes, outcome)
@@ -58,10 +63,16 @@ func planPlacing(observed Observed, now metav1.Time) Plan {
 
 func newPlacing(observed Observed) *placing {
 	p := &placing{Observed: observed, roles: observed.roles(), retired: map[int][]string{}}
-	p.clusters = clustersOf(observed.contender())
+	p.clusters = chosenOf(observed.contender())
 	p.listed = lists(observed.contender())
 	p.next = p.listed
+	p.byWaves = placedWavesOf(p)
 	return p
+}
+
+// hasNoPosition reports whether the contender names a wave or a step that its strategy does not have.
+func (p *placing) hasNoPosition() bool {
+	return p.byWaves != nil && !p.byWaves.at.Exists(p.byWaves.strategy)
 }
 
 // lists are the clusters in a Release's InstallationTarget, sorted.
@@ -81,6 +92,10 @@ func placedNowhere(r Release) bool {
 // A cluster without an earlier version, and one that cannot be reached, takes no slot. A Release that completed goes back to all its
 // clusters at once.
 func (p *placing) takeOver() {
+	if p.byWaves != nil {
+		p.takeOverByWaves()
+		return
+	}
 	free := Slots(&p.contender().Release.Spec.Environment, len(p.clusters)) - p.usedSlots()
 	p.next = nil
 	for _, cluster := range p.clusters {
@@ -93,8 +108,14 @@ func (p *placing) takeOver() {
 		}
 		p.next = append(p.next, cluster)
 	}
-	for _, cluster := range p.listed { // a cluster that leaves is kept until the others are ready
-		if !slices.Contains(p.clusters, cluster) && !p.converged() {
+	p.keepLeaving()
+}
+
+// keepLeaving keeps clusters that are not the contender's any more until it is ready in all its own.
+func (p *placing) keepLeaving() {
+	done := p.everywhere() || p.byWaves != nil && p.converged()
+	for _, cluster := range p.listed {
+		if !slices.Contains(p.clusters, cluster) && !done {
 			p.next = append(p.next, cluster)
 		}
 	}
@@ -187,33 +208,28 @@ func (p *placing) reachable(cluster string) bool {
 	return true
 }
 
-// letGo decides which clusters older Releases drop: those in which the contender is ready and, when it is ready in all its own, those
-// that are not the contender's.
-func (p *placing) letGo() {
-	for i, release := range p.Releases[:len(p.Releases)-1] {
-		for _, cluster := range lists(release) {
-			if p.replaced(cluster) {
-				p.retired[i] = append(p.retired[i], cluster)
-			}
-		}
-	}
+// isPlaced reports whether the contender is ready in a cluster.
+func (p *placing) isPlaced(cluster string) bool {
+	return slices.Contains(p.listed, cluster) && healthyIn(p.contender(), cluster)
 }
 
-// replaced reports whether nothing is lost in a cluster when an earlier Release drops it.
-func (p *placing) replaced(cluster string) bool {
-	if slices.Contains(p.clusters, cluster) {
-		return slices.Contains(p.listed, cluster) && healthyIn(p.contender(), cluster)
-	}
-	return p.converged()
+// converged reports whether the contender is ready in all its clusters; with waves, whether its wave is done.
+func (p *placing) converged() bool {
+	return len(p.clusters) > 0 && len(p.incomplete()) == 0 && (p.byWaves == nil || p.contender().Scheduled())
 }
 
-// converged reports whether the contender is ready in all its clusters.
-func (p *placing) converged() bool { return len(p.clusters) > 0 && len(p.incomplete()) == 0 }
+// everywhere reports whether the contender is ready in all its clusters, and in its last wave.
+func (p *placing) everywhere() bool {
+	return p.converged() && (p.byWaves == nil || p.byWaves.isLastWave() && int(p.placedClusters()) == len(p.clusters))
+}
 
-// incomplete are the clusters in which the contender is not ready, sorted.
+// incomplete are the clusters that the position waits for, sorted.
 func (p *placing) incomplete() []string {
 	return slices.DeleteFunc(slices.Clone(p.clusters), func(cluster string) bool {
-		return slices.Contains(p.listed, cluster) && healthyIn(p.contender(), cluster)
+		if p.byWaves != nil {
+			return !p.awaits(cluster)
+		}
+		return p.isPlaced(cluster)
 	})
 }
 
@@ -228,7 +244,9 @@ func (p *placing) write(i int) *shipper.InstallationTargetSpec {
 		want = p.next
 	} else {
 		want = slices.DeleteFunc(slices.Clone(have), func(c string) bool { return slices.Contains(p.retired[i], c) })
+		want = p.withReturned(i, want)
 	}
+	want = p.keepBlocked(have, want)
 	if slices.Equal(have, want) && release.Installation.Spec.CanOverride == newest {
 		return nil
 	}
@@ -239,6 +257,9 @@ func (p *placing) write(i int) *shipper.InstallationTargetSpec {
 
 // contenderStatus is the contender's new status.
 func (p *placing) contenderStatus(now metav1.Time) shipper.ReleaseStatus {
+	if p.byWaves != nil {
+		return p.statusByWaves(now)
+	}
 	rel := p.contender().Release
 	status := *rel.Status.DeepCopy()
 	executed := shipper.Condition{
@@ -319,6 +340,7 @@ func (p *placing) problemIn(clusters []string) string {
 // olderStatus is the status of a Release that is not the newest.
 func (p *placing) olderStatus(rel *shipper.Release, i int, now metav1.Time) shipper.ReleaseStatus {
 	status := *rel.Status.DeepCopy()
+	status.Waves = nil
 	executed := shipper.Condition{Type: shipper.ReleaseStrategyExecuted, Status: corev1.ConditionTrue}
 	if p.roles[i] == Superseded {
 		executed.Status, executed.Reason = corev1.ConditionFalse, shipper.StrategyInProgress
@@ -344,6 +366,9 @@ func PlacesNothing(r Release) bool { return placesResources(r.Release) && placed
 
 // stepState is how far the contender is.
 func (p *placing) stepState() StepState {
+	if p.byWaves != nil {
+		return p.stepStateByWaves()
+	}
 	s := StepState{
 		Converged: p.converged(), Achieved: p.converged(), Incumbent: slices.Contains(p.roles, Incumbent), Awaited: p.awaited(),
 		Begun: p.contender().Scheduled(),
@@ -359,43 +384,4 @@ func (p *placing) stepState() StepState {
 	}
 	s.Available = int32(len(p.clusters) - len(lacking))
 	return s
-}
-
-// isFreed reports whether a Release that is being deleted is needed in a cluster no more: the one that follows there has the cluster in its
-// target and knows of it. It cannot be ready before, for the newest Release that lists a cluster writes there.
-func (p *placing) isFreed(cluster string) bool {
-	if !slices.Contains(p.clusters, cluster) {
-		return p.converged()
-	}
-	return slices.Contains(p.listed, cluster) && installedIn(p.contender(), cluster)
-}
-
-// planDeletions plans for the Releases that are being deleted. Each may go when the newest Release follows in the clusters that it lists, or
-// there is none.
-func (p *placing) planDeletions(now metav1.Time) []Leaving {
-	var out []Leaving
-	for _, release := range p.Leaving {
-		var waits []string
-		for _, cluster := range lists(release) {
-			if !p.isFreed(cluster) {
-				waits = append(waits, cluster)
-			}
-		}
-		d := Leaving{Ready: len(waits) == 0, Status: *release.Release.Status.DeepCopy()}
-		c := shipper.Condition{
-			Type: shipper.ReleaseStrategyExecuted, Status: corev1.ConditionFalse, Reason: shipper.StrategyInProgress,
-			Message: "being deleted; another Release is ready in its clusters",
-		}
-		switch {
-		case release.Held != "":
-			c.Message = "being deleted; kept: " + release.Held
-		case !d.Ready:
-			c.Message = fmt.Sprintf("being deleted; kept in clusters %s until Release %q is ready there", bracketed(waits),
-				p.contender().Release.Name)
-		}
-		d.Status.Conditions = shipper.SetCondition(d.Status.Conditions, c, now)
-		d.Status.ObservedGeneration = release.Release.Generation
-		out = append(out, d)
-	}
-	return out
 }

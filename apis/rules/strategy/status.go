@@ -87,7 +87,10 @@ func (r *rollout) executed(rel *shipper.Release) shipper.Condition {
 	if r.step != nil && r.step.Name != "" {
 		step = fmt.Sprintf("step %d (%s)", rel.Spec.TargetStep, r.step.Name)
 	}
-	if position.HasWaves(rel) {
+	switch {
+	case position.HasWaves(rel) && len(steps(rel)) == 0:
+		step = position.Of(rel).In(rel.Spec.Environment.Strategy)
+	case position.HasWaves(rel):
 		step += " of wave " + position.WaveName(rel.Spec.Environment.Strategy, position.Of(rel).Wave)
 	}
 	awaited, _ := r.awaited()

@@ -125,8 +125,8 @@ func leaves(rel *shipper.Release) int64 {
 	return int64(percent)
 }
 
-// last reports whether a Release is to be at its last step, of its last wave. A Release with resources has only one.
+// last reports whether a Release is to be at its last step, of its last wave. A Release with resources has only one step.
 func last(rel *shipper.Release) bool {
-	return placesResources(rel) ||
-		int(rel.Spec.TargetStep) == len(steps(rel))-1 && position.Of(rel).Wave == rel.Spec.Environment.Strategy.LastWave()
+	return (placesResources(rel) || int(rel.Spec.TargetStep) == len(steps(rel))-1) &&
+		position.Of(rel).Wave == rel.Spec.Environment.Strategy.LastWave()
 }

@@ -22,7 +22,11 @@ func (r *rollout) wait() []stage {
 		return nil
 	}
 	end := WaitEnd(rel, rel.Status.Progress)
-	message := fmt.Sprintf("wave %s waits %s after its clusters have what step %d asks for", position.WaveName(s, at.Wave), length, at.Step)
+	asks := fmt.Sprintf("what step %d asks for", at.Step)
+	if len(s.Steps) == 0 {
+		asks = "the Release"
+	}
+	message := fmt.Sprintf("wave %s waits %s after its clusters have %s", position.WaveName(s, at.Wave), length, asks)
 	if end != nil {
 		message += ", until " + end.UTC().Format(time.RFC3339)
 	}

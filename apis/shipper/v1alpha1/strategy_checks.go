@@ -35,6 +35,9 @@ func (s *RolloutStrategy) ChecksLast(wave, step int32) Duration {
 	if wait := s.WaitAt(wave, step); wait != "" {
 		return wait
 	}
+	if int(step) >= len(s.Steps) { // resources have no steps
+		return ""
+	}
 	return s.Steps[step].After
 }
 

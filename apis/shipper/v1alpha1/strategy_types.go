@@ -11,7 +11,7 @@ import (
 )
 
 // RolloutStrategy is a list of steps. The last one completes the release.
-// +kubebuilder:validation:XValidation:rule="!has(self.waves) || has(self.steps)",message="only with steps: rolling bounds how many clusters change at the same time where there are resources",fieldPath=".waves",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.waves) || !has(self.rolling) || !has(self.rolling.maxUnavailable)",message="not with waves: maxConcurrency of each wave bounds how many of its clusters change at the same time",fieldPath=".rolling.maxUnavailable",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.advance) || has(self.waves)",message="only with waves",fieldPath=".advance",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.maxFailures) || has(self.waves)",message="only with waves",fieldPath=".maxFailures",reason=FieldValueForbidden
 type RolloutStrategy struct {
@@ -63,8 +63,8 @@ type RolloutStrategy struct {
 	// +optional
 	UnavailablePeriod Duration `json:"unavailablePeriod,omitempty"`
 
-	// waves are groups of clusters that a rollout changes one after another: each wave goes through all steps before the next begins. Default:
-	// none, all clusters go through the steps together. Only with steps. The original had no such field.
+	// waves are groups of clusters that a rollout changes one after another: each wave goes through all steps before the next begins; waves
+	// of resources have no steps. Default: none, all clusters go through the steps together. The original had no such field.
 	// +optional
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
@@ -73,7 +73,7 @@ type RolloutStrategy struct {
 	Waves []Wave `json:"waves,omitempty"`
 
 	// advance says what begins the next wave once a wave is done. Automatic: Shipper does, and a step without after has after: 0s. Manual: you
-	// do, by targetWave. Default: Manual. Only with waves. The original had no such field.
+	// do, by targetWave. Default: Manual, and Automatic with resources. Only with waves. The original had no such field.
 	// +optional
 	Advance AdvancePolicy `json:"advance,omitempty"`
 
@@ -120,7 +120,7 @@ type Wave struct {
 	// +optional
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 
-	// afterTasks are what a wave waits for at its last step, besides its clusters, before it is done and the next wave may begin. All have to
+	// afterTasks are what a wave waits for at its end, besides its clusters, before it is done and the next wave may begin. All have to
 	// pass. Users with the verb skip on the Release may begin the next wave all the same. Default: none. Not on the last wave.
 	// +optional
 	AfterTasks *WaveTasks `json:"afterTasks,omitempty"`
@@ -183,15 +183,20 @@ func (s *RolloutStrategy) afterTasksAt(wave, step int32) *WaveTasks {
 }
 
 // StepAt is a step as it is in a wave: the last one has the afterTasks of the wave. Nil if there is no such step. Without waves, wave is 0.
+// Waves of resources have one step, 0, which asks for nothing else.
 func (s *RolloutStrategy) StepAt(wave, step int32) *RolloutStrategyStep {
-	if s == nil || step < 0 || int(step) >= len(s.Steps) {
+	if s == nil || step < 0 || int(step) >= len(s.Steps) && !(s.hasOnlyWaves() && step == 0) {
 		return nil
+	}
+	at := &RolloutStrategyStep{}
+	if len(s.Steps) > 0 {
+		at = &s.Steps[step]
 	}
 	tasks := s.afterTasksAt(wave, step)
 	if tasks == nil {
-		return &s.Steps[step]
+		return at
 	}
-	out := s.Steps[step].DeepCopy()
+	out := at.DeepCopy()
 	for _, condition := range tasks.Conditions {
 		if !slices.Contains(out.ReadinessGates, condition) {
 			out.ReadinessGates = append(out.ReadinessGates, condition)
@@ -201,6 +206,14 @@ func (s *RolloutStrategy) StepAt(wave, step int32) *RolloutStrategyStep {
 		out.Gate = &StepGate{Approvals: tasks.Approvals, AllowServiceAccounts: tasks.AllowServiceAccounts}
 	}
 	return out
+}
+
+// hasOnlyWaves reports whether a strategy has waves and no steps, as that of resources.
+func (s *RolloutStrategy) hasOnlyWaves() bool { return len(s.Steps) == 0 && len(s.Waves) > 0 }
+
+// IsAutomatic reports whether Shipper begins each wave by itself.
+func (s *RolloutStrategy) IsAutomatic() bool {
+	return s != nil && (s.Advance == AdvanceAutomatic || s.Advance == "" && s.hasOnlyWaves())
 }
 
 // WaitAt is how long a position waits once its clusters have what it asks for; empty if it does not.

@@ -74,6 +74,9 @@ func checkStep(cmd *cobra.Command, step int) error {
 func advanceTo(rel *shipper.Release, step int, force, skip bool) (position.Position, error) {
 	s, at := rel.Spec.Environment.Strategy, position.Of(rel)
 	next, _ := at.Next(s)
+	if len(s.Steps) == 0 && next == at && position.HasWaves(rel) {
+		return at, fmt.Errorf("release %s is in its last wave, %s, already", rel.Name, position.WaveName(s, at.Wave))
+	}
 	if step >= 0 || next.Wave == at.Wave {
 		to, err := advance(rel, step, force, skip)
 		return position.Position{Wave: at.Wave, Step: int32(to)}, err
@@ -178,6 +181,10 @@ func (o *options) moveTo(cmd *cobra.Command, app string, decide func(*shipper.Re
 	}
 	if err := c.Patch(ctx, rel, patch); err != nil {
 		return fmt.Errorf("moving release %s to step %d: %w", rel.Name, step, explainConflict(err))
+	}
+	if s := rel.Spec.Environment.Strategy; position.HasWaves(rel) && len(s.Steps) == 0 {
+		fmt.Fprintf(cmd.OutOrStdout(), "release %s goes to %s\n", rel.Name, to.In(s))
+		return nil
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "release %s goes to step %d of %d (%s)%s\n", rel.Name, step, lastStep(rel), stepName(rel, step), wave)
 	return nil
