@@ -128,10 +128,10 @@ func TestApprovals(t *testing.T) {
 		decision response.Decision
 		message  string
 	}{
-		"by a user who may":             {"bob", web(), of("web-1-0", 0), "", ""},
-		"a refusal by one":              {"bob", web(), of("web-1-0", 0, refusing), "", ""},
-		"a refusal by who asked":        {"cay", web(), of("web-1-0", 0, refusing), "", ""},
-		"a refusal by who has approved": {"ann", web(), of("web-1-0", 0, refusing), "", ""},
+		"by a user who may":               {"bob", web(), of("web-1-0", 0), "", ""},
+		"a rejection by one":              {"bob", web(), of("web-1-0", 0, refusing), "", ""},
+		"a rejection by who asked":        {"cay", web(), of("web-1-0", 0, refusing), "", ""},
+		"a rejection by who has approved": {"ann", web(), of("web-1-0", 0, refusing), "", ""},
 		"by who asked": {
 			"cay", web(), of("web-1-0", 0), response.Forbidden, `user "cay" has asked for Release web-1-0: another user has to approve it`,
 		},
@@ -161,7 +161,7 @@ func TestApprovals(t *testing.T) {
 			`user "` + account + `" has asked for Release web-1-0: another user has to approve it`,
 		},
 		"of it, where the gate allows it": {"bob", web(askedBy(account), allowing), of("web-1-0", 0), "", ""},
-		"a refusal of it":                 {"bob", web(askedBy(account)), of("web-1-0", 0, refusing), "", ""},
+		"a rejection of it":               {"bob", web(askedBy(account)), of("web-1-0", 0, refusing), "", ""},
 		"of what one of another namespace asked for": {
 			"bob", web(askedBy("system:serviceaccount:argocd:sync")), of("web-1-0", 0), "", "",
 		},
@@ -186,7 +186,7 @@ func TestApprovals(t *testing.T) {
 			"bob", waveOf(&shipper.WaveTasks{Approvals: 2}), of("web-1-0", 0, named(1)), response.Invalid,
 			invalid + "spec.wave: Invalid value: 1: Release web-1-0 is in wave 0 (canary)",
 		},
-		"a refusal of another wave": {
+		"a rejection of another wave": {
 			"bob", waveOf(&shipper.WaveTasks{Approvals: 2}), of("web-1-0", 0, named(1), refusing), response.Invalid,
 			invalid + "spec.wave: Invalid value: 1: Release web-1-0 is in wave 0 (canary)",
 		},
@@ -213,10 +213,10 @@ func TestApprovals(t *testing.T) {
 			"bob", web(enough), of("web-1-0", 0), response.Invalid,
 			invalid + "spec.step: Invalid value: 0: step 0 of Release web-1-0 has the approvals that it needs: raise targetStep",
 		},
-		"a refusal when enough have approved": {"bob", web(enough), of("web-1-0", 0, refusing), "", ""},
-		"refused twice by one": {
+		"a rejection when enough have approved": {"bob", web(enough), of("web-1-0", 0, refusing), "", ""},
+		"rejected twice by one": {
 			"bob", web(func(rel *shipper.Release) { rel.Status.Progress.Approvals.RejectedBy = "bob" }), of("web-1-0", 0, refusing),
-			response.Invalid, invalid + `spec.step: Invalid value: 0: user "bob" has refused step 0 of Release web-1-0 already`,
+			response.Invalid, invalid + `spec.step: Invalid value: 0: user "bob" has rejected step 0 of Release web-1-0 already`,
 		},
 		"of another step": {
 			"bob", web(), of("web-1-0", 1), response.Invalid,

@@ -57,7 +57,7 @@ func (o ofRelease) judge(a *shipper.Approval) error {
 			why += ": " + c.Message
 		}
 	case rejects && p.Approvals.RejectedBy == user:
-		why = fmt.Sprintf("user %q has refused step %d of Release %s already", user, step, rel.Name)
+		why = fmt.Sprintf("user %q has rejected step %d of Release %s already", user, step, rel.Name)
 	case rejects:
 	case slices.Contains(p.Approvals.Users, user):
 		why = fmt.Sprintf("user %q has approved step %d of Release %s already", user, step, rel.Name)

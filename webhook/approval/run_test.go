@@ -109,10 +109,10 @@ func TestApprovalsOfRuns(t *testing.T) {
 		decision response.Decision
 		message  string
 	}{
-		"by a user":                     {"bob", delivery(), ofRun("web-1", ""), "", ""},
-		"of the task that waits":        {"bob", delivery(), ofRun("web-1", "approval#2"), "", ""},
-		"a refusal by who has approved": {"ann", delivery(), ofRun("web-1", "", refusing), "", ""},
-		"a refusal by who asked":        {"cay", delivery(), ofRun("web-1", "", refusing), "", ""},
+		"by a user":                       {"bob", delivery(), ofRun("web-1", ""), "", ""},
+		"of the task that waits":          {"bob", delivery(), ofRun("web-1", "approval#2"), "", ""},
+		"a rejection by who has approved": {"ann", delivery(), ofRun("web-1", "", refusing), "", ""},
+		"a rejection by who asked":        {"cay", delivery(), ofRun("web-1", "", refusing), "", ""},
 		"by who asked": {
 			"cay", delivery(), ofRun("web-1", ""), response.Forbidden, `user "cay" has asked for run web-1: another user has to approve it`,
 		},

@@ -92,7 +92,7 @@ func (r *rollout) approvals() []stage {
 		message += ": " + strings.Join(a.Users, ", ")
 	}
 	if rejection != nil {
-		message = fmt.Sprintf("%s was refused by %s%s: until the Approval %s is deleted, or targetStep changes",
+		message = fmt.Sprintf("%s was rejected by %s%s: until the Approval %s is deleted, or targetStep changes",
 			at, a.RejectedBy, because(rejection.Spec.Reason), rejection.Name)
 	}
 	return []stage{{

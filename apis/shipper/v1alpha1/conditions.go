@@ -91,7 +91,7 @@ const (
 	// StrategyContenderAchievedReadiness is True when all conditions that the step's readinessGates name are True in the Release.
 	// Absent where the step has no readinessGates.
 	StrategyContenderAchievedReadiness = "ContenderAchievedReadiness"
-	// StrategyContenderAchievedApprovals is True when as many users have approved the step as its gate asks for, and none has refused it.
+	// StrategyContenderAchievedApprovals is True when as many users have approved the step as its gate asks for, and none has rejected it.
 	// Absent where the gate asks for none.
 	StrategyContenderAchievedApprovals = "ContenderAchievedApprovals"
 	// StrategyContenderAchievedChecks is True when all checks of the step have passed. Absent where the step has none.
@@ -279,7 +279,7 @@ const (
 	CheckFailed = "CheckFailed"
 	// ChecksNotPassed means that checks of the step have not passed yet, or are undecided.
 	ChecksNotPassed = "ChecksNotPassed"
-	// ApprovalsNeeded means that the step's gate asks for more approvals, or that a user has refused the step; the message says who.
+	// ApprovalsNeeded means that the step's gate asks for more approvals, or that a user has rejected the step; the message says who.
 	ApprovalsNeeded = "ApprovalsNeeded"
 	// GatesNotReady means that conditions named by the step's readinessGates are not True.
 	GatesNotReady = "GatesNotReady"

@@ -108,12 +108,12 @@ type ReleaseApprovals struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Users []string `json:"users,omitempty"`
-	// rejectedBy is a user who has refused the step; absent when none has.
+	// rejectedBy is a user who has rejected the step or the wave. Default: absent, none has.
 	// +optional
 	RejectedBy string `json:"rejectedBy,omitempty"`
 }
 
-// Enough reports whether so many users have approved the step and none has refused it; a may be nil.
+// Enough reports whether so many users have approved the step and none has rejected it; a may be nil.
 func (a *ReleaseApprovals) Enough(required int32) bool {
 	return required == 0 || a != nil && a.RejectedBy == "" && len(a.Users) >= int(required)
 }

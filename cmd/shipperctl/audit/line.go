@@ -177,7 +177,7 @@ func approvals(s *state) []Entry {
 		a := &s.approvals[i]
 		verb := "approved"
 		if a.Spec.Decision == shipper.DecisionReject {
-			verb = "refused"
+			verb = "rejected"
 		}
 		text, app := "", ""
 		if a.Spec.Run != "" {

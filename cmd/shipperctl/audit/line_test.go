@@ -120,7 +120,7 @@ func TestEntriesAreFiltered(t *testing.T) {
 	}{
 		"a user": {filter{user: "eve"}, []string{"overrode block shop-prod/freeze: the fix", "moved it from step 0 to 1"}},
 		"kinds": {filter{kinds: []string{"approval", "block"}}, []string{
-			"approved task approval of run web-2", "blocked: year end", "refused step 1 of release web-6f19-0: p95 is up",
+			"approved task approval of run web-2", "blocked: year end", "rejected step 1 of release web-6f19-0: p95 is up",
 		}},
 		"an application": {filter{app: "shop/web-staging", kinds: []string{"run"}}, []string{
 			"started sequence delivery of stage staging of shipyard shop for web 1.4.2", "ended with pass",

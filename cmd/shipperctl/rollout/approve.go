@@ -26,19 +26,21 @@ func newApprove(o *options) *cobra.Command {
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.decide(cmd, args[0], reject, reason) },
 	}
-	cmd.Flags().BoolVar(&reject, "reject", false, "refuse instead, as shipperctl rollout refuse does")
+	cmd.Flags().BoolVar(&reject, "reject", false, "reject instead, as shipperctl rollout reject does")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for others to read; 256 characters at most")
 	return cmd
 }
 
-func newRefuse(o *options) *cobra.Command {
+// newReject returns reject, or the command by its name in earlier versions, which is hidden.
+func newReject(o *options, name string) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
-		Use:   "refuse APPLICATION",
-		Short: "Refuse the step or the wave that the newest release waits at",
-		Long: "Refuse the step or the wave that the newest release waits at, by an Approval in your name whose decision is Reject. The verb\n" +
-			"approve on the release is needed. Approvals do not open the step until that Approval is deleted or the release is\n" +
-			"moved. `shipperctl rollout abort` gives the release up.",
+		Use:    name + " APPLICATION",
+		Hidden: name != "reject",
+		Short:  "Reject the step or the wave that the newest release waits at",
+		Long: "Reject the step or the wave that the newest release waits at, by an Approval in your name whose decision is Reject. It takes\n" +
+			"the verb approve on the release. Approvals do not open the step until you delete that Approval or move the release.\n" +
+			"`shipperctl rollout abort` gives the release up.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.decide(cmd, args[0], true, reason) },
 	}
@@ -46,10 +48,10 @@ func newRefuse(o *options) *cobra.Command {
 	return cmd
 }
 
-// decide approves or refuses the position that the newest Release of an Application waits at.
+// decide approves or rejects the position that the newest Release of an Application waits at.
 func (o *options) decide(cmd *cobra.Command, app string, reject bool, reason string) error {
 	if reject && reason == "" {
-		return cli.WithCode(cli.Misused, errors.New("--reason is missing: say why the step is refused, others will read it"))
+		return cli.WithCode(cli.Misused, errors.New("--reason is missing: say why you reject the step, others will read it"))
 	}
 	if err := checkReason(reason); err != nil {
 		return err
@@ -92,7 +94,7 @@ func approvalOf(rel *shipper.Release, reject bool, reason string) (*shipper.Appr
 func saidOf(a *shipper.Approval, rel *shipper.Release) string {
 	at := position.Of(rel).In(rel.Spec.Environment.Strategy)
 	if a.Spec.Decision == shipper.DecisionReject {
-		return fmt.Sprintf("%s of release %s is refused by %s, until approval %s is deleted: kubectl delete appr %s -n %s", at, a.Spec.Release,
+		return fmt.Sprintf("%s of release %s is rejected by %s, until approval %s is deleted: kubectl delete appr %s -n %s", at, a.Spec.Release,
 			a.Spec.By.Username, a.Name, a.Name, a.Namespace)
 	}
 	return fmt.Sprintf("%s of release %s is approved by %s", at, a.Spec.Release, a.Spec.By.Username)

@@ -22,7 +22,7 @@ func TestDecisionsNameTheWaveThatTheyAreAbout(t *testing.T) {
 		want   string
 	}{
 		"an approval of a wave": {waved, false, "step 2 of wave canary of release web-1 is approved by bob"},
-		"a refusal of a wave": {waved, true, "step 2 of wave canary of release web-1 is refused by bob, until approval web-1-2-x is deleted: " +
+		"a rejection of a wave": {waved, true, "step 2 of wave canary of release web-1 is rejected by bob, until approval web-1-2-x is deleted: " +
 			"kubectl delete appr web-1-2-x -n " + waved.Namespace},
 		"an approval of a step": {gated, false, "step 1 of release web-1 is approved by bob"},
 		"of a Release without": {

@@ -34,8 +34,8 @@ type options struct {
 func NewCommand(clock clock.PassiveClock) *cobra.Command {
 	o := &options{clock: clock}
 	cmd := cli.Group("rollout", "Show a rollout, and move it",
-		newStatus(o), newAdvance(o), newRetreat(o), newPause(o), newResume(o), newApprove(o), newRefuse(o), newRetryChecks(o),
-		newAbort(o), newRollback(o), newSet(o), newHistory(o), newDiff(o), newTest(o))
+		newStatus(o), newAdvance(o), newRetreat(o), newPause(o), newResume(o), newApprove(o), newReject(o, "reject"), newReject(o, "refuse"),
+		newRetryChecks(o), newAbort(o), newRollback(o), newSet(o), newHistory(o), newDiff(o), newTest(o))
 	o.RegisterDaily(cmd.PersistentFlags())
 	return cmd
 }

@@ -56,6 +56,7 @@ var reaching = map[string]string{
 	"rollout history":               "web",
 	"rollout pause":                 "web --reason why",
 	"rollout refuse":                "web --reason why",
+	"rollout reject":                "web --reason why",
 	"rollout resume":                "web",
 	"rollout retreat":               "web",
 	"rollout retry-checks":          "web",
