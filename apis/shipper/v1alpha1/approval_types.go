@@ -4,9 +4,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Approval is one user's consent to a step of a Release whose gate asks for approvals, or to a task approval of a SequenceRun, or the
-// refusal of it. It counts until the Release is moved, the task has ended, or it is deleted. Shipper writes who gave it; nothing of it can
-// be changed.
+// Approval is one user's decision about a step of a Release whose gate asks for approvals, about a wave whose tasks ask for them, or about
+// a task approval of a SequenceRun: the user approves or rejects it. It counts until the Release is moved, the task has ended, or the
+// Approval is deleted. Shipper writes who created it; no field of it can be changed.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -25,7 +25,7 @@ type Approval struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what is approved or refused.
+	// spec is what is approved or rejected.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="an Approval cannot be changed: delete it, and create another"
 	Spec ApprovalSpec `json:"spec"`
 
@@ -34,7 +34,7 @@ type Approval struct {
 	Status ApprovalStatus `json:"status,omitzero"`
 }
 
-// ApprovalSpec names the step or the task that a user approves or refuses.
+// ApprovalSpec names the step, the wave or the task that a user approves or rejects.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.run) ? !has(self.release) && !has(self.step) && !has(self.wave) : has(self.release) && has(self.step) && !has(self.task)",message="set exactly one of release with step, and run"
 type ApprovalSpec struct {
@@ -44,7 +44,7 @@ type ApprovalSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	Release string `json:"release,omitempty"`
 
-	// step is the index, from 0, of the step: the one in targetStep.
+	// step is the index, from 0, of the step: the one in targetStep. Of a wave it is the step at which the wave waits.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Step *int32 `json:"step,omitempty"`
@@ -60,8 +60,8 @@ type ApprovalSpec struct {
 	// +kubebuilder:validation:MaxLength=70
 	Task string `json:"task,omitempty"`
 
-	// decision is Approve or Reject. One rejection keeps the step from being achieved until it is deleted or the Release is moved; a task
-	// fails by it.
+	// decision is Approve or Reject. One rejection keeps the step from being achieved, and the wave from being done, until it is deleted or
+	// the Release is moved; a task fails by it.
 	// +optional
 	// +kubebuilder:default=Approve
 	Decision ApprovalDecision `json:"decision,omitempty"`

@@ -165,7 +165,8 @@ type ReleaseWave struct {
 	// achieved is how many of them have all that the Release wants there now. Before the wave begins, that is nothing.
 	// +optional
 	Achieved int32 `json:"achieved,omitempty"`
-	// moving is how many of them are changing, or not ready. They count against maxConcurrency.
+	// moving is how many of them are changing to what targetStep asks for, or have changed and are not ready. Each takes a slot of
+	// maxConcurrency, unless no earlier Release serves there. Those in failed are not counted. Default: 0.
 	// +optional
 	Moving int32 `json:"moving,omitempty"`
 	// movingClusters names them, at most 10, sorted.

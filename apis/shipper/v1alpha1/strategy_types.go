@@ -34,15 +34,17 @@ type RolloutStrategy struct {
 
 	// progressDeadline is how long a step may lack installation, capacity or traffic before the rollout has failed, at least 30s. The
 	// clock stops while RolloutBlocks or spec.hold stop the rollout and while only clusters that cannot be reached are awaited; it begins
-	// again when a step is requested and when more Pods are available than before. Absent means that nothing fails by time. The original
-	// had no such field.
+	// again when a step is requested and when more Pods are available than before. With waves it bounds each step of each wave, stops also
+	// while a wave waits for clusters of waves before it, and maxFailures lets some clusters miss it. Absent means that nothing fails by
+	// time. The original had no such field.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('30s')",message="must be at least 30s"
 	ProgressDeadline Duration `json:"progressDeadline,omitempty"`
 
 	// onFailure says what happens when the rollout has failed. Hold: nothing, until a person acts. Retreat: targetStep becomes the last
-	// step before it in which the contender has no traffic. Abort: the Release is deleted, and the template becomes that of the
-	// Release before; the same template is refused until it changes or is confirmed. Absent means Hold. The original had no such field.
+	// step before it in which the contender has no traffic. With waves, Retreat moves the clusters of the wave alone; from a wave without
+	// such a step, to the last step of the wave before. Abort: the Release is deleted, and the template becomes that of the Release before;
+	// the same template is refused until it changes or is confirmed. Absent means Hold. The original had no such field.
 	// +optional
 	OnFailure FailurePolicy `json:"onFailure,omitempty"`
 
