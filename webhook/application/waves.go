@@ -26,7 +26,7 @@ func previewWaves(a *response.Response, s *shipper.RolloutStrategy, chosen []str
 		in := assigned.In(int32(i), chosen)
 		switch {
 		case len(in) == 0 && dryRun:
-			a.Warn(shipper.Planned+"wave %d, %s: no cluster%s", i, s.Waves[i].Name, preview.Tasks(s.Waves[i].AfterTasks))
+			a.Warn(shipper.Planned+"wave %d, %s: no cluster%s", i, s.Waves[i].Name, preview.TasksWithoutClusters(s.Waves[i].AfterTasks))
 		case len(in) == 0:
 			empty = append(empty, s.Waves[i].Name)
 		case dryRun:
@@ -40,7 +40,7 @@ func previewWaves(a *response.Response, s *shipper.RolloutStrategy, chosen []str
 	}
 	warnOfFailures(a, s, assigned, chosen)
 	if len(empty) > 0 {
-		a.Warn("no cluster is in wave %s: the rollout passes it without a change and without checks", abridged(empty))
+		a.Warn("no cluster is in wave %s: it changes nothing and makes no checks; its gates and its other tasks still hold", abridged(empty))
 	}
 }
 

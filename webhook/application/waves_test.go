@@ -30,7 +30,7 @@ func TestWavesAreDescribed(t *testing.T) {
 	outside := shipper.MightNotRollOut + "no wave selects d: a rollout does not complete without them. Label them for a wave, or add a wave " +
 		"without clusterSelector"
 	empty := func(names string) string {
-		return "no cluster is in wave " + names + ": the rollout passes it without a change and without checks"
+		return "no cluster is in wave " + names + ": it changes nothing and makes no checks; its gates and its other tasks still hold"
 	}
 	const covers = "maxFailures covers all clusters of wave production: a rollout fails all the same when every cluster of a wave has " +
 		"failed, so at least one must not"
@@ -40,6 +40,8 @@ func TestWavesAreDescribed(t *testing.T) {
 		want   []string
 		// all is the maxFailures of the strategy, production that of the last wave.
 		all, production *intstr.IntOrString
+		// none are the tasks of the wave without clusters.
+		none *shipper.WaveTasks
 	}{
 		"an edit warns of waves without clusters": {chosen: []string{"a", "b", "c"}, want: []string{empty("none")}},
 		"an edit warns of clusters that no wave has": {
@@ -51,6 +53,13 @@ func TestWavesAreDescribed(t *testing.T) {
 			shipper.Planned + "wave 1, none: no cluster",
 			shipper.Planned + "wave 2, production: b, c, 2 at a time",
 		}},
+		"a dry run says which tasks of a wave without clusters hold": {
+			chosen: []string{"b"}, dryRun: true, none: &shipper.WaveTasks{Checks: []shipper.StepCheck{{Check: "errors"}}}, want: []string{
+				shipper.Planned + "wave 0, canary: no cluster; then it waits for 1h, approvals (2), example.com/Verified; its checks are not made",
+				shipper.Planned + "wave 1, none: no cluster; its checks are not made",
+				shipper.Planned + "wave 2, production: b, 1 at a time",
+			},
+		},
 		"a dry run of waves that may fail": {
 			chosen: []string{"a", "b", "c"}, dryRun: true, all: new(intstr.FromInt32(2)), want: []string{
 				shipper.Planned + "wave 0, canary: a, 1 at a time; then it waits for 1h, check errors, approvals (2), example.com/Verified",
@@ -70,7 +79,7 @@ func TestWavesAreDescribed(t *testing.T) {
 		},
 	} {
 		a := &response.Response{}
-		s.MaxFailures, s.Waves[2].MaxFailures = tc.all, tc.production
+		s.MaxFailures, s.Waves[2].MaxFailures, s.Waves[1].AfterTasks = tc.all, tc.production, tc.none
 		previewWaves(a, s, tc.chosen, clusters, tc.dryRun)
 		if diff := cmp.Diff(tc.want, a.Warnings()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", sentence, diff)

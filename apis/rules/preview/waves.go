@@ -25,5 +25,22 @@ func Tasks(t *shipper.WaveTasks) string {
 	if t.Approvals > 0 {
 		all = append(all, fmt.Sprintf("approvals (%d)", t.Approvals))
 	}
-	return "; then it waits for " + strings.Join(slices.Concat(all, t.Conditions), ", ")
+	if all = slices.Concat(all, t.Conditions); len(all) == 0 {
+		return ""
+	}
+	return "; then it waits for " + strings.Join(all, ", ")
+}
+
+// TasksWithoutClusters is Tasks of a wave without clusters, whose checks are not made.
+func TasksWithoutClusters(t *shipper.WaveTasks) string {
+	if t == nil {
+		return ""
+	}
+	left := *t
+	left.Checks = nil
+	out := Tasks(&left)
+	if len(t.Checks) > 0 {
+		out += "; its checks are not made"
+	}
+	return out
 }
