@@ -86,26 +86,6 @@ func (p *View) head(line func(string), width int, now time.Time) {
 
 func age(t, now time.Time) string { return duration.HumanDuration(max(now.Sub(t), 0)) }
 
-// waves shows the waves: those done, the one that is asked for, and those after it.
-func (p *View) waves(line func(string), width int) {
-	var names []string
-	done := true
-	for _, w := range p.Waves {
-		mark := "·"
-		switch {
-		case w.Target && (w.Achieved < w.Clusters || !p.Complete):
-			mark = "●"
-		case done:
-			mark = "✓"
-		}
-		done = done && !w.Target
-		names = append(names, mark+" "+w.describe())
-	}
-	if len(names) > 0 {
-		flow(line, width, label("waves"), label(""), "    ", names)
-	}
-}
-
 func (p *View) steps(line func(string), width int, now time.Time) {
 	p.waves(line, width)
 	var names []string
@@ -187,7 +167,9 @@ func (p *View) table(line func(string), width int) {
 		line(strings.TrimSuffix(row, "\n"))
 	}
 	if rest != "" {
-		line(rest)
+		for _, part := range screen.Wrap(rest, width) {
+			line(part)
+		}
 	}
 }
 
@@ -248,18 +230,6 @@ func (c *Cluster) share() string {
 	}
 	percent := (contender*100 + all/2) / all
 	return fmt.Sprintf("%3d %% : %d %%", percent, 100-percent)
-}
-
-// waveTexts describes each wave, and marks the one that is asked for.
-func (p *View) waveTexts() (out []string) {
-	for _, w := range p.Waves {
-		text := w.describe()
-		if w.Target {
-			text += ", asked for"
-		}
-		out = append(out, text)
-	}
-	return out
 }
 
 // Lines are the view for programs that read lines, and for screen readers.

@@ -67,7 +67,7 @@ func soaking() *View {
 
 func TestScreen(t *testing.T) {
 	time.Local = time.UTC
-	for name, view := range map[string]*View{"canary": canary(), "checks": soaking()} {
+	for name, view := range map[string]*View{"canary": canary(), "checks": soaking(), "fleet": ofMany()} {
 		for _, width := range []int{60, 80, 120, 200} {
 			golden := filepath.Join("testdata", fmt.Sprintf("%s-%d.golden", name, width))
 			want, err := os.ReadFile(golden)

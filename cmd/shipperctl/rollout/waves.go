@@ -3,7 +3,9 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"shipper.dev/shipper/apis/rules/position"
@@ -41,13 +43,15 @@ func wavesOf(rel *shipper.Release) []waveState {
 	return out
 }
 
-// describe is a wave in one line: canary 1/1, or production 3/9, 1 failed (us-2), 2 moving (eu-1, us-1), 1 blocked (ap-1).
-func (w waveState) describe() string {
+// describe is a wave in one line: canary 1/1, or production 3/9, 1 failed (us-2), 2 moving (eu-1, us-1), 1 blocked (ap-1). It names most
+// clusters of each kind.
+func (w waveState) describe(most int) string {
 	out := fmt.Sprintf("%s %d/%d", w.Name, w.Achieved, w.Clusters)
 	counted := func(n int32, what string, clusters []string) {
 		if n == 0 {
 			return
 		}
+		clusters = clusters[:min(len(clusters), most)]
 		names := strings.Join(clusters, ", ")
 		if more := int(n) - len(clusters); more > 0 {
 			names += fmt.Sprintf(" and %d more", more)
@@ -57,5 +61,70 @@ func (w waveState) describe() string {
 	counted(w.Failed, "failed", w.FailedClusters)
 	counted(w.Moving, "moving", w.MovingClusters)
 	counted(w.Blocked, "blocked", w.BlockedClusters)
+	return out
+}
+
+// maxWaves is how many waves a screen shows, and maxWaveClusters how many clusters it names of each kind in a wave.
+const maxWaves, maxWaveClusters = 8, 3
+
+// waves shows the waves: those done, the one that is asked for, and those after it. Of many waves it shows those that need a look, and
+// counts the others.
+func (p *View) waves(line func(string), width int) {
+	target := slices.IndexFunc(p.Waves, func(w waveState) bool { return w.Target })
+	var names []string
+	for _, i := range p.shownWaves(target) {
+		w, mark := &p.Waves[i], "·"
+		switch {
+		case w.Target && (w.Achieved < w.Clusters || !p.Complete):
+			mark = "●"
+		case i <= target || target < 0:
+			mark = "✓"
+		}
+		names = append(names, mark+" "+w.describe(maxWaveClusters))
+	}
+	if more := len(p.Waves) - len(names); more > 0 {
+		names = append(names, fmt.Sprintf("and %d more waves: -o json", more))
+	}
+	if len(names) > 0 {
+		flow(line, width, label("waves"), label(""), "    ", names)
+	}
+}
+
+// shownWaves are the indices of the waves that a screen shows, sorted: the one that is asked for, then those with clusters that have failed,
+// are blocked or moving, then those nearest to it.
+func (p *View) shownWaves(target int) []int {
+	all := make([]int, len(p.Waves))
+	for i := range all {
+		all[i] = i
+	}
+	concern := func(i int) int {
+		switch w := &p.Waves[i]; {
+		case w.Target:
+			return 0
+		case w.Failed > 0:
+			return 1
+		case w.Blocked > 0:
+			return 2
+		case w.Moving > 0:
+			return 3
+		}
+		return 4
+	}
+	distance := func(i int) int { return max(i-target, target-i) }
+	slices.SortStableFunc(all, func(a, b int) int {
+		return cmp.Or(cmp.Compare(concern(a), concern(b)), cmp.Compare(distance(a), distance(b)))
+	})
+	return slices.Sorted(slices.Values(all[:min(len(all), maxWaves)]))
+}
+
+// waveTexts describes each wave, and marks the one that is asked for.
+func (p *View) waveTexts() (out []string) {
+	for _, w := range p.Waves {
+		text := w.describe(len(w.MovingClusters) + len(w.BlockedClusters) + len(w.FailedClusters))
+		if w.Target {
+			text += ", asked for"
+		}
+		out = append(out, text)
+	}
 	return out
 }

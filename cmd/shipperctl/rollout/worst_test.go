@@ -65,3 +65,22 @@ func TestAScreenShowsAllOfFewClusters(t *testing.T) {
 		t.Errorf("%d clusters, the first is %s; %q", len(shown), shown[0].Name, rest)
 	}
 }
+
+func TestAScreenShowsTheWavesThatNeedALook(t *testing.T) {
+	p := canary()
+	for i := range 100 {
+		p.Waves = append(p.Waves, waveState{Name: fmt.Sprintf("w%02d", i), Clusters: 10, Target: i == 40})
+	}
+	p.Waves[3].Failed, p.Waves[3].FailedClusters = 4, []string{"a", "b", "c", "d"}
+	p.Waves[90].Blocked, p.Waves[90].BlockedClusters = 1, []string{"e"}
+	var got []string
+	p.waves(func(line string) { got = append(got, line) }, 80)
+	want := []string{
+		"waves      ✓ w03 0/10, 4 failed (a, b, c and 1 more)    ✓ w37 0/10    ✓ w38 0/10",
+		"           ✓ w39 0/10    ● w40 0/10    · w41 0/10    · w42 0/10",
+		"           · w90 0/10, 1 blocked (e)    and 92 more waves: -o json",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
