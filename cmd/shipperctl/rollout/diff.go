@@ -26,7 +26,9 @@ func newDiff(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff APPLICATION [FROM [TO]]",
 		Short: "Show what changes from one release to another (default from the one before the newest to the newest)",
-		Args:  cobra.RangeArgs(1, 3),
+		Long: "Show what changes from one release to another: chart, values, strategy and clusters by lines, and the copies of\n" +
+			"ResourceOverrides by their names and digests. Without FROM, from the release before the newest to the newest.",
+		Args: cobra.RangeArgs(1, 3),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if drift {
 				return o.printDrift(cmd, args, format)
@@ -45,9 +47,11 @@ func newDiff(o *options) *cobra.Command {
 			}
 			found := releaseDifference{
 				From: from.Name, To: to.Name, Before: from.Spec.Environment, After: to.Spec.Environment, Diff: text,
+				Overrides: overrideChanges(from.Spec.Overrides, to.Spec.Overrides),
 			}
 			return format.Print(cmd.OutOrStdout(), found, func(int) string {
-				return cmp.Or(text, fmt.Sprintf("releases %s and %s have the same environment\n", from.Name, to.Name))
+				return cmp.Or(text, fmt.Sprintf("releases %s and %s have the same environment\n", from.Name, to.Name)) +
+					overrideText(from.Name, to.Name, found.Overrides)
 			})
 		},
 	}
@@ -65,6 +69,8 @@ type releaseDifference struct {
 	After  shipper.ReleaseEnvironment `json:"after"`
 	// Diff is as diff -u has it; empty when they are the same.
 	Diff string `json:"diff"`
+	// Overrides are the copies of ResourceOverrides that differ; absent if none does.
+	Overrides []overrideChange `json:"overrides,omitempty"`
 }
 
 func between(rels []*shipper.Release, names []string) (from, to *shipper.Release, err error) {

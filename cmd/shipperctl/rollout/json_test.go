@@ -75,8 +75,11 @@ blocks:
   createdAt: "2001-09-09T01:46:40Z"
 `},
 		"diff": {
-			releaseDifference{"web-0", "web-1", environment, environment, "+a\n"}, `from: web-0
+			releaseDifference{"web-0", "web-1", environment, environment, "+a\n", []overrideChange{
+				{Name: "work/edge", Mandatory: true, Before: "1234", After: "5678"}, {Name: "work/new", After: "9abc"},
+			}}, `from: web-0
 to: web-1
+overrides: [{name: work/edge, mandatory: true, before: "1234", after: "5678"}, {name: work/new, after: 9abc}]
 before: {chart: {name: nginx, repoUrl: https://charts, version: 0.0.2}, clusterRequirements: {}, values: null}
 after: {chart: {name: nginx, repoUrl: https://charts, version: 0.0.2}, clusterRequirements: {}, values: null}
 diff: |

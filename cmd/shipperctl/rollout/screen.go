@@ -27,6 +27,7 @@ func (p *View) Screen(width int, now time.Time) string {
 	p.table(line, width)
 	paragraphs(line, width, "deleting", p.Deleting)
 	paragraphs(line, width, "problem", p.Problems)
+	paragraphs(line, width, "overrides", p.overrides())
 	paragraphs(line, width, "blocks", p.blocks(now))
 	return out.String()
 }
@@ -286,6 +287,7 @@ func (p *View) Lines(now time.Time) string {
 			line("cluster %s: %s", c.Name, note)
 		}
 	}
+	each("overrides", p.overrides())
 	each("blocks", p.blocks(now))
 	return out.String()
 }

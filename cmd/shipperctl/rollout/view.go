@@ -50,6 +50,8 @@ type View struct {
 	Aborted  string       `json:"aborted,omitempty"`
 	Clusters []Cluster    `json:"clusters,omitempty"`
 	Blocks   blockSummary `json:"blocks"`
+	// Overrides are the copies of ResourceOverrides that the Release has, in the order in which they are applied; absent where it has none.
+	Overrides []overrideCopy `json:"overrides,omitempty"`
 }
 
 // stepState is one of the strategy's.
@@ -152,6 +154,7 @@ func viewOf(o *observed, now time.Time) *View {
 		p.Incumbent = incumbent.Name
 	}
 	p.Steps, p.Waves = stepsOf(newest), wavesOf(newest)
+	p.Overrides = overridesOf(newest)
 	p.Workloads = workloadsOf(o.capacity[newest.Name], newest)
 	p.Complete = complete(o.app, newest)
 	if text := unobserved(o.app, newest, now); text != "" {
