@@ -21,7 +21,7 @@ const overridesInPage = 50
 // may show the latter first.
 func (r *pass) copyOverrides(ctx context.Context, s *scope, rel *shipper.Release) error {
 	var all []shipper.ResourceOverride
-	goal := restoredBy(s, rel)
+	goal := stamp.RestoredBy(stamp.Own(s.app, s.history.All), rel)
 	namespaces := []string{s.app.Namespace}
 	if r.global != "" && r.global != s.app.Namespace {
 		namespaces = append(namespaces, r.global)
@@ -74,19 +74,4 @@ func (r *pass) listBearing(
 		}
 	}
 	return out, nil
-}
-
-// restoredBy is the Release that a new one restores by a rollback; nil for none. The annotation alone decides nothing: users can write it
-// while no webhook is called.
-func restoredBy(s *scope, rel *shipper.Release) *shipper.Release {
-	name := rel.Annotations[shipper.ReleaseRollbackOfAnnotation]
-	if name == "" {
-		return nil
-	}
-	for _, old := range stamp.Own(s.app, s.history.All) {
-		if old.Name == name && stamp.SameTemplate(&old.Spec.Environment, &rel.Spec.Environment) {
-			return old
-		}
-	}
-	return nil
 }

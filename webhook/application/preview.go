@@ -56,6 +56,9 @@ func (w *Webhook) preview(
 			a.Warn(shipper.Planned+"%s", line)
 		}
 	}
+	if line := w.planOverrides(ctx, app, p); line != "" {
+		a.Warn(shipper.Planned+"%s", line)
+	}
 	incumbent := strategy.LastComplete(p.existing)
 	var lines []string
 	if p.next.Spec.Environment.Chart.Naming == shipper.NamingByApplication {

@@ -59,6 +59,8 @@ type State interface {
 	// Around is an Application with its own Releases, oldest first, which can choose clusters.
 	Around(app string, rels []*shipper.Release) block.App
 	NamespaceTerminating(namespace string) bool
+	// OverridesBearing are the copies of ResourceOverrides that a Release of app would have now, with the clusters of their rules alone.
+	OverridesBearing(ctx context.Context, app *shipper.Application, mandatoryAlone bool) ([]shipper.ReleaseOverride, error)
 	// SequenceRunNow is a run, read from the API server; nil when there is none.
 	SequenceRunNow(ctx context.Context, key types.NamespacedName) (*shipper.SequenceRun, error)
 	// StrategyNow is a Strategy, read from the API server; nil when there is none. StrategiesNow are the names of some of a namespace.

@@ -85,13 +85,15 @@ type Reader struct {
 	confirmed atomic.Pointer[confirmation]
 	// overrides are the lists of ResourceOverrides that are under way, by namespace.
 	overrides singleflight.Group
+	// bearing has room for as many dry runs as read ResourceOverrides at the same time.
+	bearing chan struct{}
 }
 
 // New returns a Reader of known. RolloutBlocks in globalNamespace apply to every namespace.
 func New(known Indexers, live client.Reader, globalNamespace string) *Reader {
 	return &Reader{
 		cached: known, live: live, globalNamespace: globalNamespace,
-		unhealthyAfter: placement.DefaultUnhealthyAfter, clock: clock.RealClock{},
+		unhealthyAfter: placement.DefaultUnhealthyAfter, clock: clock.RealClock{}, bearing: make(chan struct{}, maxBearingLists),
 	}
 }
 

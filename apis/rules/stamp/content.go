@@ -32,6 +32,21 @@ func SameTemplate(a, b *shipper.ReleaseEnvironment) bool {
 	return SameEnvironment(&x, &y)
 }
 
+// RestoredBy is the one of the Application's own Releases that rel restores by a rollback; nil for none. The annotation alone decides
+// nothing: users can write it while no webhook is called.
+func RestoredBy(own []*shipper.Release, rel *shipper.Release) *shipper.Release {
+	name := rel.Annotations[shipper.ReleaseRollbackOfAnnotation]
+	if name == "" {
+		return nil
+	}
+	for _, old := range own {
+		if old.Name == name && SameTemplate(&old.Spec.Environment, &rel.Spec.Environment) {
+			return old
+		}
+	}
+	return nil
+}
+
 // NextContent is the digest of the content that app's template places unless content is taken again: that of the Release that a rollback
 // restores, and otherwise that of the newest Release with the same selectors. It is empty if there is none. rollback is true while the
 // Release of a rollback has to be created. existing are those of Next.
