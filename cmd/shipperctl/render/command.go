@@ -47,7 +47,8 @@ func NewChartCommand() *cobra.Command {
 	render.Long = "Show the objects that Shipper installs, for each cluster, and behind them the hooks of the chart. Charts are rendered\n" +
 		"with the values, the version and the APIs of the cluster, which is asked with Shipper's credentials; a note says where you\n" +
 		"may not read them, or it does not answer. Values from ConfigMaps and Secrets are read with your rights, and shown as\n" +
-		"rendered. Nothing is written."
+		"rendered. ResourceOverrides are applied: those of a stored release, or those that its creation would copy now. Nothing is\n" +
+		"written."
 	flags := render.PersistentFlags()
 	o.RegisterDaily(flags)
 	flags.StringVar(&o.system, "system-namespace", shipper.SystemNamespace, "namespace Shipper runs in, where the credentials are")
@@ -84,7 +85,7 @@ func newApp(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			rels, err := r.requestedReleases(cmd.Context(), cmd.InOrStdin(), name, file)
+			rels, err := r.requestedReleases(cmd.Context(), cmd.InOrStdin(), name, file, noteTo(cmd))
 			if err != nil {
 				return err
 			}
@@ -155,12 +156,15 @@ func (o *options) renderer(cmd *cobra.Command) (*renderer, error) {
 	}, nil
 }
 
+// noteTo prints notes beside what a command prints.
+func noteTo(cmd *cobra.Command) func(string, ...any) {
+	return func(format string, args ...any) { fmt.Fprintf(cmd.ErrOrStderr(), "Note: "+format+"\n", args...) }
+}
+
 func (r *renderer) render(cmd *cobra.Command, rels []*shipper.Release) error {
 	out := []Rendering{}
 	for _, rel := range rels {
-		found, err := r.each(cmd.Context(), rel, func(format string, args ...any) {
-			fmt.Fprintf(cmd.ErrOrStderr(), "Note: "+format+"\n", args...)
-		})
+		found, err := r.each(cmd.Context(), rel, noteTo(cmd))
 		if err != nil {
 			return err
 		}

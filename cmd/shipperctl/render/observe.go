@@ -34,7 +34,9 @@ import (
 const answerTimeout = 10 * time.Second
 
 // requestedReleases are the next Releases of an Application in the management cluster, or of those in a file.
-func (r *renderer) requestedReleases(ctx context.Context, in io.Reader, name, file string) ([]*shipper.Release, error) {
+func (r *renderer) requestedReleases(
+	ctx context.Context, in io.Reader, name, file string, note func(string, ...any),
+) ([]*shipper.Release, error) {
 	var apps []*shipper.Application
 	if name != "" {
 		app := &shipper.Application{}
@@ -62,7 +64,7 @@ func (r *renderer) requestedReleases(ctx context.Context, in io.Reader, name, fi
 	}
 	var out []*shipper.Release
 	for _, app := range apps {
-		rel, err := r.next(ctx, app)
+		rel, err := r.next(ctx, app, note)
 		if err != nil {
 			return nil, err
 		}
@@ -72,7 +74,7 @@ func (r *renderer) requestedReleases(ctx context.Context, in io.Reader, name, fi
 }
 
 // next is the Release of an Application's template, stored or not.
-func (r *renderer) next(ctx context.Context, app *shipper.Application) (*shipper.Release, error) {
+func (r *renderer) next(ctx context.Context, app *shipper.Application, note func(string, ...any)) (*shipper.Release, error) {
 	var list shipper.ReleaseList
 	key := client.ObjectKeyFromObject(app)
 	if err := r.client.List(ctx, &list, cli.OfApplication(key)...); err != nil {
@@ -87,8 +89,20 @@ func (r *renderer) next(ctx context.Context, app *shipper.Application) (*shipper
 		return nil, err
 	}
 	digest, _ := stamp.NextContent(app, existing)
-	rel, _, err := stamp.Next(stamp.WithContent(app, existing, digest), existing)
-	if err == nil && stamp.Undecided(app, existing) {
+	rel, isNew, err := stamp.Next(stamp.WithContent(app, existing, digest), existing)
+	if err != nil {
+		return nil, err
+	}
+	if isNew {
+		unread, err := copyOverrides(ctx, r.client, app, existing, rel)
+		if err != nil {
+			return nil, err
+		}
+		for _, namespace := range unread {
+			note("you may not list ResourceOverrides in namespace %s: release %s/%s is rendered without them", namespace, rel.Namespace, rel.Name)
+		}
+	}
+	if stamp.Undecided(app, existing) {
 		err = r.decideNaming(ctx, rel)
 	}
 	return rel, err
@@ -188,7 +202,7 @@ func (r *renderer) describeCluster(ctx context.Context, name string, note func(s
 		return installation.Cluster{}, fmt.Errorf("reading cluster %s: %w", name, err)
 	}
 	in, err := r.discover(ctx, cluster)
-	in.Name, in.Region = name, cluster.Spec.Region
+	in.Name, in.Region, in.Object = name, cluster.Spec.Region, cluster
 	if err == nil {
 		return in, nil
 	}
@@ -200,6 +214,7 @@ func (r *renderer) describeCluster(ctx context.Context, name string, note func(s
 	}
 	return installation.Cluster{
 		Name: name, Region: cluster.Spec.Region, KubeVersion: cluster.Status.KubernetesVersion, HasNamespace: hasNamespace(mapper),
+		Object: cluster,
 	}, nil
 }
 

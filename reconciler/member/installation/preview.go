@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"shipper.dev/shipper/apis/rules/override"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/chart/render"
 	"shipper.dev/shipper/chart/values"
@@ -22,6 +23,8 @@ type Cluster struct {
 	APIVersions []string
 	// HasNamespace reports whether objects of a kind live in a namespace; known is false when the cluster does not know it.
 	HasNamespace func(schema.GroupVersionKind) (namespaced, known bool)
+	// Object decides which overrides there are; nil for a cluster that is not known.
+	Object *shipper.Cluster
 }
 
 // Preview returns what a Release installs in a cluster where nothing of it is there, in the order it is written, and the hooks
@@ -32,7 +35,7 @@ func Preview(
 	from := sources{
 		Chart: rel.Spec.Environment.Chart, Digest: rel.Annotations[shipper.ReleaseChartDigestAnnotation],
 		values: values.LayersOf(&rel.Spec.Environment), regions: map[string]string{in.Name: in.Region},
-		pinned: values.PinnedOf(rel), open: true,
+		pinned: values.PinnedOf(rel), open: true, overrides: override.Resolve(rel.Spec.Overrides, rel.Namespace, rel.Name, in.Object),
 	}
 	source, err := from.in(in.Name)
 	if err != nil {
