@@ -96,6 +96,27 @@ generate: ## Write everything that is generated
 	@hack/update-format.sh
 	@hack/update-modules.sh
 
+##@ Documentation
+.PHONY: pictures
+pictures: hack/site/node_modules ## Draw the pictures of the docs from docs/pictures/*.pikchr (needs Node.js 20)
+	@node hack/site/draw.mjs docs/pictures
+
+.PHONY: recording
+recording: build hack/site/node_modules ## Record the rollout that README.md shows, on a fleet of its own (needs Node.js 20)
+	@hack/site/record.sh docs/pictures/rollout-recording.svg
+
+.PHONY: site
+site: hack/site/node_modules ## Build the documentation site, with search, into dist/site (needs Node.js 20)
+	@cd hack/site && node build.mjs
+
+.PHONY: site-check
+site-check: site ## Check it in Chromium: links, contrast, phones, dark (CHROMIUM=/usr/bin/chromium)
+	@cd hack/site && node check.mjs
+
+hack/site/node_modules: hack/site/package-lock.json
+	@echo "installing what the site is built with (once; a minute)"
+	@cd hack/site && npm ci --no-audit --no-fund --loglevel=error && touch node_modules
+
 ##@ Check
 .PHONY: verify
 verify: ## Check everything that is checked without running it: generated files, format, modules, lint
