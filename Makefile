@@ -75,6 +75,22 @@ image: ## Assemble the image as an OCI archive, bin/shipper-image.tar, without a
 dist: ## Make what people download into dist/: shipperctl for each operating system, checksums, krew's manifest
 	@hack/dist.sh
 
+.PHONY: release
+release: ## Make every file of a release in dist/release: archives, image, chart, SBOM, checksums, provenance (VERSION=v0.1.0)
+	@hack/release.sh
+
+.PHONY: reproduce
+reproduce: ## Build a release again from its commit and compare it bit for bit (VERSION=v0.1.0 FROM=dist/release)
+	@hack/reproduce.sh
+
+.PHONY: release-dry-run
+release-dry-run: verify test api-check release reproduce ## Run each step of the release workflow that publishes nothing
+
+.PHONY: api-check
+api-check: ## Compare kinds, commands and flags with an earlier version; fail for what breaks users (BASE: the last tag)
+	@base=$${BASE:-$$(git describe --tags --abbrev=0 --match 'v*' HEAD^ 2>/dev/null || true)}; \
+	if [[ -n $$base ]]; then go run ./hack/apicheck -base "$$base"; else echo "api-check: there is no earlier tag: name a commit with BASE"; fi
+
 .PHONY: controlplane
 controlplane: ## Download or build etcd, the Kubernetes binaries and kwok once, into a cache outside this tree (K8S=1.30: of that version)
 	@hack/controlplane/build.sh >/dev/null
