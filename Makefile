@@ -56,7 +56,11 @@ fleet-env: ## Print what a shell has to evaluate to use them
 
 .PHONY: shipper-up
 shipper-up: build ## Run Shipper on them, when shipperctl has set the management cluster up
-	@go run ./test/fleet/up -dir $(FLEET) -bin $(BIN) -shipper
+	@go run ./test/fleet/up -dir $(FLEET) -bin $(BIN) -shipper -charts "$(CHARTS)"
+
+.PHONY: try
+try: ## Start a fleet, Shipper on it and a repository of your charts, ready to apply (CHARTS=folder; CHARTS=chart)
+	@FLEET=$(FLEET) CHARTS="$(CHARTS)" hack/try.sh
 
 .PHONY: fleet-down
 fleet-down: ## Stop what fleet-up and shipper-up started

@@ -42,7 +42,7 @@ applicationClusters:
 
 // options are the flags.
 type options struct {
-	dir, bin                       string
+	dir, bin, charts               string
 	down, foreground, shipper, env bool
 }
 
@@ -50,6 +50,7 @@ func main() {
 	var o options
 	flag.StringVar(&o.dir, "dir", ".fleet", "the `folder` of the fleet; it must not have other things in it")
 	flag.StringVar(&o.bin, "bin", "bin", "the `folder` of Shipper's binaries")
+	flag.StringVar(&o.charts, "charts", "", "with -shipper, also serve the charts of this `folder`")
 	flag.BoolVar(&o.down, "down", false, "stop the fleet, and Shipper on it")
 	flag.BoolVar(&o.shipper, "shipper", false, "run Shipper on the fleet, which `shipperctl clusters setup management` has set up")
 	flag.BoolVar(&o.env, "env", false, "print the commands that make a shell use the fleet")
@@ -74,6 +75,11 @@ func run(ctx context.Context, o options) error {
 	if o.bin, err = filepath.Abs(o.bin); err != nil {
 		return fmt.Errorf("finding %s: %w", o.bin, err)
 	}
+	if o.charts != "" {
+		if o.charts, err = filepath.Abs(o.charts); err != nil {
+			return fmt.Errorf("finding %s: %w", o.charts, err)
+		}
+	}
 	s := state(path)
 	if o.foreground {
 		if ctx, err = untilUnlocked(ctx); err != nil {
@@ -86,9 +92,9 @@ func run(ctx context.Context, o options) error {
 	case o.env:
 		return s.printEnvironment(o.bin)
 	case o.shipper && o.foreground:
-		return serveShipper(ctx, s, o.bin)
+		return serveShipper(ctx, s, o.bin, o.charts)
 	case o.shipper:
-		return s.startShipper(ctx, o.bin)
+		return s.startShipper(ctx, o.bin, o.charts)
 	case o.foreground:
 		return serve(ctx, s)
 	default:

@@ -20,14 +20,14 @@ import (
 func (s state) shipper() state { return state(s.file("shipper")) }
 
 // startShipper runs Shipper's binaries in the background, where a kubelet would run the Pods of the Deployment.
-func (s state) startShipper(ctx context.Context, bin string) error {
+func (s state) startShipper(ctx context.Context, bin, folder string) error {
 	if _, err := os.Stat(s.file(ready)); err != nil {
 		return errors.New("no fleet is up: run `make fleet-up` first")
 	}
 	if err := s.verify(ctx); err != nil {
 		return err
 	}
-	if err := s.shipper().up(ctx, "-shipper", "-dir", string(s), "-bin", bin); err != nil {
+	if err := s.shipper().up(ctx, "-shipper", "-dir", string(s), "-bin", bin, "-charts", folder); err != nil {
 		return err
 	}
 	if err := s.verifyWebhook(ctx); err != nil {
@@ -37,8 +37,8 @@ func (s state) startShipper(ctx context.Context, bin string) error {
 	return nil
 }
 
-// serveShipper runs Shipper's binaries until ctx ends.
-func serveShipper(ctx context.Context, s state, bin string) (err error) {
+// serveShipper runs Shipper's binaries until ctx ends, and serves the charts of a folder, if one is named.
+func serveShipper(ctx context.Context, s state, bin, chartFolder string) (err error) {
 	folder := s.shipper()
 	lock, err := folder.claim()
 	if err != nil {
@@ -55,6 +55,11 @@ func serveShipper(ctx context.Context, s state, bin string) (err error) {
 		return err
 	}
 	defer mirror.Close()
+	if chartFolder != "" {
+		if err := serveCharts(ctx, folder, chartFolder); err != nil {
+			return err
+		}
+	}
 	port, err := s.webhookPort()
 	if err != nil {
 		return err
@@ -66,7 +71,11 @@ func serveShipper(ctx context.Context, s state, bin string) (err error) {
 	if err := os.WriteFile(folder.file(ready), nil, 0o644); err != nil {
 		return errors.Join(fmt.Errorf("writing %s: %w", ready, err), running.Stop())
 	}
-	if err := lasting(ctx, running.Webhook.Ended, running.Reconciler.Ended); err != nil {
+	run := func() error { return lasting(ctx, running.Webhook.Ended, running.Reconciler.Ended) }
+	if chartFolder != "" {
+		run = func() error { return supervised(ctx, running) }
+	}
+	if err := run(); err != nil {
 		return errors.Join(err, running.Stop(), os.RemoveAll(folder.file(ready)))
 	}
 	return errors.Join(running.Stop(), folder.clear())
