@@ -32,10 +32,16 @@ function rewrite(file, link) {
   }
   if (!existsSync(join(root, to))) throw new Error(`${file}: link to ${link}, which is not in the tree`);
   if (statSync(join(root, to)).isDirectory()) throw new Error(`${file}: link to ${link}, a folder without README.md`);
-  const copy = join(pages, 'public/files', to);
+  return copied(to);
+}
+
+/** copied copies a file that is not a page, and returns its path on the site. Without an extension it would be taken for a page. */
+function copied(file) {
+  const name = /\.[a-z]+$/.test(file) ? file : `${file}.txt`;
+  const copy = join(pages, 'public/files', name);
   mkdirSync(dirname(copy), {recursive: true});
-  cpSync(join(root, to), copy);
-  return `/files/${to}`;
+  cpSync(join(root, file), copy);
+  return `/files/${name}`;
 }
 
 rmSync(pages, {recursive: true, force: true});
@@ -51,4 +57,5 @@ for (const file of sources) {
   });
   writeFileSync(out, text.join('\n'));
 }
+copied('docs/pictures/icon.svg');
 await build(site);

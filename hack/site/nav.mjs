@@ -11,7 +11,10 @@ export const nav = readFileSync(join(root, 'docs/index.md'), 'utf8').split(/^## 
     [text[0].toUpperCase() + text.slice(1), posix.normalize(`docs/${link}`)]),
 ]);
 
-/** target is where the site has a Markdown file of the tree. */
+/** target is where the site has a Markdown file of the tree. Names of pages differ in more than their case. */
 export function target(file) {
-  return file === 'README.md' ? 'index.md' : file === 'docs/index.md' ? 'pages.md' : file.replace(/^docs\//, '').replace(/README\.md$/, 'index.md');
+  if (file === 'README.md') return 'index.md';
+  if (file === 'docs/index.md') return 'pages.md';
+  if (!file.includes('/')) return `project/${file.toLowerCase()}`;
+  return file.replace(/^docs\//, '').replace(/README\.md$/, 'index.md');
 }
