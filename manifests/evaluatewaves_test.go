@@ -54,6 +54,63 @@ func TestThePolicyKeepsAWaveUntilItsTasksHavePassed(t *testing.T) {
 	}
 }
 
+// TestThePolicyKeepsTheFirstStepOfAWaveUntilItsBeforeTasksHavePassed evaluates control.shipper.booking.com.
+func TestThePolicyKeepsTheFirstStepOfAWaveUntilItsBeforeTasksHavePassed(t *testing.T) {
+	policy := policyOf(t, "control.shipper.booking.com")
+	tasks := &shipper.WaveTasks{Approvals: 1}
+	by := func(users ...string) *shipper.ReleaseApprovals {
+		return &shipper.ReleaseApprovals{Required: 1, Users: users}
+	}
+	for sentence, tc := range map[string]struct {
+		from, to [2]int32 // wave and step
+		edit     func(*shipper.Release)
+		admitted bool
+	}{
+		"the next step, approved":             {[2]int32{1, 0}, [2]int32{1, 1}, func(r *shipper.Release) { r.Status.Progress.BeforeApprovals = by("bob") }, true},
+		"by a status that lacks the approval": {[2]int32{1, 0}, [2]int32{1, 1}, func(*shipper.Release) {}, false},
+		"by an approval of the step": {
+			[2]int32{1, 0}, [2]int32{1, 1}, func(r *shipper.Release) { r.Status.Progress.Approvals = by("bob") }, false,
+		},
+		"by one that is refused": {[2]int32{1, 0}, [2]int32{1, 1}, func(r *shipper.Release) {
+			r.Status.Progress.BeforeApprovals = by("bob")
+			r.Status.Progress.BeforeApprovals.RejectedBy = "eve"
+		}, false},
+		"by approvals without the step": {[2]int32{1, 0}, [2]int32{1, 1}, func(r *shipper.Release) {
+			r.Status.Progress.BeforeApprovals = by("bob")
+			unachieved(&r.Status)
+		}, false},
+		"of the first wave": {[2]int32{0, 0}, [2]int32{0, 1}, func(r *shipper.Release) {
+			r.Spec.Environment.Strategy.Waves[0].BeforeTasks = &shipper.WaveTasks{Wait: "1h"}
+			r.Status.AchievedStep = nil
+		}, false},
+		"of the first wave, which waits for nothing": {[2]int32{0, 0}, [2]int32{0, 1}, func(*shipper.Release) {}, true},
+		"the first step of the next wave":            {[2]int32{0, 1}, [2]int32{1, 0}, func(*shipper.Release) {}, true},
+		"a later step of the next wave":              {[2]int32{0, 1}, [2]int32{1, 1}, func(*shipper.Release) {}, false},
+		"after a move back": {
+			[2]int32{1, 0}, [2]int32{1, 1}, func(r *shipper.Release) { r.Status.Progress.MovedBack = true }, true,
+		},
+		"a move back": {[2]int32{1, 0}, [2]int32{0, 1}, func(*shipper.Release) {}, true},
+		"a wave of one step": {[2]int32{1, 0}, [2]int32{2, 0}, func(r *shipper.Release) {
+			r.Spec.Environment.Strategy.Steps = r.Spec.Environment.Strategy.Steps[:1]
+		}, false},
+	} {
+		before := waiting(nil)
+		s := before.Spec.Environment.Strategy
+		s.Waves = append(s.Waves, shipper.Wave{Name: "last"})
+		s.Waves[1].BeforeTasks = tasks
+		before.Spec.TargetWave, before.Spec.TargetStep = &tc.from[0], tc.from[1]
+		before.Status.AchievedStep = &shipper.AchievedStep{Wave: tc.from[0], Step: tc.from[1], Name: "x"}
+		before.Status.Progress.Wave, before.Status.Progress.Step = tc.from[0], tc.from[1]
+		tc.edit(before)
+		after := before.DeepCopy()
+		after.Spec.TargetWave, after.Spec.TargetStep = &tc.to[0], tc.to[1]
+		got := refusalsOf(t, policy, "releases", unstructuredOf(t, before), unstructuredOf(t, after), nil)
+		if is := len(got) == 0; is != tc.admitted {
+			t.Errorf("%s: %q", sentence, got)
+		}
+	}
+}
+
 // waiting is a Release at the last step of its first wave, which its status says is achieved.
 func waiting(tasks *shipper.WaveTasks) *shipper.Release {
 	rel := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-1", Generation: 4}}

@@ -26,7 +26,8 @@ func previewWaves(a *response.Response, s *shipper.RolloutStrategy, chosen []str
 		in := assigned.In(int32(i), chosen)
 		switch {
 		case len(in) == 0 && dryRun:
-			a.Warn(shipper.Planned+"wave %d, %s: no cluster%s", i, s.Waves[i].Name, preview.TasksWithoutClusters(s.Waves[i].AfterTasks))
+			a.Warn(shipper.Planned+"wave %d, %s: no cluster%s", i, s.Waves[i].Name,
+				preview.BeforeTasks(s.Waves[i].BeforeTasks)+preview.TasksWithoutClusters(s.Waves[i].AfterTasks))
 		case len(in) == 0:
 			empty = append(empty, s.Waves[i].Name)
 		case dryRun:
@@ -35,13 +36,18 @@ func previewWaves(a *response.Response, s *shipper.RolloutStrategy, chosen []str
 				text = fmt.Sprintf(", %d may fail", n)
 			}
 			a.Warn(shipper.Planned+"wave %d, %s: %s, %d at a time%s%s", i, s.Waves[i].Name, abridged(in), waves.Bound(&s.Waves[i], len(in)),
-				text, preview.Tasks(s.Waves[i].AfterTasks))
+				text, tasksOf(&s.Waves[i]))
 		}
 	}
 	warnOfFailures(a, s, assigned, chosen)
 	if len(empty) > 0 {
 		a.Warn("no cluster is in wave %s: it changes nothing and makes no checks; its gates and its other tasks still hold", abridged(empty))
 	}
+}
+
+// tasksOf says what a wave waits for before it begins, and at its end.
+func tasksOf(wave *shipper.Wave) string {
+	return preview.BeforeTasks(wave.BeforeTasks) + preview.Tasks(wave.AfterTasks)
 }
 
 // warnOfFailures warns of waves whose own maxFailures is that of all their clusters: a wave fails when all of them have.

@@ -112,6 +112,21 @@ func waveOf(tasks *shipper.WaveTasks, edits ...func(*shipper.Release)) *shipper.
 	return rel
 }
 
+// before is the task of the beginning of a wave.
+func before(a *shipper.Approval) { a.Spec.Task = shipper.ApprovalBefore }
+
+// beginning is a Release whose first wave waits for approvals to begin, and has ann's.
+func beginning(tasks *shipper.WaveTasks, edits ...func(*shipper.Release)) *shipper.Release {
+	rel := waveOf(&shipper.WaveTasks{Approvals: 2})
+	rel.Spec.Environment.Strategy.Waves[0].BeforeTasks = tasks
+	rel.Status.Progress.ConvergedTime, rel.Status.Progress.BeforeApprovals = nil, rel.Status.Progress.Approvals
+	rel.Status.Progress.Approvals = &shipper.ReleaseApprovals{Required: 2}
+	for _, edit := range edits {
+		edit(rel)
+	}
+	return rel
+}
+
 func TestApprovals(t *testing.T) {
 	const invalid = `Approval.shipper.booking.com "a" is invalid: `
 	moving := web()
@@ -121,6 +136,9 @@ func TestApprovals(t *testing.T) {
 	moved.Status.Progress.Move = 1
 	none := web()
 	none.Status.Progress.Approvals = nil
+	two := &shipper.WaveTasks{Approvals: 2}
+	converged := func(rel *shipper.Release) { rel.Status.Progress.ConvergedTime = &metav1.Time{} }
+	const requested = `user "cay" has asked for Release web-1-0: another user has to approve it`
 	for sentence, tc := range map[string]struct {
 		user     string
 		rel      *shipper.Release
@@ -208,6 +226,55 @@ func TestApprovals(t *testing.T) {
 		},
 		"of it, by one that the wave allows": {
 			account, waveOf(&shipper.WaveTasks{Approvals: 2, AllowServiceAccounts: true}), of("web-1-0", 0), "", "",
+		},
+		"of the beginning of a wave":            {"bob", beginning(two), of("web-1-0", 0, before), "", ""},
+		"of it, by the index of the wave":       {"bob", beginning(two), of("web-1-0", 0, before, named(0)), "", ""},
+		"of it, while some of it have begun":    {"bob", beginning(two, converged), of("web-1-0", 0, before), "", ""},
+		"a refusal of the beginning of a wave":  {"ann", beginning(two), of("web-1-0", 0, before, refusing), "", ""},
+		"of the beginning, by who asked for it": {"cay", beginning(two), of("web-1-0", 0, before), response.Forbidden, requested},
+		"of the step, while the wave waits to begin": {
+			"bob", beginning(two), of("web-1-0", 0), response.Invalid,
+			invalid + "spec.step: Invalid value: 0: step 0 of Release web-1-0 is not waiting for approval",
+		},
+		"of the beginning of another wave": {
+			"bob", beginning(two), of("web-1-0", 0, before, named(1)), response.Invalid,
+			invalid + "spec.wave: Invalid value: 1: Release web-1-0 is in wave 0 (canary)",
+		},
+		"of the beginning, twice by one": {
+			"ann", beginning(two), of("web-1-0", 0, before), response.Invalid,
+			invalid + `spec.step: Invalid value: 0: user "ann" has approved the beginning of wave canary of Release web-1-0 already`,
+		},
+		"of the beginning, when enough have approved": {
+			"bob", beginning(two, func(rel *shipper.Release) { rel.Status.Progress.BeforeApprovals.Required = 1 }), of("web-1-0", 0, before),
+			response.Invalid,
+			invalid + "spec.step: Invalid value: 0: the beginning of wave canary of Release web-1-0 has the approvals that it needs",
+		},
+		"of the beginning, by figures of an earlier move": {
+			"bob", beginning(two, func(rel *shipper.Release) { rel.Status.Progress.Move = 1 }), of("web-1-0", 0, before), response.Invalid,
+			invalid + "spec.step: Invalid value: 0: the beginning of wave canary of Release web-1-0 is not waiting for approval",
+		},
+		"of the beginning, by a ServiceAccount of the namespace": {
+			account, beginning(two), of("web-1-0", 0, before), response.Forbidden, strings.Replace(accountApproves, "gate.", "beforeTasks.", 1),
+		},
+		"of it, by one that the end of the wave allows": {
+			account, beginning(two, func(rel *shipper.Release) {
+				rel.Spec.Environment.Strategy.Waves[0].AfterTasks.AllowServiceAccounts = true
+			}), of("web-1-0", 0, before), response.Forbidden, strings.Replace(accountApproves, "gate.", "beforeTasks.", 1),
+		},
+		"of it, by one that it allows": {
+			account, beginning(&shipper.WaveTasks{Approvals: 2, AllowServiceAccounts: true}), of("web-1-0", 0, before), "", "",
+		},
+		"of the beginning of a wave that waits for nothing": {
+			"bob", waveOf(&shipper.WaveTasks{Approvals: 2}), of("web-1-0", 0, before), response.Invalid,
+			invalid + `spec.task: Invalid value: "Before": wave canary begins without approvals: leave it out to approve its step`,
+		},
+		"of the beginning, without waves": {
+			"bob", web(), of("web-1-0", 0, before), response.Invalid,
+			invalid + `spec.task: Invalid value: "Before": Release web-1-0 has no waves: leave it out to approve its step`,
+		},
+		"of a task that there is not": {
+			"bob", beginning(two), of("web-1-0", 0, func(a *shipper.Approval) { a.Spec.Task = "After" }), response.Invalid,
+			invalid + `spec.task: Unsupported value: "After": supported values: "Before"`,
 		},
 		"when enough have approved": {
 			"bob", web(enough), of("web-1-0", 0), response.Invalid,

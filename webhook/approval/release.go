@@ -46,28 +46,74 @@ func (o ofRelease) judge(a *shipper.Approval) error {
 	if err := o.judgeWave(a); err != nil {
 		return err
 	}
+	if err := o.judgeTask(a); err != nil {
+		return err
+	}
 	why, step := "", ptr.Deref(a.Spec.Step, 0) // the schema asks for one
-	switch p := rel.Status.Progress; {
+	awaited, what := o.awaited(a, step)
+	switch {
 	case step != rel.Spec.TargetStep:
 		why = fmt.Sprintf("Release %s is at step %d", rel.Name, rel.Spec.TargetStep)
-	case p == nil || p.Approvals == nil || p.Step != step || p.Wave != position.Of(rel).Wave || p.Move != stamp.Moved(rel).Count ||
-		p.ConvergedTime == nil:
-		why = fmt.Sprintf("step %d of Release %s is not waiting for approval", step, rel.Name)
+	case awaited == nil:
+		why = what + " is not waiting for approval"
 		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing); c != nil && c.Message != "" {
 			why += ": " + c.Message
 		}
-	case rejects && p.Approvals.RejectedBy == user:
-		why = fmt.Sprintf("user %q has rejected step %d of Release %s already", user, step, rel.Name)
+	case rejects && awaited.RejectedBy == user:
+		why = fmt.Sprintf("user %q has rejected %s already", user, what)
 	case rejects:
-	case slices.Contains(p.Approvals.Users, user):
-		why = fmt.Sprintf("user %q has approved step %d of Release %s already", user, step, rel.Name)
-	case len(p.Approvals.Users) >= int(p.Approvals.Required):
-		why = fmt.Sprintf("step %d of Release %s has the approvals that it needs: raise targetStep", step, rel.Name)
+	case slices.Contains(awaited.Users, user):
+		why = fmt.Sprintf("user %q has approved %s already", user, what)
+	case len(awaited.Users) >= int(awaited.Required):
+		why = what + " has the approvals that it needs"
+		if a.Spec.Task == "" {
+			why += ": raise targetStep"
+		}
 	}
 	if why == "" {
 		return nil
 	}
 	return response.Invalidate(kind, a.Name, field.ErrorList{field.Invalid(specPath.Child("step"), step, why)})
+}
+
+// awaited are the approvals of what an Approval approves, and what that is; nil while it waits for none.
+func (o ofRelease) awaited(a *shipper.Approval, step int32) (is *shipper.ReleaseApprovals, what string) {
+	rel, at := o.rel, position.Of(o.rel)
+	p := rel.Status.Progress
+	if p != nil && (p.Step != step || p.Wave != at.Wave || p.Move != stamp.Moved(rel).Count) {
+		p = nil
+	}
+	if a.Spec.Task == shipper.ApprovalBefore {
+		what = fmt.Sprintf("the beginning of wave %s of Release %s", position.WaveName(rel.Spec.Environment.Strategy, at.Wave), rel.Name)
+		if p != nil {
+			is = p.BeforeApprovals
+		}
+		return is, what
+	}
+	what = fmt.Sprintf("step %d of Release %s", step, rel.Name)
+	if p != nil && p.ConvergedTime != nil {
+		is = p.Approvals
+	}
+	return is, what
+}
+
+// judgeTask refuses a task that a Release does not have.
+func (o ofRelease) judgeTask(a *shipper.Approval) error {
+	s, at, task := o.rel.Spec.Environment.Strategy, position.Of(o.rel), a.Spec.Task
+	path := specPath.Child("task")
+	switch tasks := s.BeforeTasksAt(at.Wave, 0); {
+	case task == "":
+		return nil
+	case task != shipper.ApprovalBefore:
+		return response.Invalidate(kind, a.Name, field.ErrorList{field.NotSupported(path, task, []string{shipper.ApprovalBefore})})
+	case !position.HasWaves(o.rel):
+		return response.Invalidate(kind, a.Name, field.ErrorList{field.Invalid(path, task, fmt.Sprintf(
+			"Release %s has no waves: leave it out to approve its step", o.rel.Name))})
+	case tasks == nil || tasks.Approvals == 0:
+		return response.Invalidate(kind, a.Name, field.ErrorList{field.Invalid(path, task, fmt.Sprintf(
+			"wave %s begins without approvals: leave it out to approve its step", position.WaveName(s, at.Wave)))})
+	}
+	return nil
 }
 
 // judgeWave refuses an Approval of another wave than the one that the Release is in: its author has not seen this one.
@@ -88,10 +134,15 @@ func (o ofRelease) judgeWave(a *shipper.Approval) error {
 // neither does, or the gate allows it.
 func (o ofRelease) byAccount(a *shipper.Approval) string {
 	s, at := o.rel.Spec.Environment.Strategy, position.Of(o.rel)
-	if step := s.StepAt(at.Wave, at.Step); step != nil && step.AllowsServiceAccounts() {
+	step := s.StepAt(at.Wave, at.Step)
+	allow, allowed := s.AllowServiceAccountsAt(at.Wave, at.Step), step != nil && step.AllowsServiceAccounts()
+	if a.Spec.Task == shipper.ApprovalBefore {
+		tasks := s.BeforeTasksAt(at.Wave, 0)
+		allow, allowed = shipper.BeforeTasksAllowServiceAccounts, tasks != nil && tasks.AllowServiceAccounts
+	}
+	if allowed {
 		return ""
 	}
-	allow := s.AllowServiceAccountsAt(at.Wave, at.Step)
 	if account := stamp.AccountRequester(o.rel); account != "" {
 		return rights.AccountRequester("Release "+o.rel.Name, account, allow)
 	}

@@ -155,7 +155,7 @@ func closedGate(old *shipper.Release, to position.Position) (closed position.Pos
 	}
 	for at, more := position.Of(old), true; more && at.Before(to); at, more = at.Next(s) {
 		ends := at.Wave < s.LastWave() && at.Step >= s.LastStep()
-		if (ends || s.Gated(at.Step)) && !progress.Achieved(old, at) {
+		if (ends || s.GatedIn(at.Wave, at.Step)) && !progress.Achieved(old, at) {
 			return at, true
 		}
 	}

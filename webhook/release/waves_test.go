@@ -65,6 +65,30 @@ func approved(users ...string) *shipper.Release {
 	})
 }
 
+// begins is a Release at the first step of a wave that one user has to approve before it begins, and that these have.
+func begins(wave int32, users ...string) *shipper.Release {
+	return waved(wave, 0, done, func(r *shipper.Release) {
+		for i := range r.Spec.Environment.Strategy.Waves {
+			r.Spec.Environment.Strategy.Waves[i].BeforeTasks = &shipper.WaveTasks{Approvals: 1}
+		}
+		r.Status.Progress.BeforeApprovals = &shipper.ReleaseApprovals{Required: 1, Users: users}
+	})
+}
+
+// endOf is a Release at the end of its first wave, before another that has to be approved before it begins.
+func endOf() *shipper.Release {
+	r := begins(0)
+	r.Spec.TargetStep, r.Status.Progress.Step = 1, 1
+	done(r)
+	return r
+}
+
+// refused has a user refuse that a wave begins.
+func refused(r *shipper.Release) *shipper.Release {
+	r.Status.Progress.BeforeApprovals.RejectedBy = "eve"
+	return r
+}
+
 // fails lets clusters of a Release fail.
 func fails(r *shipper.Release, budget string) *shipper.Release {
 	r.Spec.Environment.Strategy.MaxFailures = new(intstr.Parse(budget))
@@ -153,6 +177,30 @@ func TestWavesHold(t *testing.T) {
 		},
 		"a user with the verb skip passes a wave": {
 			req: ask.Update("ann", to(1, 0, waved(0, 0)), waved(0, 0)), rights: []string{"ann skip releases default/" + name},
+		},
+		"a wave that has to be approved before it begins, and is": {req: ask.Update("dev", to(1, 1, begins(1, "ann")), begins(1, "ann"))},
+		"one that is not, by a status that lacks it": {
+			req: ask.Update("dev", to(1, 1, begins(1)), begins(1)), decision: response.Forbidden,
+			message: "step 0 of wave half (preview) is a gate and is not achieved" + ask403,
+		},
+		"one that a user has refused": {
+			req: ask.Update("dev", to(0, 1, refused(begins(0, "ann"))), refused(begins(0, "ann"))), decision: response.Forbidden,
+			message: "step 0 of wave canary (preview) is a gate and is not achieved" + ask403,
+		},
+		"Shipper does not go on in it either": {
+			req: ask.Update(ask.Reconciler, byWave(1, 1, begins(1)), begins(1)), decision: response.Forbidden,
+			message: byItself + "step 0 of wave half to step 1 of wave half",
+		},
+		"a user with the verb skip passes its beforeTasks": {
+			req: ask.Update("ann", to(1, 1, begins(1)), begins(1)), rights: []string{"ann skip releases default/" + name},
+		},
+		"a wave is entered at its first step":     {req: ask.Update("dev", to(1, 0, endOf()), endOf())},
+		"by Shipper, too":                         {req: ask.Update(ask.Reconciler, byWave(1, 0, endOf()), endOf())},
+		"the way back from it is open to anybody": {req: ask.Update("dev", to(0, 1, begins(1)), begins(1)), warned: goesBack},
+		"no wave with beforeTasks is entered at a later step": {
+			req: ask.Update("dev", to(1, 1, endOf()), endOf()), decision: response.Forbidden,
+			message: "step 0 of wave half (preview) is a gate and is not achieved. Go to step 0 of wave half first: kubectl patch rel " + name +
+				" -n default --type=merge -p " + `'{"spec":{"targetStep":0,"targetWave":1}}'` + ask403,
 		},
 		"a lower wave is a move back, whatever the step": {req: ask.Update("dev", to(0, 1, waved(1, 0)), waved(1, 0)), warned: goesBack},
 		"a lower wave passes a block that allows Retreat": {

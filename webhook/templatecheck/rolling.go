@@ -49,6 +49,12 @@ func validateRollout(s *shipper.RolloutStrategy, path *field.Path) field.ErrorLi
 			[]shipper.FailurePolicy{shipper.OnFailureHold, shipper.OnFailureAbort}))
 	}
 	errs = append(errs, validateWaves(s, path)...)
+	for i := range s.Waves {
+		if s.Waves[i].BeforeTasks != nil {
+			errs = append(errs, field.Forbidden(path.Child("waves").Index(i).Child("beforeTasks"),
+				"not for resources: use afterTasks of the wave before"))
+		}
+	}
 	if len(s.Waves) > 0 && s.Rolling != nil && s.Rolling.MaxUnavailable != nil {
 		errs = append(errs, field.Forbidden(path.Child("rolling", "maxUnavailable"),
 			"not with waves: maxConcurrency of each wave bounds how many of its clusters change at the same time"))

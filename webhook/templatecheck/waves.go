@@ -63,6 +63,7 @@ func validateWaves(s *shipper.RolloutStrategy, path *field.Path) field.ErrorList
 			errs = append(errs, field.Invalid(bound, wave.MaxConcurrency.String(), "then no cluster could ever change: at least 1"))
 		}
 		errs = append(errs, validateAfterTasks(s, i, at.Child("afterTasks"))...)
+		errs = append(errs, validateBeforeTasks(wave.BeforeTasks, at.Child("beforeTasks"))...)
 	}
 	return append(errs, validateMaxFailures(s, path)...)
 }
@@ -81,9 +82,28 @@ func validateAfterTasks(s *shipper.RolloutStrategy, wave int, path *field.Path) 
 	case tasks.Approvals == 0 && len(tasks.Conditions) == 0 && tasks.Wait == "" && len(tasks.Checks) == 0:
 		return field.ErrorList{field.Required(path, "name approvals, conditions, a wait or checks: without them there is nothing to wait for")}
 	}
+	errs := validateStepChecks(tasks.Checks, s.ChecksAt(s.LastStep()), path.Child("checks"))
+	return append(errs, validateTasks(tasks, path)...)
+}
+
+// validateBeforeTasks validates what a wave waits for before it begins.
+func validateBeforeTasks(tasks *shipper.WaveTasks, path *field.Path) field.ErrorList {
+	switch {
+	case tasks == nil:
+		return nil
+	case len(tasks.Checks) > 0:
+		return field.ErrorList{field.Forbidden(path.Child("checks"), "not before a wave: nothing of the Release runs in its clusters that a "+
+			"check could measure; use afterTasks of the wave before")}
+	case tasks.Approvals == 0 && len(tasks.Conditions) == 0 && tasks.Wait == "":
+		return field.ErrorList{field.Required(path, "name approvals, conditions or a wait: without them there is nothing to wait for")}
+	}
+	return validateTasks(tasks, path)
+}
+
+// validateTasks validates the tasks that a wave may have before and after it.
+func validateTasks(tasks *shipper.WaveTasks, path *field.Path) field.ErrorList {
 	errs := validateGates(tasks.Conditions, path.Child("conditions"))
 	errs = append(errs, validateDuration(tasks.Wait, path.Child("wait"), time.Second)...)
-	errs = append(errs, validateStepChecks(tasks.Checks, s.ChecksAt(s.LastStep()), path.Child("checks"))...)
 	if tasks.Approvals < 0 || tasks.Approvals > maxApprovals {
 		errs = append(errs, field.Invalid(path.Child("approvals"), tasks.Approvals, fmt.Sprintf("must be from 1 to %d", maxApprovals)))
 	}

@@ -12,9 +12,22 @@ import (
 
 // Tasks says, for a user, what a wave waits for once its clusters are done; empty where it waits for nothing.
 func Tasks(t *shipper.WaveTasks) string {
+	if t == nil || list(t) == "" {
+		return ""
+	}
+	return "; then it waits for " + list(t)
+}
+
+// BeforeTasks says, for a user, what a wave waits for before it begins; empty where it waits for nothing.
+func BeforeTasks(t *shipper.WaveTasks) string {
 	if t == nil {
 		return ""
 	}
+	return "; before it begins it waits for " + list(t)
+}
+
+// list lists tasks.
+func list(t *shipper.WaveTasks) string {
 	var all []string
 	if t.Wait != "" {
 		all = append(all, string(t.Wait))
@@ -25,10 +38,7 @@ func Tasks(t *shipper.WaveTasks) string {
 	if t.Approvals > 0 {
 		all = append(all, fmt.Sprintf("approvals (%d)", t.Approvals))
 	}
-	if all = slices.Concat(all, t.Conditions); len(all) == 0 {
-		return ""
-	}
-	return "; then it waits for " + strings.Join(all, ", ")
+	return strings.Join(slices.Concat(all, t.Conditions), ", ")
 }
 
 // TasksWithoutClusters is Tasks of a wave without clusters, whose checks are not made.

@@ -32,7 +32,7 @@ func (d *decision) deadline() {
 		return
 	case p.Failure != nil:
 		return
-	case d.WritesHeldBy != "", d.Release.Spec.Hold != "", d.Step.DoneWaveUnhealthy, d.onlyUnreachable(), d.onlyBlocked(),
+	case d.WritesHeldBy != "", d.Release.Spec.Hold != "", d.Step.DoneWaveUnhealthy, d.Step.Beginning, d.onlyUnreachable(), d.onlyBlocked(),
 		d.onlyRecovering():
 		d.stopClock(allowed)
 		return

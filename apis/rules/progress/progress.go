@@ -138,7 +138,11 @@ func (d *decision) startOrContinue() {
 	if d.progress.ConvergedTime == nil && d.Step.Converged {
 		d.progress.ConvergedTime = new(upTo(d.now))
 	}
+	if d.progress.EnteredTime == nil && d.Step.Entered {
+		d.progress.EnteredTime = new(upTo(d.now))
+	}
 	d.progress.Next, d.progress.Approvals, d.progress.Checks = nil, d.Step.Approvals, nil
+	d.progress.BeforeApprovals = d.Step.BeforeApprovals
 	if d.Step.Checks != nil {
 		d.progress.Checks = d.Step.Checks.Checks
 	}
@@ -150,6 +154,9 @@ func (d *decision) startOrContinue() {
 // wait records when the wait of a wave is over, and asks for a decision then.
 func (d *decision) wait() {
 	d.progress.WaitEndTime = strategy.WaitEnd(d.Release, d.progress)
+	if d.Step.Beginning {
+		d.progress.WaitEndTime = strategy.BeforeWaitEnd(d.Release, d.progress)
+	}
 	if end := d.progress.WaitEndTime; end != nil && end.After(d.now) {
 		d.again(end.Sub(d.now))
 	}
@@ -195,6 +202,12 @@ func (d *decision) advancing() shipper.Condition {
 // moving is the condition while the step does not have what it wants.
 func (d *decision) moving() shipper.Condition {
 	switch {
+	case d.Step.Beginning && d.Step.Approving:
+		return d.condition(corev1.ConditionFalse, shipper.AdvancingAwaitingApproval, d.Step.Awaited)
+	case d.Step.Beginning && d.Step.Waiting:
+		return d.condition(corev1.ConditionTrue, shipper.AdvancingAwaitingTime, d.Step.Awaited)
+	case d.Step.Beginning:
+		return d.condition(corev1.ConditionTrue, shipper.AdvancingChecking, d.Step.Awaited)
 	case d.WritesHeldBy != "":
 		return d.condition(corev1.ConditionFalse, shipper.AdvancingHeldByBlock, d.WritesHeldBy)
 	case d.onlyBlocked():
@@ -267,8 +280,11 @@ func Achieved(rel *shipper.Release, at position.Position) bool {
 
 // approved judges the approvals in the status themselves, so that an Approval is never replaced by a condition that is derived from it.
 func approved(rel *shipper.Release, is *shipper.ReleaseApprovals) bool {
-	at := position.Of(rel)
-	step := rel.Spec.Environment.Strategy.StepAt(at.Wave, at.Step)
+	at, s := position.Of(rel), rel.Spec.Environment.Strategy
+	if p, tasks := rel.Status.Progress, s.BeforeTasksAt(at.Wave, at.Step); tasks != nil && !p.MovedBack && !p.BeforeApprovals.Enough(tasks.Approvals) {
+		return false
+	}
+	step := s.StepAt(at.Wave, at.Step)
 	return step == nil || is.Enough(step.RequiredApprovals())
 }
 

@@ -80,49 +80,78 @@ func (r *rollout) approvals() []stage {
 	if r.step.RequiredApprovals() == 0 {
 		return nil
 	}
-	rel := r.contender().Release
-	a, rejection := ApprovalsOf(rel, r.step, r.Approvals)
-	at := position.Of(rel).In(rel.Spec.Environment.Strategy)
-	message := fmt.Sprintf("%s has %d of %d approvals", at, len(a.Users), a.Required)
-	if account := stamp.AccountRequester(rel); account != "" && !r.step.AllowsServiceAccounts() {
-		field := rel.Spec.Environment.Strategy.AllowServiceAccountsAt(position.Of(rel).Wave, rel.Spec.TargetStep)
-		message += "; " + rights.AccountRequester("Release "+rel.Name, account, field)
+	rel, asked := r.contender().Release, approvalsOfStep(r.contender().Release, r.step)
+	a, rejection := asked.count(rel, r.Approvals)
+	out := asked.stage(rel, a, rejection)
+	out.condition = shipper.StrategyContenderAchievedApprovals
+	return []stage{out}
+}
+
+// askedApprovals are the approvals that a step, or the beginning of a wave, asks for.
+type askedApprovals struct {
+	// task is that of the Approvals that count.
+	task string
+	// required is how many users have to approve; accounts is true if ServiceAccounts of the namespace may ask for it and approve, by field.
+	required int32
+	accounts bool
+	field    string
+	// what is approved, for users.
+	what string
+}
+
+// approvalsOfStep are those that a Release's requested step asks for.
+func approvalsOfStep(rel *shipper.Release, step *shipper.RolloutStrategyStep) askedApprovals {
+	s, at := rel.Spec.Environment.Strategy, position.Of(rel)
+	return askedApprovals{
+		required: step.RequiredApprovals(), accounts: step.AllowsServiceAccounts(), field: s.AllowServiceAccountsAt(at.Wave, at.Step),
+		what: at.In(s),
+	}
+}
+
+// stage is that of the approvals, without its condition.
+func (w askedApprovals) stage(rel *shipper.Release, a shipper.ReleaseApprovals, rejection *shipper.Approval) stage {
+	message := fmt.Sprintf("%s has %d of %d approvals", w.what, len(a.Users), a.Required)
+	if account := stamp.AccountRequester(rel); account != "" && !w.accounts {
+		message += "; " + rights.AccountRequester("Release "+rel.Name, account, w.field)
 	}
 	if len(a.Users) > 0 {
 		message += ": " + strings.Join(a.Users, ", ")
 	}
 	if rejection != nil {
 		message = fmt.Sprintf("%s was rejected by %s%s: until the Approval %s is deleted, or targetStep changes",
-			at, a.RejectedBy, because(rejection.Spec.Reason), rejection.Name)
+			w.what, a.RejectedBy, because(rejection.Spec.Reason), rejection.Name)
 	}
-	return []stage{{
-		condition: shipper.StrategyContenderAchievedApprovals,
+	return stage{
 		waiting: func(state *shipper.ReleaseStrategyState) *shipper.StrategyState {
 			return &state.WaitingForApproval
 		},
 		achieved: a.Enough(a.Required),
 		message:  message,
 		reason:   shipper.ApprovalsNeeded,
-	}}
+	}
 }
 
 // maxApprovers bounds the users in a status. No step asks for more.
 const maxApprovers = 10
 
-// ApprovalsOf are the approvals of a Release's requested step, and the rejection if there is one. The users who asked for the Release do
-// not count, nor does what was said of an earlier Release with its name, nor, unless the gate allows it, ServiceAccounts of the namespace.
-// Nobody does where it is not known who asked.
+// ApprovalsOf are the approvals of a Release's requested step, and the rejection if there is one.
 func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []shipper.Approval) (
 	out shipper.ReleaseApprovals, no *shipper.Approval,
 ) {
-	out.Required = step.RequiredApprovals()
+	return approvalsOfStep(rel, step).count(rel, all)
+}
+
+// count counts the approvals of the position of a Release. The users who asked for the Release do not count, nor does what was said of an
+// earlier Release with its name, or of another task, nor, unless the gate allows it, ServiceAccounts of the namespace. Nobody does where it
+// is not known who asked.
+func (w askedApprovals) count(rel *shipper.Release, all []shipper.Approval) (out shipper.ReleaseApprovals, no *shipper.Approval) {
+	out.Required = w.required
 	move, requesters := stamp.Moved(rel).Count, stamp.Requesters(rel)
-	accounts := step.AllowsServiceAccounts()
-	isBarred := stamp.HasUnreadClaim(rel) || !accounts && stamp.AccountRequester(rel) != "" || isUnnoted(rel)
+	isBarred := stamp.HasUnreadClaim(rel) || !w.accounts && stamp.AccountRequester(rel) != "" || isUnnoted(rel)
 	for i := range all {
 		a := &all[i].Spec
 		if a.Release != rel.Name || a.Step == nil || *a.Step != rel.Spec.TargetStep || a.Move != move || a.By.Username == "" ||
-			a.Wave != nil && *a.Wave != position.Of(rel).Wave || all[i].DeletionTimestamp != nil || !stamp.OwnedBy(&all[i], rel) {
+			a.Task != w.task || a.Wave != nil && *a.Wave != position.Of(rel).Wave || all[i].DeletionTimestamp != nil || !stamp.OwnedBy(&all[i], rel) {
 			continue
 		}
 		switch {
@@ -130,7 +159,7 @@ func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []
 			if no == nil || firstOf(&all[i], no) { // one answer for any order, or status is written for ever
 				no, out.RejectedBy = &all[i], a.By.Username
 			}
-		case isBarred, !accounts && rights.IsServiceAccountOf(a.By.Username, rel.Namespace):
+		case isBarred, !w.accounts && rights.IsServiceAccountOf(a.By.Username, rel.Namespace):
 		case !slices.Contains(requesters, a.By.Username) && !slices.Contains(out.Users, a.By.Username):
 			out.Users = append(out.Users, a.By.Username)
 		}

@@ -17,9 +17,9 @@ import (
 )
 
 // stageByWaves fills in the stages of the position: first the clusters, then what the wave waits for at its end.
-func (p *placing) stageByWaves(now *metav1.Time) {
+func (p *placing) stageByWaves(now metav1.Time) {
 	rel := p.contender().Release
-	r := &rollout{Observed: p.Observed, roles: p.roles, uncovered: map[string]string{}, now: now, lagging: p.lagging()}
+	r := &rollout{Observed: p.Observed, roles: p.roles, uncovered: map[string]string{}, now: now}
 	p.byWaves.gated = r
 	if !p.byWaves.at.Exists(p.byWaves.strategy) {
 		r.fault = fmt.Sprintf("failed to execute strategy: %q",
@@ -129,7 +129,7 @@ func (p *placing) stepStateByWaves() StepState {
 	}
 	s.DoneWaveUnhealthy = len(s.Lacking) > 0 && !slices.ContainsFunc(s.Lacking, func(l Lack) bool { return p.concerns(l.Cluster) })
 	s.Late, s.OverBudget = p.late()
-	s.Failed, s.Lagging = p.failedClusters(p.completesByWaves()), p.byWaves.gated.lagging
+	s.Failed, s.Lagging = p.failedClusters(p.completesByWaves()), p.lagging()
 	return s
 }
 
@@ -147,7 +147,7 @@ func (p *placing) statusByWaves(now metav1.Time) shipper.ReleaseStatus {
 	complete := shipper.Condition{Type: shipper.ReleaseComplete, Status: corev1.ConditionTrue}
 	if !p.completesByWaves() {
 		complete.Status, complete.Reason = corev1.ConditionFalse, notComplete(rel)
-		complete.Message = cmp.Or(r.lagging, fmt.Sprintf("wave %s, the last, is not done yet", lastWaveName(p.byWaves.strategy)))
+		complete.Message = cmp.Or(p.lagging(), fmt.Sprintf("wave %s, the last, is not done yet", lastWaveName(p.byWaves.strategy)))
 		if !p.byWaves.isLastWave() {
 			complete.Message = fmt.Sprintf("targetWave is %d, the last wave is %d", p.byWaves.at.Wave, p.byWaves.strategy.LastWave())
 		}

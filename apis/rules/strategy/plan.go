@@ -112,6 +112,8 @@ type rollout struct {
 	uncovered map[string]string
 	// now is the time by which a wave waits.
 	now metav1.Time
+	// before are the beforeTasks of the contender's wave. Zero before a plan by waves has judged them.
+	before beforeTasks
 }
 
 func newRollout(observed Observed, now metav1.Time) *rollout {

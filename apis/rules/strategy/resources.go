@@ -45,7 +45,7 @@ func planPlacing(observed Observed, now metav1.Time) Plan {
 		p.letGo()
 	}
 	if p.byWaves != nil {
-		p.stageByWaves(&now)
+		p.stageByWaves(now)
 	}
 	plan := Plan{Leaving: p.planDeletions(now), Step: p.stepState()}
 	for i, release := range observed.Releases {

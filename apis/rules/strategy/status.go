@@ -44,6 +44,7 @@ func (r *rollout) strategyStatus(rel *shipper.Release, now metav1.Time) *shipper
 	if rel.Spec.Environment.Strategy.WaitAt(position.Of(rel).Wave, rel.Spec.TargetStep) != "" {
 		out.State.WaitingForTime = shipper.StrategyStateFalse
 	}
+	r.before.state(&out.State)
 	var before []shipper.ReleaseStrategyCondition
 	if rel.Status.Strategy != nil {
 		before = rel.Status.Strategy.Conditions

@@ -50,6 +50,10 @@ type StepState struct {
 	Lagging string
 	// Recovering are the clusters that had failed and were ready again.
 	Recovering []Recovery
+	// BeforeApprovals are those that the wave's beforeTasks ask for; nil if they ask for none. Beginning is true while beforeTasks keep
+	// clusters of the wave from beginning, and Entered once they have passed.
+	BeforeApprovals    *shipper.ReleaseApprovals
+	Beginning, Entered bool
 }
 
 // ConvergedBut reports whether everything that the step wants is there, in all clusters but these.
@@ -80,13 +84,13 @@ func (r *rollout) stepState() StepState {
 		approvals, _ := ApprovalsOf(r.contender().Release, r.step, r.Approvals)
 		s.Approvals = &approvals
 	}
+	s.BeforeApprovals, s.Beginning, s.Entered = r.before.approvals, r.before.isOpen(), r.before.tasks != nil && !r.before.isOpen()
 	s.Begun, s.Incomplete = true, r.incomplete()
 	awaited, _ := r.awaited()
 	if s.Achieved = awaited == nil; s.Achieved {
 		return s
 	}
-	s.Awaited, s.Approving = awaited.message, awaited.condition == shipper.StrategyContenderAchievedApprovals
-	s.Waiting = awaited.condition == shipper.StrategyContenderAchievedWait
+	s.Awaited, s.Approving, s.Waiting = awaited.message, awaited.reason == shipper.ApprovalsNeeded, awaited.reason == shipper.WaitNotOver
 	if awaited.lacking != nil {
 		s.Lacking = awaited.lacking()
 	}

@@ -64,6 +64,8 @@ func (r *rollout) planWaves(now metav1.Time) Plan {
 		w.leaving = append(w.leaving, locate(release))
 	}
 	w.unbounded = Complete(w.rel) || w.Returning || stamp.WentBack(w.rel) || IsImmediateRollback(w.rel)
+	w.before = r.judgeBefore()
+	w.newest().ahead = w.before.isAhead()
 	ready := r.fault == "" && r.contender().Scheduled()
 	w.split(ready)
 	if ready {
@@ -120,7 +122,7 @@ func (w *byWave) split(ready bool) {
 			p.wave = wave
 		}
 		// After a move back a cluster without an earlier Release keeps what it has: nothing else would serve there.
-		p.due = p.wave >= 0 && (p.wave <= w.at.Wave || w.newest().isBegun(cluster) && incumbentOf(p.Releases) != nil) || w.bringsBack(p)
+		p.due = p.wave >= 0 && (!w.isAhead(p) || w.newest().isBegun(cluster) && incumbentOf(p.Releases) != nil) || w.bringsBack(p)
 		w.observeFailures(p)
 		if w.parts[cluster] = p; ready && p.due && p.fault == "" {
 			p.decide()
@@ -140,7 +142,7 @@ func (w *byWave) begin() {
 		if p.state == "" || p.wave < 0 {
 			continue
 		}
-		alone := w.unbounded || len(p.Releases) == 1 && len(p.Leaving) == 0 || w.returns(p) || p.wave > w.at.Wave
+		alone := w.unbounded || len(p.Releases) == 1 && len(p.Leaving) == 0 || w.returns(p) || w.isAhead(p)
 		state := p.state
 		if w.isBlocked(p) && state == waves.Waiting {
 			state = waves.Blocked
@@ -168,8 +170,8 @@ func (w *byWave) begin() {
 		if p.recovery != nil && p.state == waves.Unready {
 			begins = false // nothing more is requested before what was requested is ready
 		}
-		p.acts = !w.isBlocked(p) && (p.state == waves.Done || p.state == waves.Moving || begins ||
-			p.state != "" && (w.returns(p) || w.bringsBack(p)))
+		may := !w.isHeldBefore(p) && (p.state == waves.Done || begins)
+		p.acts = !w.isBlocked(p) && (may || p.state == waves.Moving || p.state != "" && (w.returns(p) || w.bringsBack(p)))
 	}
 }
 
@@ -186,7 +188,7 @@ func (w *byWave) isBlocked(p *part) bool { return w.BlockedIn[p.cluster] != "" }
 // bringsBack reports whether a cluster that the position does not reach has a Release that is being deleted, and one that served before
 // it: an abort returns the cluster, also when it ends amid the waves of a newer Release, or of one with other waves.
 func (w *byWave) bringsBack(p *part) bool {
-	return (p.wave < 0 || p.wave > w.at.Wave) && p.fault == "" && len(p.Leaving) > 0 && incumbentOf(p.Releases) != nil
+	return (p.wave < 0 || w.isAhead(p)) && p.fault == "" && len(p.Leaving) > 0 && incumbentOf(p.Releases) != nil
 }
 
 // returns reports whether a Release newer than the contender leaves a cluster: an abort.

@@ -263,7 +263,7 @@ func (w *byWave) figures() []shipper.ReleaseWave {
 		}
 		f := &out[p.wave]
 		switch {
-		case p.state == waves.Done && p.wave <= w.at.Wave:
+		case p.state == waves.Done && !w.isAhead(p):
 			f.Achieved++
 		case w.isBlocked(p):
 			if f.Blocked++; len(f.BlockedClusters) < maxMovingClusters {

@@ -28,6 +28,8 @@ type located struct {
 	capacityStatus map[string]shipper.ClusterCapacityStatus
 	traffic        map[string]shipper.ClusterTrafficTarget
 	trafficStatus  map[string]shipper.ClusterTrafficStatus
+	// ahead is true while beforeTasks keep the wave of the position from beginning: it counts as a later one.
+	ahead bool
 }
 
 func locate(r Release) *located {
@@ -92,8 +94,11 @@ func (l *located) runsIn(cluster string) bool {
 	return !known || status.AvailableReplicas > 0
 }
 
-// stepIn is waves.StepIn.
+// stepIn is waves.StepIn. A wave whose beforeTasks have not passed has not begun.
 func (l *located) stepIn(cluster string) (step int32, reached bool) {
+	if l.ahead && l.assigned[cluster] == position.Of(l.Release.Release).Wave {
+		return 0, false
+	}
 	return l.assigned.StepIn(l.Release.Release, cluster)
 }
 
@@ -233,7 +238,7 @@ func (l *located) releaseIn(cluster string) *shipper.Release {
 		out.Spec.Environment.Strategy.Steps = incumbentAlone(100)
 		out.Status.AchievedStep = nil
 	}
-	if known && !Complete(rel) && !l.failures.Lacks(cluster) && !achieved.Before(end) && !position.Of(rel).Before(end) {
+	if known && reached && !Complete(rel) && !l.failures.Lacks(cluster) && !achieved.Before(end) && !position.Of(rel).Before(end) {
 		others := slices.DeleteFunc(slices.Clone(rel.Status.Conditions), func(c shipper.Condition) bool {
 			return c.Type == shipper.ReleaseComplete
 		})

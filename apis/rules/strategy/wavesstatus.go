@@ -18,8 +18,8 @@ func (w *byWave) sum() {
 		w.Checks = nil // a run that measures the cluster, too, begins
 	}
 	lacking, waiting := w.awaitedParts()
-	w.converged = len(lacking) == 0 && waiting == 0
-	w.stages = append(w.merged(lacking, waiting), w.gates()...)
+	w.converged = len(lacking) == 0 && waiting == 0 && !w.before.isOpen()
+	w.stages = append([]stage{}, slices.Concat(w.before.stages, w.merged(lacking, waiting), w.gates())...) // not nil: it is planned
 }
 
 // concerns reports whether the position is achieved only if a cluster has what is asked of it. The clusters of waves that are done are

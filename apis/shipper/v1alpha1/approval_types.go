@@ -36,7 +36,7 @@ type Approval struct {
 
 // ApprovalSpec names the step, the wave or the task that a user approves or rejects.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.run) ? !has(self.release) && !has(self.step) && !has(self.wave) : has(self.release) && has(self.step) && !has(self.task)",message="set exactly one of release with step, and run"
+// +kubebuilder:validation:XValidation:rule="has(self.run) ? !has(self.release) && !has(self.step) && !has(self.wave) : has(self.release) && has(self.step) && (!has(self.task) || self.task == 'Before')",message="set exactly one of release with step, and run; of a release, the only task is Before"
 type ApprovalSpec struct {
 	// release is the name of a Release of this namespace.
 	// +optional
@@ -55,7 +55,8 @@ type ApprovalSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	Run string `json:"run,omitempty"`
 
-	// task of the run; approval#2 is the second approval. Absent: the one that waits; stamped.
+	// task of the run; approval#2 is the second approval. Absent: the one that waits; stamped. Of a release: Before approves that the wave
+	// begins, as its beforeTasks ask, and nothing else; absent approves the step, and not the beginning of its wave.
 	// +optional
 	// +kubebuilder:validation:MaxLength=70
 	Task string `json:"task,omitempty"`
@@ -118,6 +119,9 @@ type ApprovalStatus struct {
 	// +listMapKey=type
 	Conditions []Condition `json:"conditions,omitempty"`
 }
+
+// ApprovalBefore is the task of an Approval of beforeTasks.
+const ApprovalBefore = "Before"
 
 // ApprovalUser is a user as the API server knows them.
 type ApprovalUser struct {

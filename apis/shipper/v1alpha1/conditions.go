@@ -222,9 +222,10 @@ const (
 	// AdvancingMoving means that the step is requested and does not have what it wants yet.
 	AdvancingMoving = "Moving"
 	// AdvancingChecking means that the step has what it wants, that its checks have not all passed yet, or that its readinessGates are not
-	// all True.
+	// all True; or that conditions of the wave's beforeTasks are not.
 	AdvancingChecking = "Checking"
-	// AdvancingAwaitingApproval means that everything else of the step is achieved, and that more users have to approve it.
+	// AdvancingAwaitingApproval means that everything else of the step is achieved, and that more users have to approve it, or that more users
+	// have to approve that its wave begins.
 	AdvancingAwaitingApproval = "AwaitingApproval"
 	// AdvancingSoaking means that the step is achieved and goes on at the time in status.progress.next.
 	AdvancingSoaking = "Soaking"

@@ -61,9 +61,18 @@ type ReleaseProgress struct {
 	// +optional
 	Wave int32 `json:"wave,omitempty"`
 
-	// waitEndTime is when the wait of the wave's afterTasks is over. Absent where there is none, and until the wave's clusters are done.
+	// waitEndTime is when the wait of the wave's beforeTasks is over or, once its clusters are done, that of its afterTasks. Absent where there
+	// is none, and between the two.
 	// +optional
 	WaitEndTime *metav1.Time `json:"waitEndTime,omitempty"`
+
+	// beforeApprovals are those that the wave's beforeTasks ask for. Absent where they ask for none.
+	// +optional
+	BeforeApprovals *ReleaseApprovals `json:"beforeApprovals,omitempty"`
+
+	// enteredTime is when the wave's beforeTasks had passed: its clusters change from then on. Absent until then, and where there are none.
+	// +optional
+	EnteredTime *metav1.Time `json:"enteredTime,omitempty"`
 }
 
 // ReleaseNextStep is a step that Shipper will move a Release to.

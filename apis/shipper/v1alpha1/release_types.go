@@ -284,17 +284,18 @@ type ReleaseStrategyState struct {
 	// waitingForCommand is True when the step is achieved and is not the last: the Release waits until targetStep is raised.
 	WaitingForCommand StrategyState `json:"waitingForCommand"`
 	// waitingForReadiness is True while everything else of the step is achieved, but a condition that its readinessGates name is not
-	// True. Absent where the step names none. The original had no such field.
+	// True, and while one that the wave's beforeTasks name is not. Absent where there are none. The original had no such field.
 	// +optional
 	WaitingForReadiness StrategyState `json:"waitingForReadiness,omitempty"`
-	// waitingForApproval is True while everything else of the step is achieved, but its gate asks for more approvals. Absent where the
-	// step's gate asks for none. The original had no such field.
+	// waitingForApproval is True while everything else of the step is achieved, but its gate asks for more approvals, and while the wave's
+	// beforeTasks do. Absent where neither asks for any. The original had no such field.
 	// +optional
 	WaitingForApproval StrategyState `json:"waitingForApproval,omitempty"`
 	// waitingForChecks is True while the step's checks have not all passed. Absent where the step has none.
 	// +optional
 	WaitingForChecks StrategyState `json:"waitingForChecks,omitempty"`
-	// waitingForTime is True while the wait of the wave's afterTasks is not over. Absent where there is none. The original had no such field.
+	// waitingForTime is True while the wait of the wave's beforeTasks or afterTasks is not over. Absent where there is none. The original had
+	// no such field.
 	// +optional
 	WaitingForTime StrategyState `json:"waitingForTime,omitempty"`
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"shipper.dev/shipper/apis/rules/block"
 	"shipper.dev/shipper/apis/rules/printable"
@@ -189,6 +190,9 @@ func approvals(s *state) []Entry {
 				step = *a.Spec.Step
 			}
 			text = fmt.Sprintf("%s step %d of release %s", verb, step, a.Spec.Release)
+			if a.Spec.Task == shipper.ApprovalBefore {
+				text = fmt.Sprintf("%s that wave %d of release %s begins", verb, ptr.Deref(a.Spec.Wave, 0), a.Spec.Release)
+			}
 			app = apps["release/"+a.Namespace+"/"+a.Spec.Release]
 		}
 		if a.Spec.Reason != "" {

@@ -84,15 +84,39 @@ func approvalOf(rel *shipper.Release, reject bool, reason string) (*shipper.Appr
 	if position.HasWaves(rel) {
 		a.Spec.Wave = new(position.Of(rel).Wave)
 	}
+	if begins(rel) {
+		a.Spec.Task = shipper.ApprovalBefore
+	}
 	if reject {
 		a.Spec.Decision = shipper.DecisionReject
 	}
 	return a, nil
 }
 
+// begins reports whether a Release waits for the approvals by which its wave begins. Which are given, the Approval says: those of its step
+// do not count for them.
+func begins(rel *shipper.Release) bool {
+	p, at := rel.Status.Progress, position.Of(rel)
+	return p != nil && p.Step == at.Step && p.Wave == at.Wave && p.BeforeApprovals != nil && p.ConvergedTime == nil
+}
+
+// asked are the approvals that a Release waits for, those by which its wave begins first; nil where it asks for none. p may be nil.
+func (p *progressView) asked(rel *shipper.Release) *shipper.ReleaseApprovals {
+	switch {
+	case p == nil:
+		return nil
+	case begins(rel):
+		return p.BeforeApprovals
+	}
+	return p.Approvals
+}
+
 // saidOf says what an Approval of a Release, as it was read, has decided.
 func saidOf(a *shipper.Approval, rel *shipper.Release) string {
 	at := position.Of(rel).In(rel.Spec.Environment.Strategy)
+	if a.Spec.Task == shipper.ApprovalBefore {
+		at = "the beginning of wave " + position.WaveName(rel.Spec.Environment.Strategy, position.Of(rel).Wave)
+	}
 	if a.Spec.Decision == shipper.DecisionReject {
 		return fmt.Sprintf("%s of release %s is rejected by %s, until approval %s is deleted: kubectl delete appr %s -n %s", at, a.Spec.Release,
 			a.Spec.By.Username, a.Name, a.Name, a.Namespace)

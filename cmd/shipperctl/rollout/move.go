@@ -125,14 +125,14 @@ func advance(rel *shipper.Release, step int, force, skip bool) (int, error) {
 
 // approvable names the command by which other users open the gate that a Release is at.
 func approvable(rel *shipper.Release) string {
-	if p := progressOf(rel); p != nil && p.Approvals != nil {
+	if progressOf(rel).asked(rel) != nil {
 		return ", `shipperctl rollout approve` approves it"
 	}
 	return ""
 }
 
 func gated(rel *shipper.Release, i int) bool {
-	return rel.Spec.Environment.Strategy.Gated(int32(i))
+	return rel.Spec.Environment.Strategy.GatedIn(position.Of(rel).Wave, int32(i))
 }
 
 // retreat is the step to go back to; step is the one that was asked for, or -1.

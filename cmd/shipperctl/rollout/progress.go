@@ -23,7 +23,7 @@ func progressOf(rel *shipper.Release) *progressView {
 	}
 	p := &progressView{
 		State: c.Reason, Message: c.Message, Hold: rel.Spec.Hold, HeldBy: rel.Annotations[shipper.ReleaseHeldByAnnotation],
-		Approvals: is.Approvals,
+		Approvals: is.Approvals, BeforeApprovals: is.BeforeApprovals,
 	}
 	if is.Next != nil {
 		p.NextStep, p.NextTime = &is.Next.Step, is.Next.Time.Time

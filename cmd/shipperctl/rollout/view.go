@@ -90,8 +90,10 @@ type progressView struct {
 	FailedAt time.Time `json:"failedAt,omitzero"`
 	// Failure has that failure's step, cluster and check.
 	Failure *shipper.ReleaseFailure `json:"failure,omitempty"`
-	// WaitEnd is when the wait of the wave is over; absent where there is none, and until its clusters are done.
+	// WaitEnd is when the wait of the wave before it begins, or at its end, is over; absent where there is none, and between the two.
 	WaitEnd time.Time `json:"waitEnd,omitzero"`
+	// BeforeApprovals are those by which the wave begins; absent where its beforeTasks ask for none.
+	BeforeApprovals *shipper.ReleaseApprovals `json:"beforeApprovals,omitempty"`
 }
 
 // Cluster is a rollout in one cluster.
@@ -263,7 +265,7 @@ func waitsFor(rel *shipper.Release) []string {
 				"tries it again"}
 		}
 	}
-	if p != nil && p.Approvals != nil && p.Approvals.RejectedBy == "" && !p.Approvals.Enough(p.Approvals.Required) {
+	if asked := p.asked(rel); asked != nil && asked.RejectedBy == "" && !asked.Enough(asked.Required) {
 		out = append(out, "an approval by another user than the requester: shipperctl rollout approve")
 	}
 	if p != nil {
