@@ -25,7 +25,9 @@ func TestWavesAreDescribed(t *testing.T) {
 		{Name: "canary", ClusterSelector: tier("canary"), AfterTasks: &shipper.WaveTasks{
 			Approvals: 2, Conditions: []string{"example.com/Verified"}, Wait: "1h", Checks: []shipper.StepCheck{{Check: "errors"}},
 		}}, {Name: "none", ClusterSelector: tier("none")},
-		{Name: "production", ClusterSelector: tier("prod"), MaxConcurrency: new(intstr.FromString("60%"))},
+		{Name: "production", ClusterSelector: tier("prod"), MaxConcurrency: new(intstr.FromString("60%")), BeforeTasks: &shipper.WaveTasks{
+			Approvals: 1, Wait: "2h",
+		}},
 	}}
 	outside := shipper.MightNotRollOut + "no wave selects d: a rollout does not complete without them. Label them for a wave, or add a wave " +
 		"without clusterSelector"
@@ -51,7 +53,7 @@ func TestWavesAreDescribed(t *testing.T) {
 		"a dry run": {chosen: []string{"a", "b", "c"}, dryRun: true, want: []string{
 			shipper.Planned + "wave 0, canary: a, 1 at a time; then it waits for 1h, check errors, approvals (2), example.com/Verified",
 			shipper.Planned + "wave 1, none: no cluster",
-			shipper.Planned + "wave 2, production: b, c, 2 at a time",
+			shipper.Planned + "wave 2, production: b, c, 2 at a time; before it begins it waits for 2h, approvals (1)",
 		}},
 		"a dry run says which tasks of a wave without clusters hold": {
 			chosen: []string{"b"}, dryRun: true, none: &shipper.WaveTasks{Checks: []shipper.StepCheck{{Check: "errors"}}}, want: []string{
@@ -64,7 +66,7 @@ func TestWavesAreDescribed(t *testing.T) {
 			chosen: []string{"a", "b", "c"}, dryRun: true, all: new(intstr.FromInt32(2)), want: []string{
 				shipper.Planned + "wave 0, canary: a, 1 at a time; then it waits for 1h, check errors, approvals (2), example.com/Verified",
 				shipper.Planned + "wave 1, none: no cluster",
-				shipper.Planned + "wave 2, production: b, c, 2 at a time, 1 may fail",
+				shipper.Planned + "wave 2, production: b, c, 2 at a time, 1 may fail; before it begins it waits for 2h, approvals (1)",
 			},
 		},
 		"an edit warns of maxFailures of all clusters of a wave": {

@@ -112,6 +112,32 @@ func TestWaves(t *testing.T) {
 				`env.strategy.waves[2].afterTasks: Forbidden: not on the last wave: no wave follows that could wait`,
 			},
 		},
+		"what a wave waits for before it begins, also the last": {edit: strategy(func(s *shipper.RolloutStrategy) {
+			s.Waves = []shipper.Wave{
+				{Name: "a", ClusterSelector: tier("a"), BeforeTasks: &shipper.WaveTasks{Approvals: 10, Conditions: []string{"example.com/Ready"}}},
+				{Name: "b", BeforeTasks: &shipper.WaveTasks{Wait: "1h30m"}},
+			}
+		})},
+		"what it waits for, empty, out of bounds, and with checks": {
+			edit: strategy(func(s *shipper.RolloutStrategy) {
+				s.Waves = []shipper.Wave{
+					{Name: "a", ClusterSelector: tier("a"), BeforeTasks: &shipper.WaveTasks{AllowServiceAccounts: true}},
+					{Name: "b", ClusterSelector: tier("b"), BeforeTasks: &shipper.WaveTasks{
+						Approvals: 11, Conditions: []string{"Ready"}, Wait: "0s",
+					}},
+					{Name: "c", BeforeTasks: &shipper.WaveTasks{Approvals: 1, Checks: []shipper.StepCheck{{Check: "errors"}}}},
+				}
+			}),
+			want: []string{
+				`env.strategy.waves[0].beforeTasks: Required value: name approvals, conditions or a wait: without them there is nothing to wait for`,
+				`env.strategy.waves[1].beforeTasks.conditions[0]: Invalid value: "Ready": must be a type of condition that another controller ` +
+					`owns, with its domain: example.com/Verified`,
+				`env.strategy.waves[1].beforeTasks.wait: Invalid value: "0s": must be at least 1s`,
+				`env.strategy.waves[1].beforeTasks.approvals: Invalid value: 11: must be from 1 to 10`,
+				`env.strategy.waves[2].beforeTasks.checks: Forbidden: not before a wave: nothing of the Release runs in its clusters that a check ` +
+					`could measure; use afterTasks of the wave before`,
+			},
+		},
 		"a wait that is none, too short, and too long": {
 			edit: strategy(func(s *shipper.RolloutStrategy) {
 				for _, wait := range []shipper.Duration{"an hour", "0s", "721h", ""} {
