@@ -19,6 +19,7 @@ var waiting = []string{
 	shipper.StrategyContenderAchievedInstallation, shipper.StrategyContenderAchievedCapacity, shipper.StrategyContenderAchievedTraffic,
 	shipper.StrategyContenderAchievedReadiness, shipper.StrategyContenderAchievedApprovals, shipper.StrategyContenderAchievedChecks,
 	shipper.StrategyIncumbentAchievedCapacity, shipper.StrategyIncumbentAchievedTraffic, shipper.StrategyContenderAchievedWait,
+	shipper.StrategyContenderAchievedBeforeTasks,
 }
 
 // explains is law 10.

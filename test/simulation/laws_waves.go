@@ -4,6 +4,7 @@ package simulation
 
 import (
 	"slices"
+	"time"
 
 	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/stamp"
@@ -26,10 +27,29 @@ func (l *laws) waits(c change) {
 		return
 	}
 	wave, known := waves.Parse(rel)[c.host]
-	begun := slices.ContainsFunc(l.targets[rel.Name], func(m moved) bool { return known && m.to.Wave >= wave })
+	begun := slices.ContainsFunc(l.targets[rel.Name], func(m moved) bool {
+		return known && (m.to.Wave > wave || m.to.Wave == wave && (m.to.Step > 0 || l.mayBegin(rel, m)))
+	})
 	if !begun {
 		l.offend(18, "%s %s of %s is written in %s, whose wave has not begun", c.kind, c.object.GetName(), rel.Name, c.host)
 	}
+}
+
+// mayBegin reports whether the beforeTasks of a wave have passed since a Release was moved to its first step.
+func (l *laws) mayBegin(rel *shipper.Release, m moved) bool {
+	tasks := rel.Spec.Environment.Strategy.Waves[m.to.Wave].BeforeTasks
+	if tasks == nil || l.wentBack(rel.Name) {
+		return true
+	}
+	users := map[string]bool{}
+	for _, o := range l.world.hosts[management].all(kindOf("approvals")) {
+		var a shipper.Approval
+		if convert(o, &a) && a.Spec.Release == rel.Name && a.Spec.Task == "Before" && *a.Spec.Wave == m.to.Wave &&
+			a.Spec.By.Username != rel.Annotations[shipper.ReleaseRequestedByAnnotation] {
+			users[a.Spec.By.Username] = true
+		}
+	}
+	return len(users) >= int(tasks.Approvals) && time.Since(m.at) >= tasks.Wait.Value()
 }
 
 // begins is the second half of law 18, judged when a target of the newest Release is written. A move back is not bounded, nor is an abort.

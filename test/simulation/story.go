@@ -78,6 +78,7 @@ func Stories() []Story {
 		wavesWaitStory(),
 		wavesFailingStory(),
 		placedWavesStory(),
+		wavesBeforeStory(),
 		walkStory(1),
 		olderStory(1),
 	}

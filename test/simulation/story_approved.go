@@ -43,11 +43,15 @@ func wavesApprovedStory() Story {
 // approves has another user than the requester approve a step.
 func (f *Fixture) approves(release string, step int32) {
 	f.T.Helper()
+	f.approvesBy(release, shipper.ApprovalSpec{Release: release, Step: &step})
+}
+
+// approvesBy has another user than the requester create an Approval.
+func (f *Fixture) approvesBy(name string, spec shipper.ApprovalSpec) {
+	f.T.Helper()
 	approver, again := f.clientOf(approverName), false
-	f.persist("approving "+release, func() error {
-		err := approver.Create(f.Ctx, &shipper.Approval{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: release}, Spec: shipper.ApprovalSpec{Release: release, Step: &step},
-		})
+	f.persist("approving "+spec.Release, func() error {
+		err := approver.Create(f.Ctx, &shipper.Approval{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: spec})
 		if again && (apierrors.IsAlreadyExists(err) || apierrors.IsInvalid(err)) {
 			return nil // the answer was lost
 		}
