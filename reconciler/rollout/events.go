@@ -34,9 +34,9 @@ const (
 func movedByItself(rel *shipper.Release, m *progress.Move) report.Event {
 	s, from, to := rel.Spec.Environment.Strategy, position.Of(rel), position.Position{Wave: m.ToWave, Step: m.To}
 	if from.Before(to) {
-		return events.Normal(stepAdvancedReason, "Advance to "+to.In(s), "%q goes on by itself from %s to %s", key(rel), from.In(s), to.In(s))
+		return events.Normal(stepAdvancedReason, "Advance to "+to.In(s), "%q advances by itself from %s to %s", key(rel), from.In(s), to.In(s))
 	}
-	return events.Warning(wentBackReason, "Retreat to "+to.In(s), "%q goes back by itself from %s to %s: %s",
+	return events.Warning(wentBackReason, "Retreat to "+to.In(s), "%q retreats by itself from %s to %s: %s",
 		key(rel), from.In(s), to.In(s), rel.Status.Progress.Failure.Message)
 }
 
@@ -137,7 +137,7 @@ func failedNow(was, is shipper.ReleaseStatus) []report.Event {
 		return nil
 	}
 	return []report.Event{events.Warning(shipper.ProgressDeadlineExceeded, "Fail clusters",
-		"%s did not get what the step wants in time: within maxFailures, the rollout goes on", waves.Counted(failed))}
+		"%s missed progressDeadline: within maxFailures, the rollout advances without them", waves.Counted(failed))}
 }
 
 // stays reports whether a Release has had the step that it is to have: what it waits for then, for a moment or because another Release

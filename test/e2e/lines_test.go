@@ -63,7 +63,7 @@ func TestFailedAndAbortedRunsStartNothing(t *testing.T) {
 	p.oneOfTwoFails("one")
 
 	aborted := p.abortsWhileDeploying("two")
-	p.says("release "+aborted.Name+" goes on", "rollout", "resume", p.App) // without a run, nothing raises its step
+	p.says("release "+aborted.Name+" is resumed", "rollout", "resume", p.App) // without a run, nothing raises its step
 	p.rollbackGoesFirst()
 	p.Release(0) // and no other
 	p.Completes(serving)

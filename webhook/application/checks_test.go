@@ -116,7 +116,7 @@ func TestADryRunShowsTheChecks(t *testing.T) {
 	}
 	want := []string{
 		"plan: step 0 (staging): contender 1 Pod, 0 in traffic, in each cluster; it is checked by errors (10 measurements until 9m after the " +
-			"step has what it wants), smoke (once in each cluster, within 10m); it is a gate; it goes on by itself after 10m",
+			"step has its capacity and traffic), smoke (once in each cluster, within 10m); it is a gate; it advances by itself after 10m",
 		"plan: step 1 (full on): contender 3 Pods, 3 in traffic, in each cluster",
 		"plan: the rollout fails if a check fails: it waits for a person, because a first Release has nothing to go back to",
 		noServer,

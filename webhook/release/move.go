@@ -104,7 +104,7 @@ func (w *Webhook) validateMove(ctx context.Context, req *admission.Request, rel,
 		return nil
 	case why != "" && (old.Spec.Hold != "" || from.Before(to) && (!more || to != next || !progress.Achieved(old, from))):
 		s := old.Spec.Environment.Strategy
-		return response.Forbid(resource, rel.Name, fmt.Sprintf("Shipper goes on by itself from an achieved step to the next, and nowhere while "+
+		return response.Forbid(resource, rel.Name, fmt.Sprintf("Shipper advances by itself from an achieved step to the next, and nowhere while "+
 			"spec.hold is set: it asked to go from %s to %s", from.In(s), to.In(s)))
 	case to.Before(from):
 		return nil
@@ -178,7 +178,7 @@ func refusalOfGate(rel *shipper.Release, at position.Position) string {
 		}
 		text += fmt.Sprintf(". Go to %s first: kubectl patch rel %s -n %s --type=merge -p '%s'", at.In(s), rel.Name, rel.Namespace, patch)
 	}
-	return text + fmt.Sprintf(". To pass it all the same, ask a user with the verb skip on releases "+
+	return text + fmt.Sprintf(". To skip it, ask a user with the verb skip on releases "+
 		"(kubectl auth can-i skip releases.%s/%s -n %s)", shipper.GroupName, rel.Name, rel.Namespace)
 }
 
@@ -235,15 +235,15 @@ func warnOfProgress(a *response.Response, rel, old *shipper.Release) {
 	}
 	switch {
 	case to.Before(from):
-		a.Warn("this goes back: nothing goes on by itself until targetStep is raised")
+		a.Warn("this is a retreat: nothing advances by itself until targetStep is raised")
 	case !more || rel.Spec.Hold != "":
 	case len(s.Steps) == 0 && s.IsAutomatic():
-		a.Warn("it goes on by itself to %s when %s is done", next.In(s), to.In(s))
+		a.Warn("it advances by itself to %s when %s is done", next.In(s), to.In(s))
 	case len(s.Steps) == 0:
 	case s.Steps[to.Step].After != "":
-		a.Warn("it goes on by itself to %s (%s) %s after step %d has what it wants", next.In(s), s.Steps[next.Step].Name,
+		a.Warn("it advances by itself to %s (%s) %s after step %d has its capacity and traffic", next.In(s), s.Steps[next.Step].Name,
 			s.Steps[to.Step].After, to.Step)
 	case s.IsAutomatic():
-		a.Warn("it goes on by itself to %s (%s) when %s has what it wants", next.In(s), s.Steps[next.Step].Name, to.In(s))
+		a.Warn("it advances by itself to %s (%s) when %s has its capacity and traffic", next.In(s), s.Steps[next.Step].Name, to.In(s))
 	}
 }

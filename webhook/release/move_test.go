@@ -91,15 +91,15 @@ func by(why string, old *shipper.Release, to int32) *shipper.Release {
 func TestGatesHold(t *testing.T) {
 	name := gated().Name
 	skip := "ann skip releases default/" + name
-	ask403 := ". To pass it all the same, ask a user with the verb skip on releases (kubectl auth can-i skip " +
+	ask403 := ". To skip it, ask a user with the verb skip on releases (kubectl auth can-i skip " +
 		"releases.shipper.booking.com/" + name + " -n default)"
 	closed := "step 0 (preview) is a gate and is not achieved" + ask403
-	goesOn := []string{"it goes on by itself to step 2 (full on) 5m after step 1 has what it wants"}
+	goesOn := []string{"it advances by itself to step 2 (full on) 5m after step 1 has its capacity and traffic"}
 	freeze, retreat := ask.Block("global/dns"), ask.Block("global/dns")
 	retreat.Spec.Allow = []shipper.RolloutBlockChange{shipper.RolloutBlockRetreat}
 	blocked := "rollouts blocked by: global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago). To override: kubectl annotate rel " +
 		name + " shipper.booking.com/rollout-block.override=global/dns -n default" + needed
-	byItself := "Shipper goes on by itself from an achieved step to the next, and nowhere while spec.hold is set: it asked to go from "
+	byItself := "Shipper advances by itself from an achieved step to the next, and nowhere while spec.hold is set: it asked to go from "
 	for sentence, tc := range map[string]row{
 		"while the step is not achieved": {
 			req: ask.Update("dev", gated(ask.TargetStep(1)), gated()), decision: response.Forbidden, message: closed,
@@ -161,7 +161,7 @@ func TestGatesHold(t *testing.T) {
 		"not for who may skip them": {req: ask.Update("ann", gated(ask.TargetStep(1)), gated()), rights: []string{skip}, warned: goesOn},
 		"not for who goes back": {
 			req:    ask.Update("dev", gated(), gated(ask.TargetStep(1))),
-			warned: []string{"this goes back: nothing goes on by itself until targetStep is raised"},
+			warned: []string{"this is a retreat: nothing advances by itself until targetStep is raised"},
 		},
 		"for Shipper, too": {
 			req: ask.Update(ask.Reconciler, by("StepDue", gated(), 1), gated()), decision: response.Forbidden,
@@ -185,7 +185,7 @@ func TestGatesHold(t *testing.T) {
 		},
 		"then it goes back": {
 			req:   ask.Update(ask.Reconciler, by("RolloutFailed", gated(ask.TargetStep(1)), 0), gated(ask.TargetStep(1))),
-			known: []client.Object{retreat}, warned: []string{"this goes back: nothing goes on by itself until targetStep is raised"},
+			known: []client.Object{retreat}, warned: []string{"this is a retreat: nothing advances by itself until targetStep is raised"},
 		},
 		"a block that allows to go back lets nothing go on": {
 			req: ask.Update(ask.Reconciler, by("StepDue", gated(achieving(0)), 1), gated(achieving(0))), known: []client.Object{retreat},

@@ -97,15 +97,15 @@ func fails(r *shipper.Release, budget string) *shipper.Release {
 
 func TestWavesHold(t *testing.T) {
 	name := waved(0, 0).Name
-	ask403 := ". To pass it all the same, ask a user with the verb skip on releases (kubectl auth can-i skip " +
+	ask403 := ". To skip it, ask a user with the verb skip on releases (kubectl auth can-i skip " +
 		"releases.shipper.booking.com/" + name + " -n default)"
 	notDone := "wave canary is not done" + ask403
 	retreat := ask.Block("global/dns")
 	retreat.Spec.Allow = []shipper.RolloutBlockChange{shipper.RolloutBlockRetreat}
 	blocked := "rollouts blocked by: global/dns (DNS issues, troubleshooting in progress; jdoe, 12m ago; lets pass: Retreat). " +
 		"To override: kubectl annotate rel " + name + " shipper.booking.com/rollout-block.override=global/dns -n default" + needed
-	byItself := "Shipper goes on by itself from an achieved step to the next, and nowhere while spec.hold is set: it asked to go from "
-	goesBack := []string{"this goes back: nothing goes on by itself until targetStep is raised"}
+	byItself := "Shipper advances by itself from an achieved step to the next, and nowhere while spec.hold is set: it asked to go from "
+	goesBack := []string{"this is a retreat: nothing advances by itself until targetStep is raised"}
 	ends := waved(0, 1, done)
 	stale := waved(0, 1, done, func(r *shipper.Release) { r.Generation = 4 })
 	ofAnother := waved(1, 1, func(r *shipper.Release) {
@@ -281,7 +281,7 @@ func TestBlocksThatNameClustersHoldTheseAlone(t *testing.T) {
 	hooks := first.DeepCopy()
 	metav1.SetMetaDataAnnotation(&hooks.ObjectMeta, shipper.ReleaseHooksRetryAnnotation, "1")
 	unplaced := waved(0, 0)
-	goesBack := "this goes back: nothing goes on by itself until targetStep is raised"
+	goesBack := "this is a retreat: nothing advances by itself until targetStep is raised"
 	for sentence, tc := range map[string]row{
 		"a step is taken in the others": {
 			req: ask.Update("dev", to(0, 1, first), first), known: []client.Object{naming("eu-1")}, warned: []string{stays("eu-1", "2")},

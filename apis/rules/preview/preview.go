@@ -124,7 +124,7 @@ func (s Step) Awaited() string {
 		out += fmt.Sprintf(" that asks for %d approvals", s.Approvals)
 	}
 	if s.After != "" {
-		out += fmt.Sprintf("; it goes on by itself after %s", s.After)
+		out += fmt.Sprintf("; it advances by itself after %s", s.After)
 	}
 	return out
 }
@@ -144,7 +144,7 @@ func Check(c shipper.StepCheck, spec *shipper.CheckSpec, after shipper.Duration)
 			measurements = "measurement"
 		}
 		last := spec.InitialDelay.Value() + time.Duration(n-1)*check.Interval(spec)
-		how = append(how, fmt.Sprintf("%d %s until %s after the step has what it wants", n, measurements, duration(last)))
+		how = append(how, fmt.Sprintf("%d %s until %s after the step has its capacity and traffic", n, measurements, duration(last)))
 		if spec.Over == shipper.OverFleet {
 			how = append(how, "over all clusters")
 		}
@@ -184,7 +184,7 @@ func Failure(s *shipper.RolloutStrategy, first bool) string {
 		return ""
 	}
 	then := map[shipper.FailurePolicy]string{
-		shipper.OnFailureRetreat: "it goes back to the last step before in which the contender has no traffic, or waits where there is none",
+		shipper.OnFailureRetreat: "it retreats to the last step before in which the contender has no traffic, or waits where there is none",
 		shipper.OnFailureAbort:   "it is aborted",
 	}[s.OnFailure]
 	switch {

@@ -97,9 +97,9 @@ func TestStepsSayHowTheyEnd(t *testing.T) {
 	const failed = "the rollout fails if a step lacks installation, capacity or traffic for 10m: "
 	want := []string{
 		"; it is a gate that asks for 2 approvals",
-		"; it waits for example.com/A, example.com/B; it goes on by itself after 5m", "; it goes on by itself after 0s", "",
+		"; it waits for example.com/A, example.com/B; it advances by itself after 5m", "; it advances by itself after 0s", "",
 		failed + "it waits for a person", failed + "it waits for a person",
-		failed + "it goes back to the last step before in which the contender has no traffic, or waits where there is none",
+		failed + "it retreats to the last step before in which the contender has no traffic, or waits where there is none",
 		failed + "it is aborted", failed + "it waits for a person, because a first Release has nothing to go back to",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -118,14 +118,14 @@ func TestChecksAreDescribed(t *testing.T) {
 		after shipper.Duration
 	}{
 		"errors (there is no Check errors)": {check: shipper.StepCheck{Check: "errors"}},
-		"errors (10 measurements until 9m after the step has what it wants)": {
+		"errors (10 measurements until 9m after the step has its capacity and traffic)": {
 			check: shipper.StepCheck{Check: "shipper-checks/errors"}, spec: &shipper.CheckSpec{Prometheus: prometheus}, after: "10m",
 		},
-		"fast (1 measurement until 1m10s after the step has what it wants, over all clusters, it does not count)": {
+		"fast (1 measurement until 1m10s after the step has its capacity and traffic, over all clusters, it does not count)": {
 			check: shipper.StepCheck{Check: "errors", Name: "fast", DryRun: true},
 			spec:  &shipper.CheckSpec{Prometheus: prometheus, InitialDelay: "70s", Over: shipper.OverFleet},
 		},
-		"long (3 measurements until 2h after the step has what it wants)": {
+		"long (3 measurements until 2h after the step has its capacity and traffic)": {
 			check: shipper.StepCheck{Check: "long"}, spec: &shipper.CheckSpec{Prometheus: prometheus, Interval: "1h", Count: 3},
 		},
 		"smoke (once in each cluster, within 10m)": {

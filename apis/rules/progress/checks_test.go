@@ -72,11 +72,11 @@ func TestDecideByChecks(t *testing.T) {
 		},
 		"a check that failed is a failure": {
 			is:       progress.Observed{Release: rel(checked(shipper.OnFailureRetreat), 1, soaking(1)), Step: bad},
-			expected: progress.Decision{Progress: failedBy(shipper.OnFailureRetreat), Conditions: acting(why + "; goes back to step 0")},
+			expected: progress.Decision{Progress: failedBy(shipper.OnFailureRetreat), Conditions: acting(why + "; retreats to step 0")},
 		},
 		"once that is stored, it goes back": {
 			is: progress.Observed{Release: rel(checked(shipper.OnFailureRetreat), 1, failedBy(shipper.OnFailureRetreat)), Step: bad},
-			expected: progress.Decision{Progress: failedBy(shipper.OnFailureRetreat), Conditions: acting(why + "; goes back to step 0"),
+			expected: progress.Decision{Progress: failedBy(shipper.OnFailureRetreat), Conditions: acting(why + "; retreats to step 0"),
 				Move: &progress.Move{To: 0, Why: progress.RolloutFailed}},
 		},
 		"or is aborted": {
@@ -106,7 +106,7 @@ func TestDecideByChecks(t *testing.T) {
 			expected: progress.Decision{
 				Progress: next(with(soaking(1), func(p *shipper.ReleaseProgress) { p.Checks = dry.Checks.Checks }), 2, 10*time.Minute),
 				Conditions: []shipper.Condition{
-					advancing(yes, shipper.AdvancingSoaking, "goes on to step 2 (full on) 10m after step 1 had what it wants"), notFailed,
+					advancing(yes, shipper.AdvancingSoaking, "advances to step 2 (full on) 10m after step 1 got its capacity and traffic"), notFailed,
 				},
 				CommandNotAwaited: true, Again: 10 * time.Minute,
 			},
@@ -118,7 +118,7 @@ func TestDecideByChecks(t *testing.T) {
 			expected: progress.Decision{
 				Progress: with(soaking(1), func(p *shipper.ReleaseProgress) { p.MovedBack, p.Checks = true, wrong }),
 				Conditions: []shipper.Condition{
-					advancing(no, shipper.AdvancingHeldAfterGoingBack, "it went back to step 1: nothing goes on until a user raises targetStep"),
+					advancing(no, shipper.AdvancingHeldAfterGoingBack, "it retreated to step 1: nothing advances until a user raises targetStep"),
 					notFailed,
 				},
 			},

@@ -160,7 +160,7 @@ func (d *decision) actOnFailure() shipper.Condition {
 	case shipper.OnFailureRetreat:
 		before, _ := Before(d.strategy, d.at())
 		if held = d.stopped(d.BackHeldBy); held == "" {
-			message += "; goes back to " + before.In(d.strategy)
+			message += "; retreats to " + before.In(d.strategy)
 			if recorded {
 				d.out.Move = &Move{To: before.Step, ToWave: before.Wave, Why: RolloutFailed}
 			}
@@ -220,7 +220,7 @@ func (d *decision) failureMessage() string {
 	if f.Cluster != "" {
 		where = " in " + f.Cluster
 	}
-	text := fmt.Sprintf("%s did not get what it wants in %s%s: %s", step, d.strategy.ProgressDeadline, where, f.Message)
+	text := fmt.Sprintf("%s was not ready within %s%s: %s", step, d.strategy.ProgressDeadline, where, f.Message)
 	if f.Reason == shipper.CheckFailed {
 		text = fmt.Sprintf("%s failed check %s%s: %s", step, f.Check, where, f.Message)
 	}

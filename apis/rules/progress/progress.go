@@ -172,7 +172,7 @@ func (d *decision) advancing() shipper.Condition {
 	case !d.Step.Converged:
 		return d.moving()
 	case d.progress.MovedBack:
-		message := fmt.Sprintf("it went back to %s: nothing goes on until a user raises targetStep", d.at().In(d.strategy))
+		message := fmt.Sprintf("it retreated to %s: nothing advances until a user raises targetStep", d.at().In(d.strategy))
 		if d.progress.Failure != nil {
 			message = fmt.Sprintf("it failed and went back to %s: a user gives it up by an abort, or raises targetStep to try it again",
 				d.at().In(d.strategy))
@@ -257,7 +257,8 @@ func (d *decision) advance() shipper.Condition {
 		wave = " of wave " + position.WaveName(d.strategy, next.Wave)
 	}
 	return d.condition(corev1.ConditionTrue, shipper.AdvancingSoaking, fmt.Sprintf(
-		"goes on to step %d (%s)%s %s after step %d had what it wants", next.Step, d.strategy.Steps[next.Step].Name, wave, after, d.target()))
+		"advances to step %d (%s)%s %s after step %d got its capacity and traffic", next.Step, d.strategy.Steps[next.Step].Name, wave,
+		after, d.target()))
 }
 
 // awaitsCommand says what a user does to go on.

@@ -108,8 +108,8 @@ func advancing(status corev1.ConditionStatus, reason, message string) shipper.Co
 
 const (
 	yes, no = corev1.ConditionTrue, corev1.ConditionFalse
-	goesOn  = "goes on to step 1 (half) 10m after step 0 had what it wants"
-	said    = "step 1 (half) did not get what it wants in 5m in eu-2: 1 Pod crashes"
+	goesOn  = "advances to step 1 (half) 10m after step 0 got its capacity and traffic"
+	said    = "step 1 (half) was not ready within 5m in eu-2: 1 Pod crashes"
 )
 
 var isFailed = shipper.Condition{
@@ -229,7 +229,7 @@ func TestDecide(t *testing.T) {
 			expected: progress.Decision{
 				Progress: with(soaking(0), func(p *shipper.ReleaseProgress) { p.Move, p.MovedBack = 2, true }),
 				Conditions: []shipper.Condition{advancing(no, shipper.AdvancingHeldAfterGoingBack,
-					"it went back to step 0: nothing goes on until a user raises targetStep")},
+					"it retreated to step 0: nothing advances until a user raises targetStep")},
 			},
 		},
 		"and it says what the step lacks, or a user who raises it is refused without a reason": {
@@ -239,7 +239,7 @@ func TestDecide(t *testing.T) {
 			expected: progress.Decision{
 				Progress: &shipper.ReleaseProgress{MovedBack: true, RequestedTime: at(0), ConvergedTime: new(at(0))},
 				Conditions: []shipper.Condition{advancing(no, shipper.AdvancingHeldAfterGoingBack,
-					"it went back to step 0: nothing goes on until a user raises targetStep; step 0 has 0 of 2 approvals")},
+					"it retreated to step 0: nothing advances until a user raises targetStep; step 0 has 0 of 2 approvals")},
 			},
 		},
 		"also without a note that it was lowered": {
@@ -247,7 +247,7 @@ func TestDecide(t *testing.T) {
 			expected: progress.Decision{
 				Progress: &shipper.ReleaseProgress{MovedBack: true, RequestedTime: at(0), ConvergedTime: new(at(0))},
 				Conditions: []shipper.Condition{advancing(no, shipper.AdvancingHeldAfterGoingBack,
-					"it went back to step 0: nothing goes on until a user raises targetStep")},
+					"it retreated to step 0: nothing advances until a user raises targetStep")},
 			},
 		},
 		"it goes on once it was raised": {
@@ -258,7 +258,7 @@ func TestDecide(t *testing.T) {
 			expected: progress.Decision{
 				Progress: next(&shipper.ReleaseProgress{Step: 1, Move: 3, RequestedTime: at(0), ConvergedTime: new(at(0))}, 2, 10*time.Minute),
 				Conditions: []shipper.Condition{advancing(yes, shipper.AdvancingSoaking,
-					"goes on to step 2 (full on) 10m after step 1 had what it wants")},
+					"advances to step 2 (full on) 10m after step 1 got its capacity and traffic")},
 				CommandNotAwaited: true, Again: 10 * time.Minute,
 			},
 		},
@@ -333,14 +333,14 @@ func TestDecide(t *testing.T) {
 			is: progress.Observed{Release: rel(failing(shipper.OnFailureRetreat), 1, awaited(1)), Step: lacking}, after: 5 * time.Minute,
 			expected: progress.Decision{
 				Progress:   failure(1, shipper.OnFailureRetreat),
-				Conditions: []shipper.Condition{advancing(no, shipper.AdvancingFailed, said+"; goes back to step 0"), isFailed},
+				Conditions: []shipper.Condition{advancing(no, shipper.AdvancingFailed, said+"; retreats to step 0"), isFailed},
 			},
 		},
 		"then it goes back": {
 			is: progress.Observed{Release: rel(failing(shipper.OnFailureRetreat), 1, failure(1, shipper.OnFailureRetreat)), Step: lacking},
 			expected: progress.Decision{
 				Progress:   failure(1, shipper.OnFailureRetreat),
-				Conditions: []shipper.Condition{advancing(no, shipper.AdvancingFailed, said+"; goes back to step 0"), isFailed},
+				Conditions: []shipper.Condition{advancing(no, shipper.AdvancingFailed, said+"; retreats to step 0"), isFailed},
 				Move:       &progress.Move{To: 0, Why: progress.RolloutFailed},
 			},
 		},
@@ -407,7 +407,7 @@ func TestDecide(t *testing.T) {
 					Step: 1, RequestedTime: at(0), ConvergedTime: new(at(5 * time.Minute)), AvailablePods: 1,
 				}, 2, 15*time.Minute),
 				Conditions: []shipper.Condition{advancing(yes, shipper.AdvancingSoaking,
-					"goes on to step 2 (full on) 10m after step 1 had what it wants"), notFailed},
+					"advances to step 2 (full on) 10m after step 1 got its capacity and traffic"), notFailed},
 				CommandNotAwaited: true, Again: 10 * time.Minute,
 			},
 		},

@@ -321,7 +321,7 @@ func TestTestsAndJobsArePrintedAndNotRun(t *testing.T) {
 	f := newFleet(t)
 	f.check("shop", "tests", shipper.CheckSpec{Tests: &shipper.TestsCheck{}})
 	f.check("shop", "job", shipper.CheckSpec{Job: &runtime.RawExtension{Raw: []byte(`{"template":{"spec":{"nodeName":"$(cluster)"}}}`)}})
-	const nothing = "# try runs nothing: Shipper does when the step has what it wants\n"
+	const nothing = "# try runs nothing: Shipper does when the step has its capacity and traffic\n"
 	out, err := f.try("tests", wanted{}, cli.Table)
 	if err != nil {
 		t.Error(err)

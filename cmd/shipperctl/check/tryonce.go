@@ -60,7 +60,7 @@ func (o *once) text() string {
 		}
 		fmt.Fprintf(&out, "# check %s of release %s, step %d: spec of the Job in cluster %s\n---\n%s", o.Check, o.Release, o.Step, name, text)
 	}
-	return out.String() + "# try runs nothing: Shipper does when the step has what it wants\n"
+	return out.String() + "# try runs nothing: Shipper does when the step has its capacity and traffic\n"
 }
 
 // job is the spec of a Job with the values of arguments.

@@ -127,7 +127,7 @@ func TestAFailedCheckSaysWhereItFailedAndWhatWasDone(t *testing.T) {
 		waits          bool
 	}{
 		"it went back": {
-			shipper.AdvancingHeldAfterGoingBack, "it went back to step 1: nothing goes on", shipper.OnFailureRetreat,
+			shipper.AdvancingHeldAfterGoingBack, "it retreated to step 1: nothing advances", shipper.OnFailureRetreat,
 			where + ": went back to step 1", false,
 		},
 		"it is aborted":   {shipper.AdvancingFailed, failed + "; is aborted", shipper.OnFailureAbort, where + ": is aborted", false},

@@ -51,7 +51,7 @@ func TestAFailedRolloutIsNotToldToAdvance(t *testing.T) {
 	rel.Status.Progress = &shipper.ReleaseProgress{}
 	rel.Status.Conditions = []shipper.Condition{
 		{Type: shipper.ReleaseFailed, Status: corev1.ConditionTrue, Message: "check errors: 5 % > 1 %"},
-		{Type: shipper.ReleaseAdvancing, Reason: shipper.AdvancingHeldAfterGoingBack, Message: "it went back to step 0"},
+		{Type: shipper.ReleaseAdvancing, Reason: shipper.AdvancingHeldAfterGoingBack, Message: "it retreated to step 0"},
 	}
 	check("after a check has failed", "a user, since it has failed: `shipperctl rollout abort` gives the release up, "+
 		"`shipperctl rollout advance` tries it again")

@@ -28,10 +28,10 @@ func newPause(o *options) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "pause APPLICATION --reason REASON",
-		Short: "Keep the newest release from going on, or back, by itself",
-		Long: "Keep the newest release from going on, or back, by itself: spec.hold gets the reason. What was asked for already is still\n" +
-			"done, and advance and retreat move the release all the same. With waves no further cluster begins until resume, and those\n" +
-			"that are changing finish. A new release is not held.",
+		Short: "Keep Shipper from advancing or retreating the newest release",
+		Long: "Keep Shipper from advancing or retreating the newest release: spec.hold gets the reason. What was requested before is still\n" +
+			"done, and you may advance and retreat the release. With waves no further cluster begins until resume, and those that are\n" +
+			"changing finish. A new release is not held.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if reason == "" {
@@ -50,7 +50,7 @@ func newPause(o *options) *cobra.Command {
 func newResume(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "resume APPLICATION",
-		Short: "Let a release that was paused go on by itself",
+		Short: "Let Shipper advance and retreat a release that was paused",
 		Args:  cobra.ExactArgs(1),
 		RunE:  func(cmd *cobra.Command, args []string) error { return o.setHold(cmd, args[0], "") },
 	}
@@ -88,7 +88,7 @@ func (o *options) setHold(cmd *cobra.Command, app, reason string) error {
 
 func heldOrNot(rel *shipper.Release) string {
 	if rel.Spec.Hold == "" {
-		return fmt.Sprintf("release %s goes on", rel.Name)
+		return fmt.Sprintf("release %s is resumed", rel.Name)
 	}
 	return fmt.Sprintf("release %s is held: %s", rel.Name, rel.Spec.Hold)
 }

@@ -47,8 +47,8 @@ func newRetreat(o *options) *cobra.Command {
 	var step int
 	cmd := &cobra.Command{
 		Use:   "retreat APPLICATION",
-		Short: "Go back to the step before, or to an earlier one",
-		Long: "Go back to the step before, or to an earlier one. From the first step of a wave, go back to the end of the wave before: the\n" +
+		Short: "Retreat to the step before, or to an earlier one",
+		Long: "Retreat to the step before, or to an earlier one. From the first step of a wave, retreat to the end of the wave before: the\n" +
 			"clusters of the wave return to the release that served there.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,7 +58,7 @@ func newRetreat(o *options) *cobra.Command {
 			return o.moveTo(cmd, args[0], func(rel *shipper.Release) (position.Position, error) { return retreatTo(rel, step) })
 		},
 	}
-	stepVar(cmd, &step, "index of the step to go back to (default the one before)")
+	stepVar(cmd, &step, "index of the step to retreat to (default the one before)")
 	return cmd
 }
 
@@ -118,7 +118,7 @@ func advance(rel *shipper.Release, step int, force, skip bool) (int, error) {
 			"and a user with the verb skip passes it by --skip", now, stepName(rel, now), rel.Name, approvable(rel))
 	case !achieved && !gated(rel, now) && !force:
 		return 0, fmt.Errorf("release %s has not achieved step %d (%s) yet: `shipperctl rollout status` says what it waits for, "+
-			"and --force goes on all the same", rel.Name, now, stepName(rel, now))
+			"and --force advances without that", rel.Name, now, stepName(rel, now))
 	}
 	return step, nil
 }

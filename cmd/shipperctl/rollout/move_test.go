@@ -49,7 +49,7 @@ func TestMoves(t *testing.T) {
 		"to the next step": {on(at(0, 0), -1, false), 1},
 		"to the last step": {on(at(0, 0), 2, false), 2},
 		"before a step is achieved": {on(at(1, 0), -1, false), "release web-1 has not achieved step 1 (half) yet: " +
-			"`shipperctl rollout status` says what it waits for, and --force goes on all the same"},
+			"`shipperctl rollout status` says what it waits for, and --force advances without that"},
 		"before any step is achieved": {on(at(0, -1), -1, true), 1},
 		"past a gate that is closed": {outcome(advance(gate(at(1, 0)), -1, true, false)), "step 1 (half) of release web-1 is a gate and is not " +
 			"achieved: `shipperctl rollout status` says what it waits for, and a user with the " +

@@ -79,7 +79,7 @@ func (p *progressView) next(steps []stepState, now time.Time) []string {
 	case p.WaitEnd.After(now) && p.Failed == "":
 		return []string{fmt.Sprintf("not before %s, %s: the wave waits", clockOf(p.WaitEnd), left(p.WaitEnd, now))}
 	case !p.Deadline.IsZero():
-		return []string{fmt.Sprintf("until %s, %s: then it has failed, unless more pods are available by then", clockOf(p.Deadline),
+		return []string{fmt.Sprintf("before %s, %s, or it fails, unless more pods are available by then", clockOf(p.Deadline),
 			left(p.Deadline, now))}
 	}
 	return nil

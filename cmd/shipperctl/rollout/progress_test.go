@@ -22,44 +22,44 @@ func TestProgressIsShown(t *testing.T) {
 	}{
 		"a step that soaks": {
 			is:     &progressView{State: shipper.AdvancingSoaking, NextStep: &two, NextTime: now.Add(3 * time.Minute)},
-			screen: "goes on    by itself at 13:03:00, in 3m, to step 2 (full on)\n",
-			lines:  "advancing: Soaking\ngoes on: by itself at 13:03:00, in 3m, to step 2 (full on)\n",
+			screen: "advances   by itself at 13:03:00, in 3m, to step 2 (full on)\n",
+			lines:  "advancing: Soaking\nadvances: by itself at 13:03:00, in 3m, to step 2 (full on)\n",
 		},
 		"a step that a user holds": {
 			is: &progressView{
 				State: shipper.AdvancingHeldByUser, NextStep: &two, NextTime: now.Add(-time.Minute), Hold: "lunch", HeldBy: "ann@example.com",
 			},
-			screen: "goes on    to step 2 (full on) when nothing holds it; it is due at 12:59:00\nheld       lunch (ann@example.com)\n",
-			lines: "advancing: HeldByUser\ngoes on: to step 2 (full on) when nothing holds it; it is due at 12:59:00\n" +
+			screen: "advances   to step 2 (full on) when nothing holds it; it is due at 12:59:00\nheld       lunch (ann@example.com)\n",
+			lines: "advancing: HeldByUser\nadvances: to step 2 (full on) when nothing holds it; it is due at 12:59:00\n" +
 				"held: lunch (ann@example.com)\n",
 		},
 		"a step with a deadline": {
 			is:     &progressView{State: shipper.AdvancingMoving, Deadline: now.Add(2 * time.Minute)},
-			screen: "goes on    until 13:02:00, in 2m: then it has failed, unless more pods are available by then\n",
-			lines:  "advancing: Moving\ngoes on: until 13:02:00, in 2m: then it has failed, unless more pods are available by then\n",
+			screen: "advances   before 13:02:00, in 2m, or it fails, unless more pods are available by then\n",
+			lines:  "advancing: Moving\nadvances: before 13:02:00, in 2m, or it fails, unless more pods are available by then\n",
 		},
 		"a wave that waits": {
 			is:     &progressView{State: shipper.AdvancingAwaitingTime, WaitEnd: now.Add(40 * time.Minute)},
-			screen: "goes on    not before 13:40:00, in 40m: the wave waits\n",
-			lines:  "advancing: AwaitingTime\ngoes on: not before 13:40:00, in 40m: the wave waits\n",
+			screen: "advances   not before 13:40:00, in 40m: the wave waits\n",
+			lines:  "advancing: AwaitingTime\nadvances: not before 13:40:00, in 40m: the wave waits\n",
 		},
 		"a wave that has waited": {
 			is: &progressView{State: shipper.AdvancingAwaitingCommand, WaitEnd: now}, lines: "advancing: AwaitingCommand\n",
 		},
 		"a step that went back": {
 			is: &progressView{
-				State: shipper.AdvancingHeldAfterGoingBack, Failed: "step 1 did not get what it wants", FailedAt: now.Add(-3 * time.Minute),
+				State: shipper.AdvancingHeldAfterGoingBack, Failed: "step 1 was not ready", FailedAt: now.Add(-3 * time.Minute),
 			},
-			screen: "failed     3m ago: step 1 did not get what it wants\n",
-			lines:  "advancing: HeldAfterGoingBack\nfailed: 3m ago: step 1 did not get what it wants\n",
+			screen: "failed     3m ago: step 1 was not ready\n",
+			lines:  "advancing: HeldAfterGoingBack\nfailed: 3m ago: step 1 was not ready\n",
 		},
 		"a rollout that has failed": {
 			is: &progressView{
-				State: shipper.AdvancingFailed, Message: "step 1 did not get what it wants; is aborted", Failed: "step 1 did not get what it wants",
+				State: shipper.AdvancingFailed, Message: "step 1 was not ready; is aborted", Failed: "step 1 was not ready",
 				FailedAt: now,
 			},
-			screen: "failed     0s ago: step 1 did not get what it wants; is aborted\n",
-			lines:  "advancing: Failed\nfailed: 0s ago: step 1 did not get what it wants; is aborted\n",
+			screen: "failed     0s ago: step 1 was not ready; is aborted\n",
+			lines:  "advancing: Failed\nfailed: 0s ago: step 1 was not ready; is aborted\n",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

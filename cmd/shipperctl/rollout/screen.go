@@ -110,7 +110,7 @@ func (p *View) steps(line func(string), width int, now time.Time) {
 	}
 	p.drawChecks(line, width)
 	paragraphs(line, width, "waits for", p.Waiting)
-	paragraphs(line, width, "goes on", p.Progress.next(p.Steps, now))
+	paragraphs(line, width, "advances", p.Progress.next(p.Steps, now))
 	paragraphs(line, width, "held", p.Progress.holds())
 	if p.Complete && len(p.Waiting) == 0 {
 		line(label("state") + "complete")
@@ -270,7 +270,7 @@ func (p *View) Lines(now time.Time) string {
 			line("%s", text)
 		}
 	}
-	each("goes on", p.Progress.next(p.Steps, now))
+	each("advances", p.Progress.next(p.Steps, now))
 	each("held", p.Progress.holds())
 	each("deleting", p.Deleting)
 	each("problem", p.Problems)

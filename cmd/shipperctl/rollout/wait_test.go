@@ -62,7 +62,7 @@ func TestWaitEndsWhenTheStepIsAchieved(t *testing.T) {
 		rel.Status.Progress = &shipper.ReleaseProgress{}
 		rel.Status.Conditions = []shipper.Condition{
 			{Type: shipper.ReleaseFailed, Status: corev1.ConditionTrue, Message: "no capacity in eu"},
-			{Type: shipper.ReleaseAdvancing, Reason: shipper.AdvancingHeldAfterGoingBack, Message: "it went back to step 0"},
+			{Type: shipper.ReleaseAdvancing, Reason: shipper.AdvancingHeldAfterGoingBack, Message: "it retreated to step 0"},
 		}
 	}
 	aborted := func(app *shipper.Application, rel *shipper.Release) {
@@ -81,7 +81,7 @@ func TestWaitEndsWhenTheStepIsAchieved(t *testing.T) {
 		want   string
 	}{
 		"a cluster has failed within maxFailures": {lags, "release web-1 is not complete: 1 cluster (eu) failed"},
-		"it has failed":           {fails, "release web-1 has failed: no capacity in eu; it went back to step 0"},
+		"it has failed":           {fails, "release web-1 has failed: no capacity in eu; it retreated to step 0"},
 		"a newer one was aborted": {aborted, "release web-9 has failed at step 1 in eu (ProgressDeadlineExceeded), and was aborted at "},
 	} {
 		o := exampleObserved()
