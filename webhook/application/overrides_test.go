@@ -3,6 +3,8 @@
 package application
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -57,6 +59,43 @@ func TestAPlanSaysWhichOverridesBearInHowManyClusters(t *testing.T) {
 		},
 	} {
 		if diff := cmp.Diff(tc.want, describeOverrides(tc.copies, tc.chosen, clusters)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", sentence, diff)
+		}
+	}
+}
+
+// bearing answers which ResourceOverrides bear on an Application now.
+type bearing struct {
+	State
+	err error
+}
+
+func (b bearing) Clusters() []shipper.Cluster { return nil }
+
+func (b bearing) OverridesBearing(_ context.Context, _ *shipper.Application, mandatoryAlone bool) ([]shipper.ReleaseOverride, error) {
+	must := shipper.ReleaseOverride{Name: "global/must", Mandatory: true}
+	if mandatoryAlone {
+		return []shipper.ReleaseOverride{must}, b.err
+	}
+	return []shipper.ReleaseOverride{{Name: "shop/now"}, must}, b.err
+}
+
+func TestAPlanHasTheOverridesThatTheNextReleaseCopies(t *testing.T) {
+	earlier := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Name: "web-0"}}
+	earlier.Spec.Overrides = []shipper.ReleaseOverride{{Name: "shop/then"}}
+	rollback := map[string]string{shipper.ReleaseRollbackOfAnnotation: "web-0"}
+	for sentence, tc := range map[string]struct {
+		annotations map[string]string
+		err         error
+		want        string
+	}{
+		"of an edit":     {want: "2 ResourceOverrides bear on it: shop/now, global/must (mandatory)"},
+		"of a rollback":  {annotations: rollback, want: "2 ResourceOverrides bear on it: shop/then, global/must (mandatory)"},
+		"not to be read": {err: errors.New("no answer"), want: "ResourceOverrides are not shown: no answer"},
+	} {
+		w := &Webhook{State: bearing{err: tc.err}}
+		p := plan{existing: []*shipper.Release{earlier}, next: &shipper.Release{ObjectMeta: metav1.ObjectMeta{Annotations: tc.annotations}}}
+		if diff := cmp.Diff(tc.want, w.planOverrides(t.Context(), &shipper.Application{}, p)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", sentence, diff)
 		}
 	}
