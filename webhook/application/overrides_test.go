@@ -48,7 +48,8 @@ func TestAPlanSaysWhichOverridesBearInHowManyClusters(t *testing.T) {
 			"2 ResourceOverrides bear on it: work/edge in 2 of 3 clusters, global/all (mandatory) in all 3 clusters",
 		},
 		"of one cluster": {
-			[]shipper.ReleaseOverride{{Name: "work/all", Rules: everywhere}}, []string{"b"}, "1 ResourceOverride bears on it: work/all in its cluster",
+			[]shipper.ReleaseOverride{{Name: "work/all", Rules: everywhere}}, []string{"b"},
+			"1 ResourceOverride bears on it: work/all in its cluster",
 		},
 		"before clusters are chosen": {
 			[]shipper.ReleaseOverride{{Name: "work/all", Rules: everywhere}}, nil, "1 ResourceOverride bears on it: work/all",
