@@ -5,12 +5,15 @@ package simulation
 import (
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// wavesFailingStory has an image that cannot be pulled: in one cluster, which maxFailures allows, in two, which it does not, and in none.
+// wavesFailingStory has an image that cannot be pulled: in one cluster, which maxFailures allows; in two, which it does not; and in one in
+// which it can be for the first Pod, and later for all.
 func wavesFailingStory() Story {
 	rolls := func(f *Fixture, more string, bad ...string) {
 		f.Edits(func(app *shipper.Application) {
@@ -61,9 +64,16 @@ func wavesFailingStory() Story {
 					return fmt.Sprintf("%s, failed %s", c.Reason, failed.Status)
 				})
 			}, Check: func(f *Fixture) { left(f, beyond) }},
-			{Name: "none fails", Floor: replicaCount, Act: func(f *Fixture) {
-				rolls(f, "c")
-				f.Completes(f.Generation(3))
+			{Name: "fails twice", Floor: replicaCount, Act: func(f *Fixture) {
+				rolls(f, "c", clusterName(1))
+				release := f.Generation(3)
+				failed := fmt.Sprintf("AwaitingFailedClusters [%s], 2 of 3 achieved", clusterName(1))
+				f.Eventually("what "+release+" waits for", failed, func() string { return f.awaitsFailed(release) })
+				f.pushesImage(clusterName(1), release) // for the Pod that is there: those that follow cannot pull it
+				f.Eventually("what recovers", "Moving ["+clusterName(1)+"]", func() string { return f.recovers(release) })
+				f.Eventually("what "+release+" waits for again", failed, func() string { return f.awaitsFailed(release) })
+				f.pushesImage(clusterName(1), release)
+				f.Completes(release)
 			}},
 		},
 	}
@@ -78,4 +88,32 @@ func (f *Fixture) awaitsFailed(release string) string {
 	}
 	w := rel.Status.Waves[1]
 	return fmt.Sprintf("%s %v, %d of %d achieved", c.Reason, rel.Status.FailedClusters, w.Achieved, w.Clusters)
+}
+
+// recovers is how a Release advances, and which clusters had failed and were ready again.
+func (f *Fixture) recovers(release string) string {
+	rel := f.Get(release)
+	c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing)
+	if c == nil {
+		return "unknown"
+	}
+	var names []string
+	for _, one := range rel.Status.RecoveringClusters {
+		names = append(names, one.Name)
+	}
+	return fmt.Sprintf("%s %v", c.Reason, names)
+}
+
+// pushesImage has the Pods of a Release in a cluster find their image.
+func (f *Fixture) pushesImage(cluster, release string) {
+	f.T.Helper()
+	for _, pod := range f.hosts[cluster].all(pods) {
+		if pod.GetLabels()[shipper.ReleaseLabel] != release {
+			continue
+		}
+		err := f.Clusters[cluster].Edit("", "pods", namespace, pod.GetName(), func(u *unstructured.Unstructured) error {
+			return unstructured.SetNestedField(u.Object, "pushed", "metadata", "annotations", "fleet/image")
+		})
+		f.must("pushing an image", client.IgnoreNotFound(err))
+	}
 }
