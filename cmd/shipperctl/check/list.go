@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"shipper.dev/shipper/apis/rules/check"
+	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/strategy"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 	"shipper.dev/shipper/cmd/shipperctl/cli"
@@ -160,12 +161,17 @@ func brief(d time.Duration) string {
 	return text
 }
 
-// users are the Applications by the Checks that their strategies name, sorted.
+// users are the Applications by the Checks that their strategies name, or that Releases have taken for them from a Strategy, sorted.
 func (f *found) users(shared string) map[types.NamespacedName][]string {
 	out := map[types.NamespacedName][]string{}
+	rels := make([]*shipper.Release, len(f.releases))
+	for i := range f.releases {
+		rels[i] = &f.releases[i]
+	}
 	for i := range f.apps {
 		app := &f.apps[i]
-		for _, c := range app.Spec.Template.Strategy.AllChecks() {
+		of := stamp.WithStrategy(app, stamp.KnownStrategy(app, rels)).Spec.Template.Strategy
+		for _, c := range of.AllChecks() {
 			key, err := check.KeyOf(c.Check, app.Namespace, shared)
 			if name := client.ObjectKeyFromObject(app).String(); err == nil && !slices.Contains(out[key], name) {
 				out[key] = append(out[key], name)
