@@ -43,6 +43,21 @@ func done(r *shipper.Release) {
 	r.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseStrategyExecuted, Status: "True"}}
 }
 
+// placed is a Release with resources in its first wave.
+func placed(edits ...func(*shipper.Release)) *shipper.Release {
+	return waved(0, 0, append(edits, func(r *shipper.Release) {
+		env := &r.Spec.Environment
+		env.Strategy.Steps, env.Chart, env.Values, env.ResourcesDigest = nil, shipper.Chart{}, nil, "x"
+		env.Resources = &shipper.Resources{Select: []shipper.ResourceSelector{{Kind: "ConfigMap", Name: "a"}}}
+	})...)
+}
+
+// notDoneOf is the refusal of a move past the first wave of a Release.
+func notDoneOf(r *shipper.Release) string {
+	return "wave canary is not done. To pass it all the same, ask a user with the verb skip on releases (kubectl auth can-i skip " +
+		"releases.shipper.booking.com/" + r.Name + " -n default)"
+}
+
 // to is a Release that a request moves.
 func to(wave, step int32, old *shipper.Release) *shipper.Release {
 	out := old.DeepCopy()
@@ -120,6 +135,17 @@ func TestWavesHold(t *testing.T) {
 	gate.Spec.Environment.Strategy.Steps[0].Gate = &shipper.StepGate{}
 	for sentence, tc := range map[string]row{
 		"the next wave begins when one is done": {req: ask.Update("dev", to(1, 0, ends), ends)},
+		"the next wave of resources begins when one is done": {
+			req: ask.Update("dev", to(1, 0, placed(done)), placed(done)), warned: []string{"it goes on by itself to wave rest when wave half is done"},
+		},
+		"a wave of resources that is not done is not passed": {
+			req: ask.Update("dev", to(1, 0, placed()), placed()), decision: response.Forbidden, message: notDoneOf(placed()),
+		},
+		"no wave of resources is passed over": {
+			req: ask.Update("dev", to(2, 0, placed(done)), placed(done)), decision: response.Forbidden,
+			message: strings.Replace(strings.ReplaceAll(notDoneOf(placed()), "canary", "half"), ". To pass", ". Go to wave half first: kubectl "+
+				"patch rel "+placed().Name+" -n default --type=merge -p "+`'{"spec":{"targetStep":0,"targetWave":1}}'`+". To pass", 1),
+		},
 		"a wave that begins at a later step": {
 			req:    ask.Update("dev", to(1, 1, ends), ends),
 			warned: []string{"this begins wave half at step 1 (full on): set targetStep to 0 to go through the steps before"},

@@ -73,3 +73,18 @@ func TestChecksOfWavesCount(t *testing.T) {
 		}
 	}
 }
+
+func TestResourcesHaveNoTestsOfAChart(t *testing.T) {
+	rel := byWaves(0, 0)
+	rel.Spec.Environment.Resources, rel.Spec.Environment.Strategy.Steps, rel.Spec.Environment.Strategy.Checks = &shipper.Resources{}, nil, nil
+	rel.Spec.Environment.Strategy.Waves[0].AfterTasks.Wait = ""
+	find := known(map[string]shipper.CheckSpec{"shop/slow": {Tests: &shipper.TestsCheck{}}})
+	const want = "check slow: Check shop/slow runs tests of a chart, and resources have none: use prometheus, http or job"
+	if _, err := check.Plan(check.Request{Release: rel, Find: find}, noon); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	spec, err := check.Plan(check.Request{Release: rel, Find: known(map[string]shipper.CheckSpec{"shop/slow": prometheusCheck("x")})}, noon)
+	if err != nil || len(spec.Checks) != 1 || spec.Checks[0].Count != 1 {
+		t.Errorf("it measures once without a wait: %+v, %v", spec, err)
+	}
+}

@@ -30,6 +30,15 @@ func inWave(s *shipper.RolloutStrategy, wave, step int32) *shipper.Release {
 	return r
 }
 
+// placedIn is a Release with resources, in a wave that is done.
+func placedIn(advance shipper.AdvancePolicy, wave int32) *shipper.Release {
+	s := waved(advance)
+	s.Steps, s.ProgressDeadline, s.OnFailure = nil, "5m", shipper.OnFailureRetreat
+	r := inWave(s, wave, 0)
+	r.Spec.Environment.Resources = &shipper.Resources{}
+	return r
+}
+
 func TestDecideByWaves(t *testing.T) {
 	failed := func(s *shipper.RolloutStrategy) *shipper.RolloutStrategy {
 		s.ProgressDeadline, s.OnFailure = "5m", shipper.OnFailureRetreat
@@ -41,6 +50,11 @@ func TestDecideByWaves(t *testing.T) {
 		r.Status.Progress.Failure = &shipper.ReleaseFailure{
 			Step: step, Wave: wave, Reason: shipper.ProgressDeadlineExceeded, Action: shipper.OnFailureRetreat, Time: at(0),
 		}
+		return r
+	}
+	lostPlaced := func(wave int32) *shipper.Release {
+		r := placedIn("", wave)
+		r.Status.Progress = lost(wave, 0).Status.Progress
 		return r
 	}
 	stale := inWave(waved(shipper.AdvanceAutomatic), 1, 0)
@@ -64,6 +78,15 @@ func TestDecideByWaves(t *testing.T) {
 			inWave(waved(shipper.AdvanceAutomatic), 0, 2), ahead, &progress.Move{ToWave: 1, Why: progress.StepDue}, shipper.AdvancingSoaking,
 		},
 		"by hand it does not": {inWave(waved(""), 0, 2), ahead, nil, shipper.AdvancingAwaitingCommand},
+		"of resources the next wave begins when one is done": {
+			placedIn("", 0), ahead, &progress.Move{ToWave: 1, Why: progress.StepDue}, shipper.AdvancingSoaking,
+		},
+		"of resources by hand it does not":      {placedIn(shipper.AdvanceManual, 0), ahead, nil, shipper.AdvancingAwaitingCommand},
+		"of resources nothing follows the last": {placedIn("", 1), ahead, nil, shipper.AdvancingComplete},
+		"a failure of resources goes back to the wave before": {
+			lostPlaced(1), strategy.StepState{Begun: true, Incumbent: true}, &progress.Move{Why: progress.RolloutFailed},
+			shipper.AdvancingFailed,
+		},
 		"nothing follows the last": {
 			inWave(waved(shipper.AdvanceAutomatic), 1, 2), ahead, nil, shipper.AdvancingComplete,
 		},

@@ -26,6 +26,9 @@ type placed struct {
 	broken, sick, down map[string]bool
 	// connecting are clusters that the reconciler connects to.
 	connecting map[string]bool
+	// lame are clusters in which only the first Release becomes ready, and blocked those that RolloutBlocks hold.
+	lame    map[string]bool
+	blocked map[string]string
 	// health is the health of an object of a sick Release.
 	health string
 }
@@ -79,7 +82,7 @@ func (p *placed) install() {
 		for _, cluster := range it.Spec.Clusters {
 			ready, operational := corev1.ConditionTrue, corev1.ConditionTrue
 			writes := p.writer(cluster) == r.Release.Name
-			if p.broken[r.Release.Name] && writes {
+			if (p.broken[r.Release.Name] || p.lame[cluster] && r.Release.Name != "r0") && writes {
 				ready = corev1.ConditionFalse
 			}
 			if p.down[cluster] {
@@ -107,7 +110,7 @@ func (p *placed) install() {
 // step plans once, carries the plan out, and describes which Release each cluster has, as `a:r1 b:r0`.
 func (p *placed) step(t *testing.T) string {
 	t.Helper()
-	plan := strategy.Make(strategy.Observed{Releases: p.releases, Leaving: p.leaving}, metav1.Unix(0, 0))
+	plan := strategy.Make(strategy.Observed{Releases: p.releases, Leaving: p.leaving, BlockedIn: p.blocked}, metav1.Unix(0, 0))
 	for i, o := range plan.Outcomes {
 		p.releases[i].Release.Status = o.Status
 		if o.Write.Installation != nil {

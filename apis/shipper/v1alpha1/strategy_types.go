@@ -55,8 +55,8 @@ type RolloutStrategy struct {
 	// +kubebuilder:validation:MaxItems=10
 	Checks []StepCheck `json:"checks,omitempty"`
 
-	// rolling bounds how many clusters a Release with resources changes at the same time. Absent means 25% and 25%. Not with steps. The
-	// original had no such field.
+	// rolling bounds how many clusters a Release with resources changes at the same time. Absent means 25% and 25%. Not with steps, and
+	// maxUnavailable not with waves. The original had no such field.
 	// +optional
 	Rolling *RollingClusters `json:"rolling,omitempty"`
 

@@ -70,6 +70,8 @@ func (p *progressView) next(steps []stepState, now time.Time) []string {
 	switch {
 	case p == nil:
 		return nil
+	case p.NextStep != nil && len(steps) == 0: // resources have waves alone
+		return []string{"by itself to the next wave, as soon as nothing holds it"}
 	case p.NextStep != nil && p.State == shipper.AdvancingSoaking:
 		return []string{fmt.Sprintf("by itself at %s, %s, to step %d (%s)", clockOf(p.NextTime), left(p.NextTime, now), *p.NextStep,
 			nameOf(steps, *p.NextStep))}

@@ -23,6 +23,13 @@ func wavedAt(wave, step int32, achieved bool) *shipper.Release {
 	return rel
 }
 
+// placedAt is wavedAt for resources, which have no steps.
+func placedAt(wave int32) *shipper.Release {
+	rel := wavedAt(wave, 0, true)
+	rel.Spec.Environment.Strategy.Steps, rel.Spec.Environment.Resources = nil, &shipper.Resources{}
+	return rel
+}
+
 func TestMovesOverWaves(t *testing.T) {
 	to := func(wave, step int32) position.Position { return position.Position{Wave: wave, Step: step} }
 	forward := func(rel *shipper.Release, step int, skip bool) any { return outcome(advanceTo(rel, step, skip, skip)) }
@@ -40,8 +47,13 @@ func TestMovesOverWaves(t *testing.T) {
 		"to the next wave all the same": {forward(wavedAt(0, 2, false), -1, true), to(1, 0)},
 		"beyond the last wave": {forward(wavedAt(1, 2, true), -1, false), "release web-1 is at its last step, 2 " +
 			"(full on), already"},
-		"back a step": {back(wavedAt(1, 2, true), -1), to(1, 1)},
-		"back a wave": {back(wavedAt(1, 0, true), -1), to(0, 2)},
+		"to the next wave of resources": {forward(placedAt(0), -1, false), to(1, 0)},
+		"beyond the last wave of resources": {
+			forward(placedAt(1), -1, false), "release web-1 is in its last wave, production, already",
+		},
+		"back a wave of resources": {back(placedAt(1), -1), to(0, 0)},
+		"back a step":              {back(wavedAt(1, 2, true), -1), to(1, 1)},
+		"back a wave":              {back(wavedAt(1, 0, true), -1), to(0, 2)},
 		"back from the first step of the first": {back(wavedAt(0, 0, true), -1), "release web-1 is at its first step: " +
 			"to give it up there is `shipperctl rollout abort`"},
 		"a step of this wave, by its index": {back(wavedAt(1, 2, true), 0), to(1, 0)},
