@@ -5,6 +5,7 @@ package report
 import (
 	"context"
 	"errors"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -56,7 +57,7 @@ func ofConnection(reason string) bool {
 // and so is the difference. For the same reason callers need the events of status changes: if an outdated cache shows no difference,
 // the next event corrects that.
 func PatchStatus(ctx context.Context, c client.Client, object, was client.Object) (changed bool, err error) {
-	if equality.Semantic.DeepEqual(was, object) {
+	if sameStatus(was, object) {
 		return false, nil
 	}
 	patch := client.MergeFromWithOptions(was, client.MergeFromWithOptimisticLock{})
@@ -64,4 +65,10 @@ func PatchStatus(ctx context.Context, c client.Client, object, was client.Object
 		return false, client.IgnoreNotFound(err)
 	}
 	return true, nil
+}
+
+// sameStatus reports whether the statuses of two objects of a type are equal. Nothing else is compared: it is larger, most often.
+func sameStatus(a, b client.Object) bool {
+	x, y := reflect.ValueOf(a).Elem().FieldByName("Status"), reflect.ValueOf(b).Elem().FieldByName("Status")
+	return equality.Semantic.DeepEqual(x.Addr().Interface(), y.Addr().Interface())
 }

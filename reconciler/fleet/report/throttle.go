@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,14 +29,14 @@ type Throttle struct {
 func NewThrottle() *Throttle { return &Throttle{since: map[types.NamespacedName]time.Time{}} }
 
 // DelayFor returns how long is must not be written yet in place of was, which is as the cache shows it. It is 0 when it is to be written
-// now, as when something turned, or nothing is to be written. The caller looks again when the time is over.
+// now, as when something turned, or nothing is to be written. The caller looks again when the time is over. They differ in the status alone.
 func (t *Throttle) DelayFor(turned bool, was, is client.Object, at time.Time) time.Duration {
-	key, same := client.ObjectKeyFromObject(is), equality.Semantic.DeepEqual(was, is)
+	key, same := client.ObjectKeyFromObject(is), turned || sameStatus(was, is)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	since, waits := t.since[key]
 	switch {
-	case turned || same || waits && at.Sub(since) >= pause:
+	case same || waits && at.Sub(since) >= pause:
 		delete(t.since, key)
 		return 0
 	case waits:

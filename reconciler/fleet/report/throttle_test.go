@@ -118,6 +118,7 @@ func TestForgetsObjectsThatAreGone(t *testing.T) {
 	throttle := NewThrottle()
 	for i := range 10 {
 		is := &shipper.Release{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("web-", i)}}
+		is.Status.ObservedGeneration = 1
 		throttle.DelayFor(false, &shipper.Release{}, is, time.Unix(int64(i)*1800, 0))
 	}
 	if got := len(throttle.since); got != 3 {
