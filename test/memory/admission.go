@@ -45,7 +45,7 @@ func (admission) Admit(ctx context.Context, a k8sadmission.Attributes, _ k8sadmi
 	if err := s.lifecycle(a); err != nil {
 		return err
 	}
-	if s.options.Mutate != nil {
+	if s.options.Mutate != nil && s.reviewed(a) {
 		r, err := reviewOf(ctx, a, a.GetObject())
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func (s *Server) name(o runtime.Object) {
 // Validate is a part of admission.ValidationInterface.
 func (admission) Validate(ctx context.Context, a k8sadmission.Attributes, _ k8sadmission.ObjectInterfaces) error {
 	s := requestOf(ctx).server
-	if s.options.Review == nil {
+	if s.options.Review == nil || !s.reviewed(a) {
 		return nil
 	}
 	r, err := reviewOf(ctx, a, a.GetObject())
@@ -95,6 +95,15 @@ func (admission) Validate(ctx context.Context, a k8sadmission.Attributes, _ k8sa
 		return apierrors.NewInternalError(fmt.Errorf("Options.Review changed %s %s/%s; use Options.Mutate", r.Kind.ID(), r.Namespace, r.Name))
 	}
 	return nil
+}
+
+// reviewed asks Options.Reviewed.
+func (s *Server) reviewed(a k8sadmission.Attributes) bool {
+	if s.options.Reviewed == nil {
+		return true
+	}
+	resource := a.GetResource()
+	return s.options.Reviewed(s.tables[resource.Group+"/"+resource.Resource].kind, a.GetSubresource())
 }
 
 // replace gives an object another content.

@@ -49,7 +49,9 @@ func clientOf(t *testing.T, s *Server) *kubernetes.Clientset {
 // in calls a test in a bubble, with a Server of an application cluster.
 func in(t *testing.T, o Options, do func(t *testing.T, s *Server, c *kubernetes.Clientset)) {
 	t.Helper()
-	o.Kinds = Application()
+	if o.Kinds == nil {
+		o.Kinds = Application()
+	}
 	synctest.Test(t, func(t *testing.T) {
 		s := New("http://memory", o)
 		defer s.Shut()

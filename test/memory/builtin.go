@@ -127,9 +127,12 @@ func builtinScope(k Kind, subresource, reset string) (*handlers.RequestScope, er
 	if !k.Status {
 		resets = nil
 	}
-	var err error
-	scope.FieldManager, err = managedfields.NewDefaultFieldManager(applyconfigurations.NewTypeConverter(builtin), builtin, builtin, builtin,
-		k.gvk(), k.gvk().GroupVersion(), subresource, resets)
+	types, err := k.types(func() (managedfields.TypeConverter, error) { return applyconfigurations.NewTypeConverter(builtin), nil })
+	if err != nil {
+		return nil, err
+	}
+	scope.FieldManager, err = managedfields.NewDefaultFieldManager(types, builtin, builtin, builtin, k.gvk(), k.gvk().GroupVersion(),
+		subresource, resets)
 	if err != nil {
 		return nil, fmt.Errorf("making a field manager: %w", err)
 	}

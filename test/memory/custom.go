@@ -75,7 +75,7 @@ func serveCustom(k Kind) (*served, error) {
 		return nil, err
 	}
 	scope.TableConvertor = storage.CustomResource
-	converter, err := typesOf(k, crd)
+	converter, err := k.types(func() (managedfields.TypeConverter, error) { return typesOf(k, crd) })
 	if err != nil {
 		return nil, err
 	}

@@ -53,6 +53,7 @@ type Options struct {
 	// write is stored (done) or refused. Nil: all writes are stored.
 	Enter func(*http.Request) (leave func(done bool), err error)
 	// Noted is called with each stored change, with the server's mutex held: kindID is Kind.ID, gone says that the object was removed.
+	// Nothing in the object changes later, and Noted must not change it.
 	Noted func(kindID string, u *unstructured.Unstructured, gone bool)
 	// Mutate is called before a write is validated, without the mutex, and may replace or change Review.Object. What it changes is
 	// validated, and not defaulted. Nil: no change.
@@ -60,6 +61,8 @@ type Options struct {
 	// Review is called with each validated write before it is stored, without the mutex. Its error refuses the write. It must not
 	// change Review.Object. If the stored object changes meanwhile, the write is computed and reviewed again. Nil: no review.
 	Review func(*Review) error
+	// Reviewed says of what kind, and of which subresource of it, writes are passed to Mutate and Review. Nil: all.
+	Reviewed func(k Kind, subresource string) bool
 	// Authorize is asked before each request, and by access reviews. Nil: everything is allowed.
 	Authorize func(context.Context, authorizer.Attributes) (allowed bool, reason string)
 	// User returns who sends a request that has no impersonation headers. Nil: system:admin in system:masters.
