@@ -80,6 +80,13 @@ func (w *World) mutate(r *memory.Review) error {
 // validate is memory.Options.Review of it.
 func (w *World) validate(r *memory.Review) error { return w.review(r, admissionRules().validating) }
 
+// reviewed is memory.Options.Reviewed of it: no webhook is for a subresource.
+func reviewed(k memory.Kind, subresource string) bool {
+	rules := admissionRules()
+	of := func(x rule) bool { return x.group == k.Group && x.resource == k.Resource }
+	return subresource == "" && (slices.ContainsFunc(rules.mutating, of) || slices.ContainsFunc(rules.validating, of))
+}
+
 // review asks the webhooks of a write one after the other.
 func (w *World) review(r *memory.Review, rules []rule) error {
 	if w.plan.Webhooks == 0 {

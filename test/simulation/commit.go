@@ -6,6 +6,7 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -147,15 +148,46 @@ func (h *host) read(kind, namespace, name string, into any) bool {
 	return convert(h.get(kind, namespace, name), into)
 }
 
-// convert converts an object to its type; it is false without an object.
+// convert converts an object to its type; it is false without an object. What it sets shares its parts with others: nothing writes to them.
 func convert(u *unstructured.Unstructured, into any) bool {
 	if u == nil {
 		return false
 	}
+	reflect.ValueOf(into).Elem().Set(reflect.ValueOf(converted.as(u, reflect.TypeOf(into).Elem())).Elem())
+	return true
+}
+
+// conversions are objects by what they were converted from. The laws read the same few objects at each change.
+type conversions struct {
+	mu    sync.Mutex
+	known map[*unstructured.Unstructured]any // pointers to their types
+}
+
+// converted are shared by all runs: objects do not change.
+var converted = conversions{known: map[*unstructured.Unstructured]any{}}
+
+// mostConverted bounds them: those of a few runs.
+const mostConverted = 1000
+
+// as returns a pointer to an object of a type.
+func (c *conversions) as(u *unstructured.Unstructured, t reflect.Type) any {
+	c.mu.Lock()
+	known := c.known[u]
+	c.mu.Unlock()
+	if known != nil && reflect.TypeOf(known).Elem() == t {
+		return known
+	}
+	into := reflect.New(t).Interface()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, into); err != nil {
 		panic(err) // the API server has stored it
 	}
-	return true
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.known) >= mostConverted {
+		clear(c.known)
+	}
+	c.known[u] = into
+	return into
 }
 
 // enter is memory.Options.Enter.
@@ -215,7 +247,7 @@ func counts(r *http.Request) bool {
 func (h *host) noted(kind string, u *unstructured.Unstructured, gone bool) {
 	c := change{host: h.name, kind: kind, by: h.by, at: time.Now()}
 	if !gone {
-		c.object = u.DeepCopy()
+		c.object = u
 	}
 	h.store(&c, u.GetNamespace()+"/"+u.GetName())
 	h.changed(c)

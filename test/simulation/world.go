@@ -81,8 +81,11 @@ func newWorld(t testing.TB, p Plan) *World {
 	w.Network.serve(checksHost, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	kinds, err := memory.Management()
 	w.must("reading the kinds", err)
+	for i := range kinds {
+		kinds[i].Unmanaged = true // nothing is applied there, and nobody reads whose a field is
+	}
 	w.Management = w.newServer(management, memory.Options{
-		Kinds: kinds, Mutate: w.mutate, Review: w.validate, User: identify,
+		Kinds: kinds, Mutate: w.mutate, Review: w.validate, Reviewed: reviewed, User: identify,
 	})
 	return w
 }
