@@ -53,7 +53,8 @@ for (const file of sources) {
     if (/^ *```/.test(line)) fenced = !fenced;
     return fenced ? line : line.split(/(`+[^`]*`+)/).map((part, i) => i % 2 === 1 ? part : part
       .replace(/(?<=\]\()([^)\s]+)(?=\))/g, (link) => rewrite(file, link))
-      .replace(/(?<=(?:src|srcset)=")([^"]+)(?=")/g, (link) => rewrite(file, link))).join('');
+      .replace(/(?<=(?:src|srcset)=")([^"]+)(?=")/g, (link) => rewrite(file, link))
+      .replaceAll('{{', '<span v-pre>{{</span>')).join(''); // templates of Helm are none of Vue's
   });
   writeFileSync(out, text.join('\n'));
 }

@@ -31,8 +31,6 @@ export default {
     theme: {light: 'github-light-high-contrast', dark: 'github-dark-high-contrast'},
     config: cornersAreCells,
   },
-  // {{ }} in the pages are templates of Helm and Go.
-  vue: {template: {compilerOptions: {delimiters: ['[[[[', ']]]]']}}},
   themeConfig: {
     search: {provider: 'local'},
     outline: [2, 3],
