@@ -112,6 +112,21 @@ func TestARecoveredClusterFailsAgain(t *testing.T) {
 	}
 }
 
+// TestNothingMoreIsRequestedOfARecoveringClusterThatIsNotReady, as when its Pods crash again before it is its turn.
+func TestNothingMoreIsRequestedOfARecoveringClusterThatIsNotReady(t *testing.T) {
+	f := failing(t, 1)
+	f.newest().Status.RecoveringClusters = []shipper.RecoveringCluster{{Name: "b"}}
+	before := f.requested("b")
+	f.goes(1, 2)
+	f.settles()
+	if diff := cmp.Diff(before, f.requested("b")); diff != "" {
+		t.Errorf("requests in b (-before +after):\n%s", diff)
+	}
+	f.failsAgain("b")
+	f.settles()
+	f.wants("the others go on", map[string]int32{"a": 4, "b": 0, "c": 4, "d": 4})
+}
+
 // TestAClusterOfADoneWaveRecoversBesideTheNext has b of the first wave follow while c and d of the second begin.
 func TestAClusterOfADoneWaveRecoversBesideTheNext(t *testing.T) {
 	f := newPairs(t)
@@ -132,8 +147,20 @@ func TestAClusterOfADoneWaveRecoversBesideTheNext(t *testing.T) {
 	f.checks = &check.State{Passed: true}
 	f.newest().Spec.Environment.Strategy.Steps[0].Checks = []shipper.StepCheck{{Check: "errors"}}
 	clear(f.broken)
+	f.pace = 1
+	for f.has()["b"] < 3 {
+		f.tick()
+	}
+	f.hasFailures("on its way", recovering(false, "b"))
+	rels := []*shipper.Release{f.releases[0].Release, f.newest(), {}}
+	if i := strategy.IncumbentIn(rels, "b"); i != 0 {
+		t.Errorf("a newer Release would replace the %d. in b", i)
+	}
 	f.settles()
 	f.wants("b has all", map[string]int32{"a": 4, "b": 4, "c": 1, "d": 1})
+	if i := strategy.IncumbentIn(rels, "b"); i != 1 {
+		t.Errorf("then it would replace the %d. in b", i)
+	}
 	f.hasFailures("it has caught up", recovering(true, "b"))
 	if diff := cmp.Diff([]string{"b", "c", "d"}, waves.Measured(f.newest(), stamp.Clusters(f.newest()))); diff != "" {
 		t.Errorf("then they are made in (-want +got):\n%s", diff)
@@ -157,11 +184,11 @@ func TestChecksThatWereMadeWithoutAClusterDoNotCountForIt(t *testing.T) {
 	f.settles()
 	f.isAt(position.Position{Wave: 1, Step: 2})
 	clear(f.broken)
-	for f.status().Counted != nil || !f.status().Recovering[0].CaughtUp {
+	for is := f.status(); len(is.Recovering) == 0 || !is.Recovering[0].CaughtUp; is = f.status() {
+		f.tick()
 		if strategy.Complete(f.newest()) {
 			t.Fatal("it is complete without it")
 		}
-		f.tick()
 	}
 	if is := f.plan.Step; is.Achieved || is.Checks != nil || strategy.Complete(f.newest()) {
 		t.Errorf("in the plan that finds it there: %+v", is)
