@@ -48,7 +48,9 @@ func (d *decision) recoveries() {
 		return
 	}
 	d.out.Failed = failed
-	d.out.Recovering = slices.DeleteFunc(d.out.Recovering, func(c shipper.RecoveringCluster) bool { return slices.Contains(late, c.Name) })
+	d.out.Recovering = slices.DeleteFunc(d.out.Recovering, func(c shipper.RecoveringCluster) bool {
+		return slices.Contains(late, c.Name)
+	})
 }
 
 // clockOf adds a cluster with its new clock to the decision. The clock begins again with each position, and whenever more Pods are available

@@ -235,7 +235,8 @@ func TestTheFirstReleaseSaysWhatItsFailedClustersNeed(t *testing.T) {
 	f.fails("b")
 	f.goes(1, 2)
 	f.settles()
-	const lags = "1 cluster (b) failed within maxFailures; no earlier Release serves there: repair it, or edit the Application: b: InProgress 0/1"
+	const lags = "1 cluster (b) failed within maxFailures; no earlier Release serves there: repair it, or edit the Application: " +
+		"b: InProgress 0/1"
 	if f.plan.Step.Lagging != lags {
 		t.Errorf("%+v", f.plan.Step)
 	}

@@ -67,7 +67,8 @@ func (a Assigned) OverBudget(s *shipper.RolloutStrategy, clusters, failed []stri
 		case len(in) <= is, len(in) == of && wave.MaxFailures == nil && s.MaxFailures != nil:
 			return fmt.Sprintf("%s, all of wave %s, failed, which no maxFailures covers", Counted(in), wave.Name)
 		case wave.MaxFailures != nil:
-			return fmt.Sprintf("%s of wave %s failed, and its maxFailures is %s", Counted(in), wave.Name, describe(wave.MaxFailures, is, of))
+			allowed := describe(wave.MaxFailures, is, of)
+			return fmt.Sprintf("%s of wave %s failed, and its maxFailures is %s", Counted(in), wave.Name, allowed)
 		case s.MaxFailures == nil:
 			return fmt.Sprintf("%s of wave %s failed, and its maxFailures is 0", Counted(in), wave.Name)
 		}

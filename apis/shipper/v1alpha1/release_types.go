@@ -114,9 +114,9 @@ type ReleaseStatus struct {
 	Waves []ReleaseWave `json:"waves,omitempty"`
 
 	// failedClusters are the clusters that have missed progressDeadline within maxFailures, sorted. The waves go on without them, and
-	// nothing more is requested there. One that is ready again, as it was last requested, is no longer among them: when it is its turn, it
-	// moves to recoveringClusters. After a move back, one of which the position asks nothing, or that has what it asks, leaves, too. None
-	// is left when the Release completes. Default: absent, none.
+	// nothing more is requested there. When one is ready again, as it was last requested, and it is its turn, it moves to recoveringClusters.
+	// After a move back, one of which the position asks nothing, or that has what it asks, leaves, too. None is left when the Release
+	// completes; one that a newer Release replaces before keeps them. Default: absent, none.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=100
