@@ -15,20 +15,6 @@ import (
 // wavesFailingStory has an image that cannot be pulled: in one cluster, which maxFailures allows; in two, which it does not; and in one in
 // which it can be for the first Pod, and later for all.
 func wavesFailingStory() Story {
-	rolls := func(f *Fixture, more string, bad ...string) {
-		f.Edits(func(app *shipper.Application) {
-			s := byWaves(shipper.AdvanceAutomatic)
-			s.ProgressDeadline, s.OnFailure, s.MaxFailures = "2m", shipper.OnFailureRetreat, new(intstr.FromInt32(1))
-			template := &app.Spec.Template
-			template.Chart.Version, template.Strategy, template.ValuesPerCluster = "0.0.2", s, nil
-			(*template.Values)["more"] = more
-			for _, cluster := range bad {
-				template.ValuesPerCluster = append(template.ValuesPerCluster, shipper.ValuesFor{
-					Name: cluster, Values: &shipper.ChartValues{"image": map[string]any{"tag": "broken"}},
-				})
-			}
-		})
-	}
 	left := func(f *Fixture, release string) {
 		for n := 1; n < 4; n++ {
 			if pods := f.laws.readyPods(clusterName(n), release); pods > 0 {
@@ -46,13 +32,13 @@ func wavesFailingStory() Story {
 		},
 		Parts: []Part{
 			{Name: "one fails", Floor: replicaCount, Act: func(f *Fixture) {
-				rolls(f, "a", clusterName(1))
+				f.rollsFailing("a", clusterName(1))
 				within = f.Release(1)
 				f.Eventually("what "+within+" waits for", fmt.Sprintf("AwaitingFailedClusters [%s], 2 of 3 achieved", clusterName(1)),
 					func() string { return f.awaitsFailed(within) })
 			}},
 			{Name: "one too many", Floor: replicaCount, Loose: true, Act: func(f *Fixture) {
-				rolls(f, "b", clusterName(1), clusterName(2))
+				f.rollsFailing("b", clusterName(1), clusterName(2))
 				beyond = f.Generation(2)
 				f.Eventually("what becomes of "+beyond, "HeldAfterGoingBack, failed True", func() string {
 					rel := f.Get(beyond)
@@ -64,19 +50,39 @@ func wavesFailingStory() Story {
 					return fmt.Sprintf("%s, failed %s", c.Reason, failed.Status)
 				})
 			}, Check: func(f *Fixture) { left(f, beyond) }},
-			{Name: "fails twice", Floor: replicaCount, Act: func(f *Fixture) {
-				rolls(f, "c", clusterName(1))
-				release := f.Generation(3)
-				failed := fmt.Sprintf("AwaitingFailedClusters [%s], 2 of 3 achieved", clusterName(1))
-				f.Eventually("what "+release+" waits for", failed, func() string { return f.awaitsFailed(release) })
-				f.pushesImage(clusterName(1), release) // for the Pod that is there: those that follow cannot pull it
-				f.Eventually("what recovers", "Moving ["+clusterName(1)+"]", func() string { return f.recovers(release) })
-				f.Eventually("what "+release+" waits for again", failed, func() string { return f.awaitsFailed(release) })
-				f.pushesImage(clusterName(1), release)
-				f.Completes(release)
-			}},
+			{Name: "fails twice", Floor: replicaCount, Act: func(f *Fixture) { f.failsTwice() }},
 		},
 	}
+}
+
+// rollsFailing begins a rollout by waves that lets one cluster fail, with an image that cannot be pulled in some.
+func (f *Fixture) rollsFailing(more string, bad ...string) {
+	f.Edits(func(app *shipper.Application) {
+		s := byWaves(shipper.AdvanceAutomatic)
+		s.ProgressDeadline, s.OnFailure, s.MaxFailures = "2m", shipper.OnFailureRetreat, new(intstr.FromInt32(1))
+		template := &app.Spec.Template
+		template.Chart.Version, template.Strategy, template.ValuesPerCluster = "0.0.2", s, nil
+		(*template.Values)["more"] = more
+		for _, cluster := range bad {
+			template.ValuesPerCluster = append(template.ValuesPerCluster, shipper.ValuesFor{
+				Name: cluster, Values: &shipper.ChartValues{"image": map[string]any{"tag": "broken"}},
+			})
+		}
+	})
+}
+
+// failsTwice has a cluster in which the image can be pulled for the Pod that is there, and for those that follow only after it failed again.
+func (f *Fixture) failsTwice() {
+	f.T.Helper()
+	f.rollsFailing("c", clusterName(1))
+	release := f.Generation(3)
+	failed := fmt.Sprintf("AwaitingFailedClusters [%s], 2 of 3 achieved", clusterName(1))
+	f.Eventually("what "+release+" waits for", failed, func() string { return f.awaitsFailed(release) })
+	f.pushesImage(clusterName(1), release)
+	f.Eventually("what recovers", "Moving ["+clusterName(1)+"]", func() string { return f.recovers(release) })
+	f.Eventually("what "+release+" waits for again", failed, func() string { return f.awaitsFailed(release) })
+	f.pushesImage(clusterName(1), release)
+	f.Completes(release)
 }
 
 // awaitsFailed is what a Release awaits that has failed in clusters of its second wave.
