@@ -14,9 +14,8 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// observeStrategy finds what the template takes from a Strategy: in a Release that has taken the same, or in the Strategy. That is read from
-// the API server, and only before a Release is created: a user applies it and the Application together, and a cache may show the latter
-// first.
+// observeStrategy finds what the template takes from a Strategy: in a Release that has taken the same, or in the Strategy. It reads that
+// from the API server, and only before a Release is created: a user applies both together, and a cache may show the Application first.
 func (r *pass) observeStrategy(ctx context.Context, s *scope) error {
 	from, newest := stamp.From(&s.app.Spec.Template), s.history.Newest()
 	if from == nil || from.Digest == "" {
@@ -58,6 +57,6 @@ func neverTaken(s *scope) refusal {
 	if from.Digest != "" {
 		why = fmt.Sprintf("Strategy %s is not any more what it was when the template was admitted", strategyKey(s.app))
 	}
-	return refusal{shipper.StrategyFetchFailure, fmt.Sprintf("%s; take it as it is now: kubectl annotate app %s %s=<anything new> --overwrite -n %s",
-		why, s.app.Name, shipper.AppStrategyRefreshAnnotation, s.app.Namespace)}
+	return refusal{shipper.StrategyFetchFailure, fmt.Sprintf("%s; take it as it is now: kubectl annotate app %s %s=<anything new> "+
+		"--overwrite -n %s", why, s.app.Name, shipper.AppStrategyRefreshAnnotation, s.app.Namespace)}
 }

@@ -32,7 +32,9 @@ func TestAReleaseHasTheStrategyThatWasAdmitted(t *testing.T) {
 	shared := func(namespace, step string) *shipper.Strategy {
 		return &shipper.Strategy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "careful"}, Spec: content(step)}
 	}
-	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(shared("default", "now"), shared("global", "all"), shared("other", "theirs")).Build()
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
+		shared("default", "now"), shared("global", "all"), shared("other", "theirs"),
+	).Build()
 	taking := func(namespace, digest string) func(*shipper.ReleaseEnvironment) {
 		return func(env *shipper.ReleaseEnvironment) {
 			env.Strategy = &shipper.RolloutStrategy{From: &shipper.StrategyReference{Namespace: namespace, Name: "careful", Digest: digest}}
@@ -41,7 +43,11 @@ func TestAReleaseHasTheStrategyThatWasAdmitted(t *testing.T) {
 	then := complete(0, 0)
 	then.Spec.Environment.Strategy = new(content("then"))
 	then.Spec.Environment.Strategy.From = &shipper.StrategyReference{Name: "careful", Digest: digest("then")}
-	const remedy = "; take it as it is now: kubectl annotate app web shipper.booking.com/app.strategy.refresh=<anything new> --overwrite -n default"
+	const (
+		edited = " is not any more what it was when the template was admitted"
+		remedy = "; take it as it is now: kubectl annotate app web shipper.booking.com/app.strategy.refresh=<anything new> --overwrite " +
+			"-n default"
+	)
 	for sentence, tc := range map[string]struct {
 		edit func(*shipper.ReleaseEnvironment)
 		want string // the first step, or why there is none
@@ -49,8 +55,8 @@ func TestAReleaseHasTheStrategyThatWasAdmitted(t *testing.T) {
 		"as it is":                         {taking("", digest("now")), "now"},
 		"of the namespace that all share":  {taking("global", digest("all")), "all"},
 		"as an earlier Release has it":     {taking("", digest("then")), "then"},
-		"not as it is not any more":        {taking("", digest("other")), "Strategy default/careful is not any more what it was when the template was admitted" + remedy},
-		"not of another namespace":         {taking("other", digest("theirs")), "Strategy other/careful is not any more what it was when the template was admitted" + remedy},
+		"not as it is not any more":        {taking("", digest("other")), "Strategy default/careful" + edited + remedy},
+		"not of another namespace":         {taking("other", digest("theirs")), "Strategy other/careful" + edited + remedy},
 		"not if the webhook was not asked": {taking("", ""), "Strategy default/careful was never taken" + remedy},
 	} {
 		t.Run(sentence, func(t *testing.T) {

@@ -19,9 +19,9 @@ import (
 	"shipper.dev/shipper/webhook/templatecheck"
 )
 
-// complete patches Shipper's decisions in this order: it restores protected metadata and normalises the override. If spec
-// changes, it also applies rollbackTo, bounds the history limit, pins chart, values and Strategy, and records the requester and who chose the
-// resources. Writes that keep spec must pass whatever is wrong with it; it only resolves a chart that never was.
+// complete patches Shipper's decisions in this order: it restores protected metadata and normalises the override. If spec changes, it also
+// applies rollbackTo, bounds the history limit, pins chart, values and Strategy, and records the requester and who chose the resources.
+// Writes that keep spec must pass whatever is wrong with it; it only resolves a chart that never was.
 func (w *Webhook) complete(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application,
 ) error {

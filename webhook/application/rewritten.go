@@ -12,8 +12,9 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// noteRewriter records the user who writes a template with approvals, or one that takes a Strategy, in another way, such as a default that is spelled out. It makes no
-// Release, but the policy control.shipper.booking.com, which compares texts, demands the name of the user who changes such a template.
+// noteRewriter records the user who writes a template with approvals, or one that takes a Strategy, in another way, such as a default that
+// is spelled out. It makes no Release, but the policy control.shipper.booking.com, which compares texts, demands the name of the user who
+// changes such a template.
 func (w *Webhook) noteRewriter(req *admission.Request, app *shipper.Application) {
 	strategy := app.Spec.Template.Strategy
 	if !strategy.AsksForApprovals() && stamp.From(&app.Spec.Template) == nil {

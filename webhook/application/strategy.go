@@ -40,8 +40,8 @@ func carryStrategy(app, old *shipper.Application) {
 	setStrategyDigest(app, old.Spec.Template.Strategy.From.Digest)
 }
 
-// pinStrategy sets the digest of the Strategy that the template takes: of the Strategy as it is now, when the template is edited or the user
-// requests it; otherwise it keeps the digest. It does not change a template that is restored by Shipper or by a user who may.
+// pinStrategy sets the digest of the Strategy that the template takes: as it is now, when the template is edited or the user requests it;
+// otherwise it keeps the digest. It does not change a template that is restored by Shipper or by a user who may.
 func (w *Webhook) pinStrategy(
 	ctx context.Context, req *admission.Request, a *response.Response, app, old *shipper.Application, wentBack bool,
 ) error {
@@ -152,8 +152,8 @@ func (w *Webhook) noStrategy(ctx context.Context, app *shipper.Application) erro
 	return response.Invalidate(kind, app.Name, field.ErrorList{field.Invalid(fromPath.Child("name"), key.Name, text)})
 }
 
-// withStrategy is app with what it takes from its Strategy: from a Release that has taken the same, or from the Strategy. It refuses what is
-// not for app, and returns app itself where that is lost and was admitted before.
+// withStrategy is app with what it takes from its Strategy: from a Release that has taken the same, or from the Strategy. It refuses what
+// is not for app, and returns app itself where that is lost and was admitted before.
 func (w *Webhook) withStrategy(
 	ctx context.Context, a *response.Response, app, old *shipper.Application,
 ) (*shipper.Application, error) {

@@ -121,15 +121,21 @@ func TestAnApplicationTakesAStrategy(t *testing.T) {
 		"or when only annotations change": {
 			update(now(takes("", "careful", ""), ask.Annotated("a", "b")), old), []client.Object{first}, nil, was,
 		},
-		"or a limit":                             {update(now(takes("", "careful", ""), limited(ptrTo[int32](3))), old), []client.Object{first}, nil, was},
+		"or a limit": {
+			update(now(takes("", "careful", ""), limited(ptrTo[int32](3))), old), []client.Object{first}, nil, was,
+		},
 		"or the digest alone, of something else": {update(now(takes("", "careful", is)), old), []client.Object{first}, nil, was},
 		"anew when the template is edited":       {update(now(takes("", "careful", ""), changed), old), []client.Object{first}, nil, is},
 		"with a digest of it, too":               {update(now(takes("", "careful", was), changed), old), []client.Object{first}, nil, is},
 		"anew when a user requests it":           {update(now(takes("", "careful", ""), refresh), old), []client.Object{first}, nil, is},
 		"anew when it took another one":          {update(now(takes("", "careful", "")), now(takes("", "bold", was))), nil, nil, is},
 		"for the first time when it had steps":   {update(now(takes("", "careful", "")), now()), nil, nil, is},
-		"of the global namespace":                {ask.Create(ask.Developer, now(takes("global", "all", ""))), nil, nil, digestOf(t, shared("global/all"))},
-		"as it was, when it goes back":           {update(now(takes("", "careful", is), changed, back), newer), []client.Object{first, second}, nil, was},
+		"of the global namespace": {
+			ask.Create(ask.Developer, now(takes("global", "all", ""))), nil, nil, digestOf(t, shared("global/all")),
+		},
+		"as it was, when it goes back": {
+			update(now(takes("", "careful", is), changed, back), newer), []client.Object{first, second}, nil, was,
+		},
 		"as it was, when Shipper aborts": {
 			ask.Update(ask.Reconciler, now(takes("", "careful", was), ask.Annotated(shipper.AppHighestObservedGenerationAnnotation, "0")), newer),
 			[]client.Object{first}, nil, was,

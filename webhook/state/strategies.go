@@ -47,7 +47,8 @@ func (f *Reader) StrategiesNow(ctx context.Context, namespace string, limit int6
 	return names, nil
 }
 
-// TakingStrategy are the Releases that are the newest of their Application and have taken the Strategy, sorted by namespace and Application.
+// TakingStrategy are the Releases that are the newest of their Application and have taken the Strategy, sorted by namespace and
+// Application.
 func (f *Reader) TakingStrategy(key types.NamespacedName) ([]*shipper.Release, error) {
 	return f.newestBy(byStrategy, key)
 }

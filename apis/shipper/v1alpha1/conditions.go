@@ -39,8 +39,9 @@ const (
 	// aborted, until another environment completes. Reason: that of the failure; the message names the Release. Absent until the first.
 	ApplicationFailed = "Failed"
 	// ApplicationReleaseSynced is True when the newest Release has the template's environment. False: CreateReleaseFailed, RolloutsBlocked,
-	// ChartVersionResolutionFailed, ValuesFetchFailure, StrategyFetchFailure or a reason of ValidHistory; before the first Release, the reason
-	// of its chart's error; with resources, SelectionPending while their content is taken, and the reasons of ResourcesSelected when it cannot be.
+	// ChartVersionResolutionFailed, ValuesFetchFailure, StrategyFetchFailure or a reason of ValidHistory; before the first Release, the
+	// reason of its chart's error; with resources, SelectionPending while their content is taken, and the reasons of ResourcesSelected when it
+	// cannot be.
 	ApplicationReleaseSynced = "ReleaseSynced"
 	// ApplicationResourcesSelected is True when the content of template.resources was taken as it is now; the message says what it is.
 	// False: SelectionNotAllowed, SelectionTooLarge, SelectionNotReadable, SelectionInvalid, SelectionEmpty, RolloutsBlocked; the last Release

@@ -29,8 +29,8 @@ type object = unstructured.Unstructured
 type Backup []Entry
 
 // Entry is one of: an Application with its Releases, a Check, a Notification, an Envelope, a Strategy, a RolloutBlock, a Cluster with its
-// Secret, the identity of the management cluster, the content or the chart that Releases are made of. RolloutBlocks, Clusters, the identity and charts
-// are saved on request only, and so are the Secrets of content.
+// Secret, the identity of the management cluster, the content or the chart that Releases are made of. RolloutBlocks, Clusters, the identity
+// and charts are saved on request only, and so are the Secrets of content.
 type Entry struct {
 	Application *object   `json:"application,omitempty"`
 	Releases    []Release `json:"backup_releases,omitempty"`
