@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -154,6 +155,35 @@ func TestThePolicyAloneKeepsWaves(t *testing.T) {
 		return as(t, "dev").Update(t.Context(), rel, client.DryRunAll)
 	})
 	admits("a move back to the first wave", func() error { return moveTo("dev", 0, 1) })
+
+	placesResources(t, r.rel)
+	approvers, checks = nil, nil
+	refuses("a wave of resources that is not done", func() error { return moveTo("dev", 1, 0) })
+	goesTo(0, 0, true)
+	refuses("a wave of resources that is not approved", func() error { return moveTo("dev", 1, 0) })
+	approvers = []string{"bob"}
+	goesTo(0, 0, true)
+	refuses("a wave of resources whose checks have not begun", func() error { return moveTo("dev", 1, 0) })
+	checks = []shipper.ReleaseCheck{{Name: "smoke", Phase: shipper.CheckPassed}}
+	goesTo(0, 0, true)
+	admits("the next wave of resources", func() error { return moveTo("dev", 1, 0) })
+	refuses("two waves of resources at once", func() error { return moveTo("dev", 2, 0) })
+	refuses("a step that resources do not have, of the next wave", func() error { return moveTo("dev", 1, 1) })
+}
+
+// placesResources makes a Release to be one of resources, in its first wave: its strategy has no steps.
+func placesResources(t *testing.T, rel *shipper.Release) {
+	t.Helper()
+	env.Eventually(t, "the Release to have resources", func(ctx context.Context) error {
+		if err := admin.Get(ctx, client.ObjectKeyFromObject(rel), rel); err != nil {
+			return err
+		}
+		of := &rel.Spec.Environment
+		of.Chart, of.Values, of.ResourcesDigest, of.Strategy.Steps = shipper.Chart{}, nil, strings.Repeat("0", 64), nil
+		of.Resources = &shipper.Resources{Select: []shipper.ResourceSelector{{Kind: "ConfigMap", Name: "a"}}}
+		rel.Spec.TargetWave, rel.Spec.TargetStep = new(int32), 0
+		return admin.Update(ctx, rel)
+	})
 }
 
 // stampMove notes a move as Shipper does for an abort, which passes waves.
