@@ -66,7 +66,9 @@ func TestThePolicyKeepsTheFirstStepOfAWaveUntilItsBeforeTasksHavePassed(t *testi
 		edit     func(*shipper.Release)
 		admitted bool
 	}{
-		"the next step, approved":             {[2]int32{1, 0}, [2]int32{1, 1}, func(r *shipper.Release) { r.Status.Progress.BeforeApprovals = by("bob") }, true},
+		"the next step, approved": {[2]int32{1, 0}, [2]int32{1, 1}, func(r *shipper.Release) {
+			r.Status.Progress.BeforeApprovals = by("bob")
+		}, true},
 		"by a status that lacks the approval": {[2]int32{1, 0}, [2]int32{1, 1}, func(*shipper.Release) {}, false},
 		"by an approval of the step": {
 			[2]int32{1, 0}, [2]int32{1, 1}, func(r *shipper.Release) { r.Status.Progress.Approvals = by("bob") }, false,

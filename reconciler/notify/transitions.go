@@ -102,12 +102,16 @@ func (d *derivation) waiting() {
 	if is == nil {
 		return
 	}
-	if was := waitOf(d.was); was != nil && was.reason == is.reason && was.step == is.step && was.move == is.move {
+	was := waitOf(d.was)
+	if was != nil && was.reason == is.reason && was.step == is.step && was.move == is.move && was.before == is.before {
 		return
 	}
 	kind := ""
 	if is.reason != shipper.AdvancingAwaitingCommand {
 		kind = is.reason
+	}
+	if is.before {
+		kind += " before"
 	}
 	d.addRequested(shipper.NotificationWaiting, kind, is.since, is.step, is.reason, is.message)
 }
@@ -118,6 +122,8 @@ type wait struct {
 	move            int64
 	reason, message string
 	since           time.Time
+	// before is true while a wave waits to begin: its step may need approvals after that.
+	before bool
 }
 
 // waits are the reasons of the condition Advancing for which a user has to act.
@@ -138,6 +144,7 @@ func waitOf(rel *shipper.Release) *wait {
 		return nil
 	case slices.Contains(waits, advancing.Reason):
 		w.reason, w.message, w.since = advancing.Reason, advancing.Message, advancing.LastTransitionTime.Time
+		w.before = p.ConvergedTime == nil && p.BeforeApprovals != nil
 		if p.ConvergedTime != nil && p.ConvergedTime.After(w.since) { // Advancing may have been False before, for another reason
 			w.since = p.ConvergedTime.Time
 		}

@@ -221,6 +221,22 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
+// TestTheBeginningOfAWaveIsAWaitOfItsOwn approves a wave of one step twice: before it begins, and at its end.
+func TestTheBeginningOfAWaveIsAWaitOfItsOwn(t *testing.T) {
+	begins := release(approving(6, "the beginning of wave canary has 0 of 1 approvals"), func(rel *shipper.Release) {
+		rel.Status.Progress.ConvergedTime, rel.Status.Progress.BeforeApprovals = nil, &shipper.ReleaseApprovals{Required: 1}
+	})
+	ends := release(approving(6, "0 of 1"), func(rel *shipper.Release) {
+		rel.Status.Progress.BeforeApprovals = &shipper.ReleaseApprovals{Required: 1, Users: []string{"bob"}}
+	})
+	first, second, again := Transitions(nil, begins), Transitions(begins, ends), Transitions(nil, ends)
+	last := func(events []Event) Event { return events[len(events)-1] }
+	if last(first).Word != "Waiting" || len(second) != 1 || second[0].Word != "Waiting" || last(first).ID == second[0].ID ||
+		second[0].ID != last(again).ID {
+		t.Errorf("the waits are %+v, %+v, %+v", first, second, again)
+	}
+}
+
 // TestIDsAreThoseOfTheChange derives the same changes from an update and from what a Release shows later.
 func TestIDsAreThoseOfTheChange(t *testing.T) {
 	ids := func(events []Event) map[shipper.NotificationEvent]string {

@@ -31,10 +31,12 @@ func TestThePolicyAloneKeepsWaves(t *testing.T) {
 		s.Waves = []shipper.Wave{
 			{Name: "a", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "a"}},
 				AfterTasks: &shipper.WaveTasks{Approvals: 1, Wait: "1h", Checks: []shipper.StepCheck{{Check: "smoke"}}}},
-			{Name: "b", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "b"}}}, {Name: "c"},
+			{Name: "b", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "b"}},
+				BeforeTasks: &shipper.WaveTasks{Approvals: 1}}, {Name: "c"},
 		}
 	})
 	grant(t, "wave-skipper", "skip", "releases")
+	grant(t, "wave-approver", "approve", "releases")
 	withoutWebhooks(t)
 	reconciler := as(t, reconcilerUser)
 	moveTo := func(user string, wave, step int32, edits ...func(*shipper.Release)) error {
@@ -58,7 +60,7 @@ func TestThePolicyAloneKeepsWaves(t *testing.T) {
 		t.Helper()
 		env.Eventually(t, what, func(context.Context) error { return err() })
 	}
-	var approvers []string
+	var approvers, beginners []string
 	var checks []shipper.ReleaseCheck
 	goesTo := func(wave, step int32, done bool) {
 		t.Helper()
@@ -81,6 +83,7 @@ func TestThePolicyAloneKeepsWaves(t *testing.T) {
 			r.rel.Status.AchievedStep = &shipper.AchievedStep{Step: step, Wave: wave, Name: "x"}
 			r.rel.Status.Progress = &shipper.ReleaseProgress{Step: step, Wave: wave, RequestedTime: metav1.Now()}
 			r.rel.Status.Progress.Approvals = &shipper.ReleaseApprovals{Required: 1, Users: approvers}
+			r.rel.Status.Progress.BeforeApprovals = &shipper.ReleaseApprovals{Required: 1, Users: beginners}
 			r.rel.Status.Progress.Checks = checks
 			r.rel.Status.Conditions = []shipper.Condition{{Type: shipper.ReleaseStrategyExecuted, Status: "True", LastTransitionTime: metav1.Now()}}
 			return reconciler.Status().Update(ctx, r.rel)
@@ -155,6 +158,40 @@ func TestThePolicyAloneKeepsWaves(t *testing.T) {
 		return as(t, "dev").Update(t.Context(), rel, client.DryRunAll)
 	})
 	admits("a move back to the first wave", func() error { return moveTo("dev", 0, 1) })
+	goesTo(1, 0, true)
+	refuses("a wave whose step alone is approved", func() error { return moveTo("dev", 1, 1) })
+	refuses("a wave that begins without approvals from now on", func() error {
+		return moveTo("dev", 1, 1, func(rel *shipper.Release) { rel.Spec.Environment.Strategy.Waves[1].BeforeTasks = nil })
+	})
+	admits("a user with the verb skip in it", func() error { return moveTo("wave-skipper", 1, 1) })
+	approve := func(user string, edits ...func(*shipper.ApprovalSpec)) error {
+		a := &shipper.Approval{ObjectMeta: metav1.ObjectMeta{Namespace: ns, GenerateName: "begins-"}, Spec: shipper.ApprovalSpec{
+			Release: r.rel.Name, Step: new(int32), Wave: new(int32(1)), Task: shipper.ApprovalBefore, By: shipper.ApprovalUser{Username: user},
+		}}
+		for _, edit := range edits {
+			edit(&a.Spec)
+		}
+		return as(t, user).Create(t.Context(), a, client.DryRunAll)
+	}
+	admits("an approval of its beginning", func() error { return approve("wave-approver") })
+	refuses("one by a user who may not", func() error { return approve("dev") })
+	refuses("one in the name of another", func() error {
+		return approve("wave-approver", func(a *shipper.ApprovalSpec) { a.By.Username = "ann" })
+	})
+	refuses("one of a task that there is not", func() error {
+		return approve("wave-approver", func(a *shipper.ApprovalSpec) { a.Task = "After" })
+	})
+	beginners = []string{"bob"}
+	goesTo(1, 0, true)
+	admits("the next step of a wave that was approved", func() error { return moveTo("dev", 1, 1) })
+	refuses("checks before a wave", func() error {
+		app := ask.Application()
+		app.Namespace, app.Name = ns, "checked"
+		app.Spec.Template.Strategy.Waves = []shipper.Wave{{Name: "a", BeforeTasks: &shipper.WaveTasks{
+			Approvals: 1, Checks: []shipper.StepCheck{{Check: "smoke"}},
+		}}}
+		return admin.Create(t.Context(), app, client.DryRunAll)
+	})
 
 	placesResources(t, r.rel)
 	approvers, checks = nil, nil

@@ -281,8 +281,8 @@ func Achieved(rel *shipper.Release, at position.Position) bool {
 
 // approved judges the approvals in the status themselves, so that an Approval is never replaced by a condition that is derived from it.
 func approved(rel *shipper.Release, is *shipper.ReleaseApprovals) bool {
-	at, s := position.Of(rel), rel.Spec.Environment.Strategy
-	if p, tasks := rel.Status.Progress, s.BeforeTasksAt(at.Wave, at.Step); tasks != nil && !p.MovedBack && !p.BeforeApprovals.Enough(tasks.Approvals) {
+	at, s, p := position.Of(rel), rel.Spec.Environment.Strategy, rel.Status.Progress
+	if tasks := s.BeforeTasksAt(at.Wave, at.Step); tasks != nil && !p.MovedBack && !p.BeforeApprovals.Enough(tasks.Approvals) {
 		return false
 	}
 	step := s.StepAt(at.Wave, at.Step)

@@ -55,8 +55,8 @@ func isOf(rel *shipper.Release, p *shipper.ReleaseProgress) bool {
 	return p != nil && p.Step == at.Step && p.Wave == at.Wave && p.Move == stamp.Moved(rel).Count
 }
 
-// BeforeWaitEnd is when the wait of the beforeTasks that hold a Release is over, by figures; nil where there is none, when they have passed,
-// and where the figures are of another position or of an earlier move.
+// BeforeWaitEnd is when the wait of the beforeTasks that hold a Release is over, by figures; nil where there is none, when they have
+// passed, and where the figures are of another position or of an earlier move.
 func BeforeWaitEnd(rel *shipper.Release, p *shipper.ReleaseProgress) *metav1.Time {
 	tasks := tasksBefore(rel)
 	if tasks == nil || tasks.Wait == "" || !isOf(rel, p) || p.EnteredTime != nil {

@@ -36,7 +36,8 @@ func (f *fleet) moves(wave, step int32) {
 func (f *fleet) figures() *shipper.ReleaseProgress {
 	at := position.Of(f.newest())
 	return &shipper.ReleaseProgress{
-		Step: at.Step, Wave: at.Wave, Move: stamp.Moved(f.newest()).Count, MovedBack: stamp.WentBack(f.newest()), RequestedTime: metav1.NewTime(f.now),
+		Step: at.Step, Wave: at.Wave, Move: stamp.Moved(f.newest()).Count, MovedBack: stamp.WentBack(f.newest()),
+		RequestedTime: metav1.NewTime(f.now),
 	}
 }
 

@@ -142,16 +142,17 @@ func ApprovalsOf(rel *shipper.Release, step *shipper.RolloutStrategyStep, all []
 }
 
 // count counts the approvals of the position of a Release. The users who asked for the Release do not count, nor does what was said of an
-// earlier Release with its name, or of another task, nor, unless the gate allows it, ServiceAccounts of the namespace. Nobody does where it
-// is not known who asked.
+// earlier Release with its name, or of another task, nor, unless the gate allows it, ServiceAccounts of the namespace. Nobody does where
+// it is not known who asked.
 func (w askedApprovals) count(rel *shipper.Release, all []shipper.Approval) (out shipper.ReleaseApprovals, no *shipper.Approval) {
 	out.Required = w.required
 	move, requesters := stamp.Moved(rel).Count, stamp.Requesters(rel)
 	isBarred := stamp.HasUnreadClaim(rel) || !w.accounts && stamp.AccountRequester(rel) != "" || isUnnoted(rel)
 	for i := range all {
 		a := &all[i].Spec
-		if a.Release != rel.Name || a.Step == nil || *a.Step != rel.Spec.TargetStep || a.Move != move || a.By.Username == "" ||
-			a.Task != w.task || a.Wave != nil && *a.Wave != position.Of(rel).Wave || all[i].DeletionTimestamp != nil || !stamp.OwnedBy(&all[i], rel) {
+		if a.Release != rel.Name || a.Step == nil || *a.Step != rel.Spec.TargetStep || a.Move != move || a.Task != w.task ||
+			a.By.Username == "" || a.Wave != nil && *a.Wave != position.Of(rel).Wave || all[i].DeletionTimestamp != nil ||
+			!stamp.OwnedBy(&all[i], rel) {
 			continue
 		}
 		switch {

@@ -4,9 +4,9 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Approval is one user's decision about a step of a Release whose gate asks for approvals, about a wave whose tasks ask for them, or about
-// a task approval of a SequenceRun: the user approves or rejects it. It counts until the Release is moved, the task has ended, or the
-// Approval is deleted. Shipper writes who created it; no field of it can be changed.
+// Approval is one user's decision about a step of a Release whose gate asks for approvals, about the beginning or the end of a wave whose
+// tasks ask for them, or about a task approval of a SequenceRun: the user approves or rejects it. It counts until the Release is moved,
+// the task has ended, or the Approval is deleted. Shipper writes who created it; no field of it can be changed.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

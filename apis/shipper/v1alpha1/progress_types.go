@@ -61,8 +61,8 @@ type ReleaseProgress struct {
 	// +optional
 	Wave int32 `json:"wave,omitempty"`
 
-	// waitEndTime is when the wait of the wave's beforeTasks is over or, once its clusters are done, that of its afterTasks. Absent where there
-	// is none, and between the two.
+	// waitEndTime is when the wait of the wave's beforeTasks is over or, once its clusters are done, that of its afterTasks. Absent where
+	// there is none, and between the two.
 	// +optional
 	WaitEndTime *metav1.Time `json:"waitEndTime,omitempty"`
 

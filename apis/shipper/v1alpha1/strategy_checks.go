@@ -93,12 +93,6 @@ func (s *RolloutStrategy) Gated(step int32) bool {
 	return false
 }
 
-// GatedIn reports whether a step of a wave has a gate: its own, or because the wave has beforeTasks, which hold its first step. Without
-// waves, wave is 0.
-func (s *RolloutStrategy) GatedIn(wave, step int32) bool {
-	return s.Gated(step) || s.BeforeTasksAt(wave, step) != nil
-}
-
 // NameInStep is the name of the check in statuses.
 func (c StepCheck) NameInStep() string {
 	if c.Name != "" {

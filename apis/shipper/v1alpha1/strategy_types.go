@@ -144,8 +144,8 @@ type Wave struct {
 // WaveTasks are what a wave waits for.
 // +kubebuilder:validation:XValidation:rule="has(self.approvals) || has(self.conditions) || has(self.wait) || has(self.checks)",message="name approvals, conditions, a wait or checks: without them there is nothing to wait for"
 type WaveTasks struct {
-	// approvals is how many users have to approve the last step of the wave or, in beforeTasks, its beginning, by Approvals. The user who asked
-	// for the Release does not count. Approvals from before the last move of the Release do not count. From 1 to 10. Default: none.
+	// approvals is how many users have to approve the last step of the wave or, in beforeTasks, its beginning, by Approvals. The user who
+	// asked for the Release does not count. Approvals from before the last move of the Release do not count. From 1 to 10. Default: none.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
@@ -165,35 +165,25 @@ type WaveTasks struct {
 	// +kubebuilder:validation:items:MaxLength=317
 	Conditions []string `json:"conditions,omitempty"`
 
-	// wait is how long the wave waits after its clusters have what the last step asks for or, in beforeTasks, after its turn has come, at least
-	// 1s, for example 1h. The other tasks go on meanwhile. After a move back to the end of the wave nothing is waited for. Default: no wait.
+	// wait is how long the wave waits after its clusters have what the last step asks for or, in beforeTasks, after its turn has come, at
+	// least 1s, for example 1h. The other tasks go on meanwhile. After a move back to the end of the wave nothing is waited for. Default: no
+	// wait.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
 	Wait Duration `json:"wait,omitempty"`
 
 	// checks measure how the Release does in the clusters of the wave once they have what the last step asks for, besides the checks of that
 	// step. All have to pass; one that fails fails the rollout, and onFailure says what happens. The Release before has no Pods left there to
-	// be compared with, if the last step leaves it none. A wave without clusters is not checked. At most 10. Not in beforeTasks. Default: none.
+	// be compared with, if the last step leaves it none. A wave without clusters is not checked. At most 10. Not in beforeTasks. Default:
+	// none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	Checks []StepCheck `json:"checks,omitempty"`
 }
 
-// The fields of a wave by which messages name WaveTasks.AllowServiceAccounts.
-const (
-	AfterTasksAllowServiceAccounts  = "afterTasks.allowServiceAccounts"
-	BeforeTasksAllowServiceAccounts = "beforeTasks.allowServiceAccounts"
-)
-
-// BeforeTasksAt are the tasks that keep a position from being achieved, and the clusters of its wave from changing: those of the wave at its
-// first step; nil if there are none.
-func (s *RolloutStrategy) BeforeTasksAt(wave, step int32) *WaveTasks {
-	if s == nil || step != 0 || wave < 0 || int(wave) >= len(s.Waves) {
-		return nil
-	}
-	return s.Waves[wave].BeforeTasks
-}
+// AfterTasksAllowServiceAccounts is the field of a wave by which messages name WaveTasks.AllowServiceAccounts.
+const AfterTasksAllowServiceAccounts = "afterTasks.allowServiceAccounts"
 
 // afterTasksAt are the tasks that a position waits for: those of its wave at the last step, unless it is the last wave; nil if there are none.
 func (s *RolloutStrategy) afterTasksAt(wave, step int32) *WaveTasks {
@@ -252,14 +242,6 @@ func (s *RolloutStrategy) AllowServiceAccountsAt(wave, step int32) string {
 		return AfterTasksAllowServiceAccounts
 	}
 	return GateAllowServiceAccounts
-}
-
-// AsksForApprovals reports whether a step or a wave of the strategy has to be approved.
-func (s *RolloutStrategy) AsksForApprovals() bool {
-	return s != nil && (slices.ContainsFunc(s.Steps, func(step RolloutStrategyStep) bool { return step.RequiredApprovals() > 0 }) ||
-		slices.ContainsFunc(s.Waves, func(w Wave) bool {
-			return w.AfterTasks != nil && w.AfterTasks.Approvals > 0 || w.BeforeTasks != nil && w.BeforeTasks.Approvals > 0
-		}))
 }
 
 // LastWave is the index of the last wave; 0 where there are none.

@@ -38,7 +38,8 @@ func TestMovesOverWaves(t *testing.T) {
 	begins.Spec.Environment.Strategy.Waves[1].BeforeTasks = &shipper.WaveTasks{Approvals: 1}
 	for sentence, tc := range map[string]struct{ got, want any }{
 		"beyond the first step of a wave that waits to begin": {forward(begins, -1, false), "step 0 (" + stepName(begins, 0) + ") of release " +
-			"web-1 is a gate and is not achieved: `shipperctl rollout status` says what it waits for, and a user with the verb skip passes it by --skip"},
+			"web-1 is a gate and is not achieved: `shipperctl rollout status` says what it waits for, and a user with the verb skip passes it " +
+			"by --skip"},
 		"beyond it all the same":     {forward(begins, -1, true), to(1, 1)},
 		"to the next step of a wave": {forward(wavedAt(1, 0, true), -1, false), to(1, 1)},
 		"to the next wave":           {forward(wavedAt(0, 2, true), -1, false), to(1, 0)},

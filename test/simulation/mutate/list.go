@@ -226,7 +226,7 @@ var mutations = []mutation{
 	{
 		name: "a cluster begins before its wave",
 		file: "apis/rules/strategy/waves.go",
-		old: "		p.due = p.wave >= 0 && (p.wave <= w.at.Wave || w.newest().isBegun(cluster) && incumbentOf(p.Releases) != nil) || " +
+		old: "		p.due = p.wave >= 0 && (!w.isAhead(p) || w.newest().isBegun(cluster) && incumbentOf(p.Releases) != nil) || " +
 			"w.bringsBack(p)\n",
 		new:  "		p.due = p.wave >= 0\n",
 		hunt: "waves/undisturbed", law: 18,
@@ -245,5 +245,12 @@ var mutations = []mutation{
 		old:  "		if behind > bound {\n",
 		new:  "		if behind > len(clusters) {\n",
 		hunt: "waves-stale/undisturbed", law: 19,
+	},
+	{
+		name: "a wave begins before its beforeTasks have passed",
+		file: "apis/rules/strategy/before.go",
+		old:  "func (b beforeTasks) isAhead() bool { return b.isOpen() && !b.entered }\n",
+		new:  "func (b beforeTasks) isAhead() bool { return false }\n",
+		hunt: "waves-before/undisturbed", law: 18,
 	},
 }
