@@ -53,10 +53,10 @@ for (const file of sources) {
     if (/^ *```/.test(line)) fenced = !fenced;
     return fenced ? line : line.split(/(`+[^`]*`+)/).map((part, i) => i % 2 === 1 ? part : part
       .replace(/(?<=\]\()([^)\s]+)(?=\))/g, (link) => rewrite(file, link))
-      .replace(/(?<=(?:src|srcset)=")([^"]+)(?=")/g, (link) => rewrite(file, link))
-      .replaceAll('{{', '<span v-pre>{{</span>')).join(''); // templates of Helm are none of Vue's
+      .replace(/(?<=(?:src|srcset)=")([^"]+)(?=")/g, (link) => rewrite(file, link))).join('');
   });
-  writeFileSync(out, text.join('\n'));
+  // Braces in the pages are templates of Helm and Go, not of Vue.
+  writeFileSync(out, ['::: v-pre', '', ...text, ':::', ''].join('\n'));
 }
 copied('docs/pictures/icon.svg');
 await build(site);
