@@ -136,7 +136,8 @@ func TestWavesHold(t *testing.T) {
 	for sentence, tc := range map[string]row{
 		"the next wave begins when one is done": {req: ask.Update("dev", to(1, 0, ends), ends)},
 		"the next wave of resources begins when one is done": {
-			req: ask.Update("dev", to(1, 0, placed(done)), placed(done)), warned: []string{"it goes on by itself to wave rest when wave half is done"},
+			req:    ask.Update("dev", to(1, 0, placed(done)), placed(done)),
+			warned: []string{"it goes on by itself to wave rest when wave half is done"},
 		},
 		"a wave of resources that is not done is not passed": {
 			req: ask.Update("dev", to(1, 0, placed()), placed()), decision: response.Forbidden, message: notDoneOf(placed()),

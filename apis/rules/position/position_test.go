@@ -87,7 +87,8 @@ func TestTargetWaveHasNoMeaningWithoutWaves(t *testing.T) {
 func TestPositionsAreWordedWithTheirWave(t *testing.T) {
 	got := []string{
 		position.Position{Step: 1}.In(strategy(0)), position.Position{Wave: 1, Step: 1}.In(strategy(2)),
-		position.Position{Wave: 9}.In(strategy(2)), position.Position{Wave: 1}.In(placed()), position.Position{Step: 2}.String(), position.Position{Wave: 1, Step: 2}.String(),
+		position.Position{Wave: 9}.In(strategy(2)),
+		position.Position{Wave: 1}.In(placed()), position.Position{Step: 2}.String(), position.Position{Wave: 1, Step: 2}.String(),
 	}
 	want := []string{"step 1", "step 1 of wave b", "step 0 of wave 9", "wave b", "2", "1/2"}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -27,7 +27,9 @@ func (p *placed) state(edits ...func(*strategy.Observed)) strategy.StepState {
 func TestAWaveOfResourcesAwaitsItsTasks(t *testing.T) {
 	p, rel := placedInWaves(t, 1)
 	rel.UID, rel.Annotations[shipper.ReleaseRequestedByAnnotation] = "r1", "ann"
-	rel.Spec.Environment.Strategy.Waves[0].AfterTasks = &shipper.WaveTasks{Approvals: 1, Conditions: []string{"example.com/Verified"}, Wait: "1h"}
+	rel.Spec.Environment.Strategy.Waves[0].AfterTasks = &shipper.WaveTasks{
+		Approvals: 1, Conditions: []string{"example.com/Verified"}, Wait: "1h",
+	}
 	if p.run(t); p.state().Achieved || rel.Status.AchievedStep != nil {
 		t.Errorf("the wave is done without its tasks: %+v", rel.Status.AchievedStep)
 	}

@@ -219,14 +219,6 @@ func (s *RolloutStrategy) StepAt(wave, step int32) *RolloutStrategyStep {
 	return out
 }
 
-// hasOnlyWaves reports whether a strategy has waves and no steps, as that of resources.
-func (s *RolloutStrategy) hasOnlyWaves() bool { return len(s.Steps) == 0 && len(s.Waves) > 0 }
-
-// IsAutomatic reports whether Shipper begins each wave by itself.
-func (s *RolloutStrategy) IsAutomatic() bool {
-	return s != nil && (s.Advance == AdvanceAutomatic || s.Advance == "" && s.hasOnlyWaves())
-}
-
 // WaitAt is how long a position waits once its clusters have what it asks for; empty if it does not.
 func (s *RolloutStrategy) WaitAt(wave, step int32) Duration {
 	tasks := s.afterTasksAt(wave, step)
