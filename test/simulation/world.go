@@ -82,7 +82,7 @@ func newWorld(t testing.TB, p Plan) *World {
 	kinds, err := memory.Management()
 	w.must("reading the kinds", err)
 	for i := range kinds {
-		kinds[i].Unmanaged = true // nothing is applied there, and nobody reads whose a field is
+		kinds[i].Unmanaged = kinds[i].Resource != "applications" // which runs apply; of nothing else somebody reads whose a field is
 	}
 	w.Management = w.newServer(management, memory.Options{
 		Kinds: kinds, Mutate: w.mutate, Review: w.validate, Reviewed: reviewed, User: identify,
