@@ -44,7 +44,7 @@ func NewCommand() *cobra.Command {
 			"MetricTemplate, and each webhook that decides, becomes a Check.\n" +
 			"\n" +
 			"Of KubeFleet, each MemberCluster becomes a Cluster, each ClusterResourcePlacement or ResourcePlacement an Application with\n" +
-			"resources, and each envelope an Envelope.\n" +
+			"resources and with the waves of its staged run, each override a ResourceOverride, and each envelope an Envelope.\n" +
 			"\n" +
 			"Of Keptn, each shipyard file, of 0.1.x or 0.2, becomes a Shipyard. Files of remediations, SLIs and SLOs are listed.\n" +
 			"\n" +
@@ -72,7 +72,7 @@ func NewCommand() *cobra.Command {
 }
 
 func (o *options) run(cmd *cobra.Command) error {
-	o.apart, o.waves = o.chartDir != "", placesByWaves
+	o.apart = o.chartDir != ""
 	if cmd.Flags().Changed("namespace") {
 		o.shipyards = o.namespace
 	}

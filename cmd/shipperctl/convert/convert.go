@@ -43,8 +43,7 @@ type settings struct {
 	shipyard string
 	// input is all documents: what becomes of an object of KubeFleet depends on others.
 	input []document
-	// waves is whether staged updates become waves, and staged those of the input; nil without waves.
-	waves  bool
+	// staged are the staged updates of the input.
 	staged *stagedUpdates
 }
 

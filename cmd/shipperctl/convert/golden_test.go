@@ -46,7 +46,8 @@ var fleetInputs = []string{
 	"fleet-9-external", "fleet-10-external-number", "fleet-11-external-names", "fleet-12-defaults", "fleet-13-defaults-written",
 	"fleet-14-roles", "fleet-15-namespaces-by-label", "fleet-16-secrets", "fleet-17-report-only", "fleet-18-co-owned",
 	"fleet-19-snapshot-index", "fleet-20-overrides", "fleet-21-evictions", "fleet-22-records", "fleet-23-cluster-envelope",
-	"fleet-24-configmap-envelope", "fleet-25-affinity", "fleet-26-reserved", "fleet-27-members", "fleet-lossy",
+	"fleet-24-configmap-envelope", "fleet-25-affinity", "fleet-26-reserved", "fleet-27-members", "fleet-28-run-begun",
+	"fleet-29-strategies-alone", "fleet-lossy",
 }
 
 // converting converts a file of testdata.

@@ -49,9 +49,6 @@ const (
 	noCounterpart      = "Shipper has no counterpart yet, "
 	insteadOfOverrides = "no rule has clusters that are selected by labels: for every cluster, write " +
 		"clusterSelector: {clusterSelectorTerms: []}"
-	insteadOfStages = noCounterpart + "and a person does it: label the clusters of one stage after the other, as the review of the " +
-		"placement with the strategy External says"
-	insteadOfAsking  = noCounterpart + "and a person who approves labels the clusters of the next stage"
 	insteadOfLeaving = noCounterpart + "and a placement removes from clusters that it does not choose: require in its affinity.required " +
 		"{key: shipper.booking.com/cluster, operator: NotIn, values: [CLUSTER]}"
 	insteadOfBudgets = "there are no evictions to refuse; strategy.rolling bounds how many clusters are without a ready version (25%) " +
@@ -67,7 +64,6 @@ var fleetVersions = []string{"v1", "v1beta1", "v1alpha1"}
 
 // leftOutOfFleet has what to do with objects of KubeFleet that are not converted, by kind.
 var leftOutOfFleet = map[string]string{
-	"ClusterApprovalRequest":                   insteadOfAsking,
 	"ClusterResourceBinding":                   recordOfFleet,
 	"ClusterResourceOverride":                  insteadOfOverrides,
 	"ClusterResourceOverrideSnapshot":          recordOfFleet,
@@ -76,18 +72,13 @@ var leftOutOfFleet = map[string]string{
 	"ClusterResourcePlacementStatus":           recordOfFleet,
 	"ClusterResourceSnapshot":                  recordOfFleet,
 	"ClusterSchedulingPolicySnapshot":          recordOfFleet,
-	"ClusterStagedUpdateRun":                   insteadOfStages,
-	"ClusterStagedUpdateStrategy":              insteadOfStages,
 	"InternalMemberCluster":                    recordOfFleet,
-	"ApprovalRequest":                          insteadOfAsking,
 	"AppliedWork":                              recordOfFleet,
 	"ResourceBinding":                          recordOfFleet,
 	"ResourceOverride":                         insteadOfOverrides,
 	"ResourceOverrideSnapshot":                 recordOfFleet,
 	"ResourceSnapshot":                         recordOfFleet,
 	"SchedulingPolicySnapshot":                 recordOfFleet,
-	"StagedUpdateRun":                          insteadOfStages,
-	"StagedUpdateStrategy":                     insteadOfStages,
 	"Work":                                     recordOfFleet,
 }
 
@@ -148,9 +139,7 @@ func converterOf(d document) func(document, settings) (fleetObject, error) {
 func convertFleet(all []document, used map[int]bool, failed *failures, with settings) ([]fleetObject, []string) {
 	var out []fleetObject
 	from := map[string]string{}
-	if with.input = all; with.waves {
-		with.staged = stagedUpdatesOf(all, failed)
-	}
+	with.input, with.staged = all, stagedUpdatesOf(all, failed)
 	for i, d := range all {
 		converter := converterOf(d)
 		if converter == nil {

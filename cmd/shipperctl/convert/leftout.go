@@ -5,21 +5,13 @@ package convert
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // leftOutDetails say what an object of KubeFleet that is not converted does, by kind.
 var leftOutDetails = map[string]func(document) (string, error){
-	"ClusterStagedUpdateStrategy":              stagesOf,
-	"StagedUpdateStrategy":                     stagesOf,
-	"ClusterStagedUpdateRun":                   runOf,
-	"StagedUpdateRun":                          runOf,
-	"ClusterApprovalRequest":                   approvalOf,
-	"ApprovalRequest":                          approvalOf,
 	"ClusterResourcePlacementEviction":         evictionOf,
 	"ClusterResourcePlacementDisruptionBudget": budgetOf,
 }
@@ -47,61 +39,6 @@ func specOf[T any](d document) (out struct {
 }, err error) {
 	err = runtime.DefaultUnstructuredConverter.FromUnstructured(d.Object, &out)
 	return out, err
-}
-
-// selectorText words a selector of clusters in stages: without one they have no cluster.
-func selectorText(s *metav1.LabelSelector) string {
-	switch {
-	case s == nil:
-		return "no cluster"
-	case len(s.MatchLabels)+len(s.MatchExpressions) == 0:
-		return "every cluster"
-	}
-	return "clusters with " + metav1.FormatLabelSelector(s)
-}
-
-// stagesOf words the stages of a strategy.
-func stagesOf(d document) (string, error) {
-	from, err := specOf[updateStrategy](d)
-	var out []string
-	for _, s := range from.Spec.Stages {
-		text := fmt.Sprintf("stage %s has %s, %s at a time", s.Name, selectorText(s.LabelSelector),
-			cmp.Or(s.MaxConcurrency, new(intstr.FromInt32(1))))
-		if s.SortingLabelKey != "" {
-			text += ", in the order of label " + s.SortingLabelKey
-		}
-		for _, task := range s.Before {
-			text += ", before it " + task.String()
-		}
-		for _, task := range s.After {
-			text += ", after it " + task.String()
-		}
-		out = append(out, text)
-	}
-	return strings.Join(out, "; "), err
-}
-
-// runOf words which placement a run carries out, and whether it has begun.
-func runOf(d document) (string, error) {
-	from, err := specOf[updateRun](d)
-	if from.Spec.PlacementName == "" {
-		return "", err
-	}
-	content := "the newest content"
-	if from.Spec.Index != "" {
-		content = "the content of snapshot " + from.Spec.Index
-	}
-	return fmt.Sprintf("places %s of %s by strategy %s, state %s", content, from.Spec.PlacementName, from.Spec.Strategy,
-		cmp.Or(from.Spec.State, "Initialize (not begun)")), err
-}
-
-// approvalOf words what is approved.
-func approvalOf(d document) (string, error) {
-	from, err := specOf[approvalRequest](d)
-	if from.Spec.Run == "" {
-		return "", err
-	}
-	return fmt.Sprintf("approves stage %s of run %s", from.Spec.Stage, from.Spec.Run), err
 }
 
 // evictionOf words what is removed from which cluster.

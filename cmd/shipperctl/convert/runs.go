@@ -13,9 +13,6 @@ import (
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
-// placesByWaves is whether Shipper admits waves of Applications with resources. Without them, labels of Clusters take the place of stages.
-const placesByWaves = false
-
 // updateRun is the spec of a ClusterStagedUpdateRun or a StagedUpdateRun.
 type updateRun struct {
 	PlacementName string `json:"placementName"`
@@ -132,7 +129,7 @@ func (s *stagedUpdates) strategyOf(placement document, run *stagedRun) *stagedSt
 			found = append(found, one)
 		}
 	}
-	if len(found) != 1 || found[0].stages == nil {
+	if len(found) != 1 || found[0].stages == nil || len(found[0].stages.waves) == 0 {
 		return nil
 	}
 	return found[0]
@@ -140,9 +137,6 @@ func (s *stagedUpdates) strategyOf(placement document, run *stagedRun) *stagedSt
 
 // roll makes the Application of a placement with the strategy External roll out by waves, and reports whether there are any.
 func (s *stagedUpdates) roll(placement document, app *shipper.Application, report *report) bool {
-	if s == nil {
-		return false
-	}
 	run := s.runOf(placement)
 	strategy := s.strategyOf(placement, run)
 	if strategy == nil {
@@ -195,9 +189,6 @@ func (r *stagedRun) report(into *report) {
 
 // leftOver reports what no Application has of the staged updates. All of them are used then: they are converted, or reported.
 func (s *stagedUpdates) leftOver(all []document, used map[int]bool, failed *failures) []string {
-	if s == nil {
-		return nil
-	}
 	into := &report{}
 	for _, one := range s.strategies {
 		if one.stages != nil {
@@ -220,7 +211,12 @@ func (s *stagedUpdates) leftOver(all []document, used map[int]bool, failed *fail
 
 // leftOver reports the waves of a strategy that no Application has.
 func (s *stagedStrategy) leftOver(into *report) {
-	if s.used {
+	switch {
+	case s.used:
+		return
+	case len(s.stages.waves) == 0:
+		into.addOf(s.document, s.at(), "is left out: it has no stages")
+		into.reviews = append(into.reviews, s.stages.reviews...)
 		return
 	}
 	text, err := json.Marshal(shipper.RolloutStrategy{Advance: shipper.AdvanceAutomatic, Waves: s.stages.waves})
@@ -244,6 +240,8 @@ func (s *stagedUpdates) reportRun(run *stagedRun, all []document, failed *failur
 		return
 	case run.ended():
 		why = "it is being deleted"
+	case run.spec.PlacementName == "":
+		why = "it names no placement"
 	case at < 0:
 		why = fmt.Sprintf("its placement %s is not in the input: give its file, too", run.spec.PlacementName)
 	case failed.has(at):
@@ -278,6 +276,10 @@ func (s *stagedUpdates) reportApproval(d document, into *report) {
 		return
 	}
 	of := &from.Spec
+	if of.Run == "" || of.Stage == "" {
+		into.addOf(d, d.at(), "is left out: it names no stage of a run")
+		return
+	}
 	command, wave := "shipperctl rollout approve", "the wave"
 	for _, run := range s.runs {
 		if run.app != nil && run.GetName() == of.Run && run.sameScope(d) {

@@ -71,6 +71,9 @@ func TestARunGivesItsPlacementWaves(t *testing.T) {
 				"ClusterResourcePlacement work: spec.strategy.type: has no run in the input: "}},
 		"but not without its strategy": {[]string{external, run("")}, "", []string{
 			"ClusterStagedUpdateRun r: document 2" + left + "its strategy s is not in the input: give its file, too", labelled, refresh}},
+		"but not of no stages": {[]string{external, strategyWith(""), run("")}, "", []string{
+			"ClusterStagedUpdateStrategy s: document 2" + left + "it has no stages", "ClusterStagedUpdateRun r: document 3" + left +
+				"its strategy s is not converted", labelled, refresh}},
 		"but not where there are two": {[]string{external, strategy, other}, "", []string{
 			"ClusterStagedUpdateStrategy s: document 2" + left, "ClusterStagedUpdateStrategy other: document 3" + left, labelled, refresh}},
 		"but not one that rolls": {[]string{placementWith(""), strategy, run("")}, "", []string{
@@ -82,7 +85,7 @@ func TestARunGivesItsPlacementWaves(t *testing.T) {
 				"user than the one who asked for the Release approves it anew, with `shipperctl rollout approve work -n work`", follows}},
 	} {
 		t.Run(sentence, func(t *testing.T) {
-			out, err := convert(t.Context(), []byte(strings.Join(c.in, "\n---\n")), settings{waves: true})
+			out, err := convert(t.Context(), []byte(strings.Join(c.in, "\n---\n")), settings{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -97,19 +100,9 @@ func TestARunGivesItsPlacementWaves(t *testing.T) {
 			if got := strings.Join(names, " "); got != c.waves {
 				t.Errorf("waves are %q, want %q", got, c.waves)
 			}
-			expectReviews(t, "", c.reviews, unrefused(out.reviews()))
+			expectReviews(t, "", c.reviews, out.reviews())
 		})
 	}
-}
-
-// unrefused leaves out what Shipper's schema refuses of waves.
-func unrefused(reviews []string) (out []string) {
-	for _, review := range reviews {
-		if placesByWaves || !strings.HasPrefix(review, "Application work: spec.template.strategy.") {
-			out = append(out, review)
-		}
-	}
-	return out
 }
 
 // TestARunInANamespaceIsOfItsPlacementAlone has a placement, a strategy and a run in a namespace, and others of the same names elsewhere.
@@ -126,7 +119,7 @@ func TestARunInANamespaceIsOfItsPlacementAlone(t *testing.T) {
 		in("tools", "StagedUpdateStrategy", "stages: [{name: all, labelSelector: {}}]"),
 		strings.Replace(strategyWith("{name: a, labelSelector: {}}"), "name: s", "name: a", 1),
 		in("shop", "StagedUpdateRun", "placementName: a, stagedRolloutStrategyName: a, state: Run"),
-	}, "\n---\n")), settings{waves: true})
+	}, "\n---\n")), settings{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,9 +62,6 @@ func stagesToWaves(d document) (*stages, error) {
 	if err := decodeInto(d, &from); err != nil {
 		return nil, err
 	}
-	if len(from.Spec.Stages) == 0 {
-		return nil, d.failed("spec.stages", "are missing")
-	}
 	report := &report{object: d.title()}
 	report.unread(d.Object["spec"], reflect.TypeFor[updateStrategy](), "spec", nil)
 	out, names, approvals := &stages{}, map[string]bool{}, false

@@ -124,7 +124,6 @@ func expectReviews(t *testing.T, object string, want, got []string) {
 
 func TestStrategiesThatAreNoWavesAreRefused(t *testing.T) {
 	for sentence, c := range map[string]struct{ in, want string }{
-		"no stages":       {"", "spec.stages are missing"},
 		"two of one name": {"{name: a}, {name: a}", "spec.stages[1].name is that of another stage: a"},
 		"a capital":       {"{name: Canary}", "spec.stages[0].name cannot be the name of a wave: "},
 		"no concurrency":  {"{name: a, labelSelector: {}, maxConcurrency: 0}", "spec.stages[0].maxConcurrency is 0, and must be 1 at least"},

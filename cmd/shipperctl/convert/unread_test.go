@@ -57,7 +57,7 @@ func TestNoFieldOfKubeFleetVanishes(t *testing.T) {
 				}
 				tried[at] = true
 				failed := &failures{}
-				made, reviews := convertFleet(all, map[int]bool{}, failed, settings{waves: true})
+				made, reviews := convertFleet(all, map[int]bool{}, failed, settings{})
 				for _, one := range made {
 					reviews = append(reviews, one.reviews...)
 				}
