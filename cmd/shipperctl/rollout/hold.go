@@ -29,8 +29,8 @@ func newPause(o *options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pause APPLICATION --reason REASON",
 		Short: "Keep Shipper from advancing or retreating the newest release",
-		Long: "Keep Shipper from advancing or retreating the newest release: spec.hold gets the reason. What was requested before is still\n" +
-			"done, and you may advance and retreat the release. With waves no further cluster begins until resume, and those that are\n" +
+		Long: "Keep Shipper from advancing or retreating the newest release: spec.hold gets the reason. Earlier requests are still carried\n" +
+			"out, and you may advance and retreat the release. With waves no further cluster begins until resume, and those that are\n" +
 			"changing finish. A new release is not held.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
