@@ -28,11 +28,11 @@ func TestDecisionsNameTheWaveThatTheyAreAbout(t *testing.T) {
 		want   string
 	}{
 		"an approval of a wave": {waved, false, "step 2 of wave canary of release web-1 is approved by bob"},
-		"a rejection of a wave": {waved, true, "step 2 of wave canary of release web-1 is rejected by bob, until approval web-1-2-x is deleted: " +
-			"kubectl delete appr web-1-2-x -n " + waved.Namespace},
+		"a rejection of a wave": {waved, true, "step 2 of wave canary of release web-1 is rejected by bob, until approval web-1-2-x is " +
+			"deleted: kubectl delete appr web-1-2-x -n " + waved.Namespace},
 		"an approval of a step":                  {gated, false, "step 1 of release web-1 is approved by bob"},
 		"an approval of the beginning of a wave": {begins, false, "the beginning of wave production of release web-1 is approved by bob"},
-		"a refusal of it": {begins, true, "the beginning of wave production of release web-1 is refused by bob, until approval web-1-0-x is " +
+		"a rejection of it": {begins, true, "the beginning of wave production of release web-1 is rejected by bob, until approval web-1-0-x is " +
 			"deleted: kubectl delete appr web-1-0-x -n " + waved.Namespace},
 		"an approval of the step of a wave that has begun": {begun, false, "step 0 of wave production of release web-1 is approved by bob"},
 		"of a Release without": {

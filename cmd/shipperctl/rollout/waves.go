@@ -90,8 +90,8 @@ func (p *View) waves(line func(string), width int) {
 	}
 }
 
-// shownWaves are the indices of the waves that a screen shows, sorted: the one that is asked for, then those with clusters that have failed,
-// are blocked or moving, then those nearest to it.
+// shownWaves are the indices of the waves that a screen shows, sorted: the one that is asked for, those with clusters that have failed, are
+// blocked or moving, and those nearest to it.
 func (p *View) shownWaves(target int) []int {
 	all := make([]int, len(p.Waves))
 	for i := range all {
