@@ -3,6 +3,7 @@
 package override
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,8 +28,8 @@ func EarlierWriters(o *shipper.ResourceOverride) []string {
 	return strings.Split(text, "\n")
 }
 
-// RecordWriters is OverrideEarlierWritersAnnotation after a write of the spec by a user; empty for none. Nobody leaves the list while the
-// ResourceOverride exists: what they have written may still be in it, unread by those who came later. old is nil on creation.
+// RecordWriters is OverrideEarlierWritersAnnotation after a write of the spec by a user; empty for none. No name leaves the list while the
+// ResourceOverride exists: what that user has written may still be in it, unread by later ones. old is nil on creation.
 func RecordWriters(old *shipper.ResourceOverride, user string) string {
 	if old == nil {
 		return ""
@@ -51,7 +52,7 @@ func CheckWriters(o *shipper.ResourceOverride) error {
 		return fmt.Errorf("each Release copies the author's name, in at most %d characters: write it as a user with a shorter name, such as "+
 			"a ServiceAccount", MaxAuthor)
 	case strings.Contains(author, "\n"):
-		return fmt.Errorf("the author's name has a line break: write it as another user, such as a ServiceAccount")
+		return errors.New("the author's name has a line break: write it as another user, such as a ServiceAccount")
 	case len(earlier) > MaxWriters, utf8.RuneCountInString(strings.Join(earlier, "\n")) > maxWritersLength:
 		return fmt.Errorf("%d other users have written it, and each Release copies at most %d names with %d characters: create it anew "+
 			"(kubectl replace --force), and you are its only author", len(earlier), MaxWriters, maxWritersLength)
