@@ -38,18 +38,23 @@ func TestThePolicyKeepsAWaveUntilItsTasksHavePassed(t *testing.T) {
 		"one that is checked and unapproved": {&shipper.WaveTasks{Approvals: 1, Checks: checks}, measured(phases(passed, passed)), false},
 		"one that is approved and unchecked": {&shipper.WaveTasks{Approvals: 1, Checks: checks}, approved, false},
 	} {
-		before := waiting(tc.tasks)
-		tc.edit(&before.Status)
-		after := before.DeepCopy()
-		after.Spec.TargetWave, after.Spec.TargetStep = new(int32(1)), 0
-		got := refusalsOf(t, policy, "releases", unstructuredOf(t, before), unstructuredOf(t, after), nil)
-		if is := len(got) == 0; is != tc.admitted {
-			t.Errorf("%s: %q", sentence, got)
-		}
-		if is := len(refusalsOf(t, policy, "releases", unstructuredOf(t, before), unstructuredOf(t, after), granted{
-			"skip releases.shipper.booking.com default/web-1",
-		})) == 0; !is {
-			t.Errorf("%s: it is refused to a user with the verb skip", sentence)
+		for content, before := range map[string]*shipper.Release{"a chart": waiting(tc.tasks), "resources": placedWaiting(tc.tasks)} {
+			tc.edit(&before.Status)
+			after := before.DeepCopy()
+			after.Spec.TargetWave, after.Spec.TargetStep = new(int32(1)), 0
+			got := refusalsOf(t, policy, "releases", unstructuredOf(t, before), unstructuredOf(t, after), nil)
+			if is := len(got) == 0; is != tc.admitted {
+				t.Errorf("%s, of %s: %q", sentence, content, got)
+			}
+			if is := len(refusalsOf(t, policy, "releases", unstructuredOf(t, before), unstructuredOf(t, after), granted{
+				"skip releases.shipper.booking.com default/web-1",
+			})) == 0; !is {
+				t.Errorf("%s, of %s: it is refused to a user with the verb skip", sentence, content)
+			}
+			after.Spec.TargetWave = new(int32(2))
+			if len(refusalsOf(t, policy, "releases", unstructuredOf(t, before), unstructuredOf(t, after), nil)) == 0 {
+				t.Errorf("%s, of %s: a wave is passed over", sentence, content)
+			}
 		}
 	}
 }
@@ -111,6 +116,14 @@ func TestThePolicyKeepsTheFirstStepOfAWaveUntilItsBeforeTasksHavePassed(t *testi
 			t.Errorf("%s: %q", sentence, got)
 		}
 	}
+}
+
+// placedWaiting is waiting for a Release with resources, which have no steps.
+func placedWaiting(tasks *shipper.WaveTasks) *shipper.Release {
+	rel := waiting(tasks)
+	rel.Spec.Environment.Strategy.Steps, rel.Spec.Environment.Resources, rel.Spec.TargetStep = nil, &shipper.Resources{}, 0
+	rel.Status.AchievedStep, rel.Status.Progress.Step = &shipper.AchievedStep{}, 0
+	return rel
 }
 
 // waiting is a Release at the last step of its first wave, which its status says is achieved.
