@@ -83,13 +83,15 @@ func TestABlockHoldsOneClusterOfAWaveOfResources(t *testing.T) {
 	if diff := cmp.Diff(lacks, is.Lacking); diff != "" {
 		t.Errorf("lacking (-want +got):\n%s", diff)
 	}
-	moveBack(rel, 0)
+	p.blocked = nil
+	p.run(t)
 	p.run(t)
 	p.blocked = map[string]string{"c": "rollouts blocked by: work/stop"}
-	rel.Spec.TargetWave = ptr.To[int32](1)
-	p.run(t)
 	moveBack(rel, 0)
 	p.run(t)
+	if diff := cmp.Diff([]string{"b", "d"}, p.releases[0].Installation.Spec.Clusters); diff != "" || p.describe() != "a:r1 b:r0 c:r1 d:r0" {
+		t.Errorf("back, with a block: %s; clusters of the earlier Release (-want +got):\n%s", p.describe(), diff)
+	}
 	p.blocked = nil
 	p.run(t)
 	if got := p.describe(); got != "a:r1 b:r0 c:r0 d:r0" {
