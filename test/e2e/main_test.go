@@ -50,6 +50,8 @@ var rarely = []string{
 	"delete sequenceruns.shipper.booking.com",               // history keeps twenty for 30 days
 	"delete controllerrevisions.apps",                       // no run has one: reconciler/run
 	"delete resourcesnapshots.shipper.booking.com",          // content was stored, and its Release was not created: test/simulation
+	"get strategies.shipper.booking.com",                    // an Application takes one: test/admission, reconciler/rollout
+	"list strategies.shipper.booking.com",                   // one that is named is not there: test/admission
 	// With --certs=cert-manager, while there is no certificate: test/certmanager.
 	"get certificates.cert-manager.io shipper-webhook in shipper-system",
 }
