@@ -28,8 +28,8 @@ type Throttle struct {
 // NewThrottle returns a Throttle for objects of one kind.
 func NewThrottle() *Throttle { return &Throttle{since: map[types.NamespacedName]time.Time{}} }
 
-// DelayFor returns how long is must not be written yet in place of was, which is as the cache shows it. It is 0 when it is to be written
-// now, as when something turned, or nothing is to be written. The caller looks again when the time is over. They differ in the status alone.
+// DelayFor returns how long is must not be written yet in place of was, which is as the cache shows it and differs in the status alone. It
+// is 0 when it is to be written now, as when something turned, or nothing is to be written. The caller looks again when the time is over.
 func (t *Throttle) DelayFor(turned bool, was, is client.Object, at time.Time) time.Duration {
 	key, same := client.ObjectKeyFromObject(is), turned || sameStatus(was, is)
 	t.mu.Lock()
