@@ -32,7 +32,9 @@ func crdBreaks(before, after []byte) ([]string, error) {
 		}
 	}
 	for _, v := range old.Spec.Versions {
-		i := slices.IndexFunc(now.Spec.Versions, func(n apiextensionsv1.CustomResourceDefinitionVersion) bool { return n.Name == v.Name && n.Served })
+		i := slices.IndexFunc(now.Spec.Versions, func(n apiextensionsv1.CustomResourceDefinitionVersion) bool {
+			return n.Name == v.Name && n.Served
+		})
 		switch {
 		case !v.Served:
 		case i < 0:

@@ -71,7 +71,8 @@ func (f *Fixture) rollsFailing(more string, bad ...string) {
 	})
 }
 
-// failsTwice has a cluster in which the image can be pulled for the Pod that is there, and for those that follow only after it failed again.
+// failsTwice has a cluster in which the image can be pulled for the Pod that is there, and for those that follow only after it failed
+// again.
 func (f *Fixture) failsTwice() {
 	f.T.Helper()
 	f.rollsFailing("c", clusterName(1))

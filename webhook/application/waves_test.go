@@ -59,7 +59,7 @@ func TestWavesAreDescribed(t *testing.T) {
 			chosen: []string{"b"}, dryRun: true, none: &shipper.WaveTasks{Checks: []shipper.StepCheck{{Check: "errors"}}}, want: []string{
 				shipper.Planned + "wave 0, canary: no cluster; then it waits for 1h, approvals (2), example.com/Verified; its checks are not made",
 				shipper.Planned + "wave 1, none: no cluster; its checks are not made",
-				shipper.Planned + "wave 2, production: b, 1 at a time",
+				shipper.Planned + "wave 2, production: b, 1 at a time; before it begins it waits for 2h, approvals (1)",
 			},
 		},
 		"a dry run of waves that may fail": {
@@ -76,7 +76,7 @@ func TestWavesAreDescribed(t *testing.T) {
 			chosen: []string{"a", "b", "c"}, dryRun: true, production: new(intstr.FromString("100%")), want: []string{
 				shipper.Planned + "wave 0, canary: a, 1 at a time; then it waits for 1h, check errors, approvals (2), example.com/Verified",
 				shipper.Planned + "wave 1, none: no cluster",
-				shipper.Planned + "wave 2, production: b, c, 2 at a time, 1 may fail", covers,
+				shipper.Planned + "wave 2, production: b, c, 2 at a time, 1 may fail; before it begins it waits for 2h, approvals (1)", covers,
 			},
 		},
 	} {

@@ -54,7 +54,7 @@ func placed(edits ...func(*shipper.Release)) *shipper.Release {
 
 // notDoneOf is the refusal of a move past the first wave of a Release.
 func notDoneOf(r *shipper.Release) string {
-	return "wave canary is not done. To pass it all the same, ask a user with the verb skip on releases (kubectl auth can-i skip " +
+	return "wave canary is not done. To skip it, ask a user with the verb skip on releases (kubectl auth can-i skip " +
 		"releases.shipper.booking.com/" + r.Name + " -n default)"
 }
 
@@ -137,15 +137,15 @@ func TestWavesHold(t *testing.T) {
 		"the next wave begins when one is done": {req: ask.Update("dev", to(1, 0, ends), ends)},
 		"the next wave of resources begins when one is done": {
 			req:    ask.Update("dev", to(1, 0, placed(done)), placed(done)),
-			warned: []string{"it goes on by itself to wave rest when wave half is done"},
+			warned: []string{"it advances by itself to wave rest when wave half is done"},
 		},
 		"a wave of resources that is not done is not passed": {
 			req: ask.Update("dev", to(1, 0, placed()), placed()), decision: response.Forbidden, message: notDoneOf(placed()),
 		},
 		"no wave of resources is passed over": {
 			req: ask.Update("dev", to(2, 0, placed(done)), placed(done)), decision: response.Forbidden,
-			message: strings.Replace(strings.ReplaceAll(notDoneOf(placed()), "canary", "half"), ". To pass", ". Go to wave half first: kubectl "+
-				"patch rel "+placed().Name+" -n default --type=merge -p "+`'{"spec":{"targetStep":0,"targetWave":1}}'`+". To pass", 1),
+			message: strings.Replace(strings.ReplaceAll(notDoneOf(placed()), "canary", "half"), ". To skip", ". Go to wave half first: kubectl "+
+				"patch rel "+placed().Name+" -n default --type=merge -p "+`'{"spec":{"targetStep":0,"targetWave":1}}'`+". To skip", 1),
 		},
 		"a wave that begins at a later step": {
 			req:    ask.Update("dev", to(1, 1, ends), ends),

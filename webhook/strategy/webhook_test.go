@@ -53,9 +53,9 @@ func TestStrategies(t *testing.T) {
 			ask.Create(ask.Developer, unlike(func(s *shipper.RolloutStrategy) { s.Rolling = &shipper.RollingClusters{} })),
 			invalid + ".rolling: Forbidden: only for resources: a chart has steps", nil,
 		},
-		"nor one with waves without steps": {
+		"waves without steps are for resources": {
 			ask.Create(ask.Developer, unlike(func(s *shipper.RolloutStrategy) { s.Steps, s.Waves = nil, []shipper.Wave{{Name: "all"}} })),
-			invalid + ".waves: Forbidden: only with steps: rolling says how many clusters change at the same time", nil,
+			"", nil,
 		},
 		"what is probably not intended is a warning": {
 			ask.Create(ask.Developer, unlike(func(s *shipper.RolloutStrategy) { s.OnFailure = shipper.OnFailureAbort })), "",

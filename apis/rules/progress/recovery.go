@@ -53,8 +53,8 @@ func (d *decision) recoveries() {
 	})
 }
 
-// clockOf adds a cluster with its new clock to the decision. The clock begins again with each position, and whenever more Pods are available
-// in the cluster than before.
+// clockOf adds a cluster with its new clock to the decision. The clock begins again with each position, and whenever more Pods are
+// available in the cluster than before.
 func (d *decision) clockOf(r *strategy.Recovery) shipper.RecoveringCluster {
 	one, allowed := r.RecoveringCluster, d.strategy.ProgressDeadline.Value()
 	switch {

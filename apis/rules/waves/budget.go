@@ -55,8 +55,8 @@ func CoversAll(wave *shipper.Wave, clusters int) bool {
 	return clusters > 0 && FailuresAllowed(wave.MaxFailures, clusters) >= clusters
 }
 
-// OverBudget says which maxFailures of a strategy failed clusters exceed; empty if they exceed none. clusters are all of the Release. A wave
-// all of whose clusters have failed exceeds every maxFailures.
+// OverBudget says which maxFailures of a strategy failed clusters exceed; empty if they exceed none. clusters are all of the Release. A
+// wave all of whose clusters have failed exceeds every maxFailures.
 func (a Assigned) OverBudget(s *shipper.RolloutStrategy, clusters, failed []string) string {
 	for i := range s.Waves {
 		wave := &s.Waves[i]
