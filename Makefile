@@ -1,4 +1,4 @@
-# Shipper. `make help` lists what there is; README.md says which two to run first.
+# Shipper. `make help` lists what there is; README.md says which to run first.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -16,22 +16,22 @@ demo: ## Roll an application out on three real control planes and block it at ad
 	@go run ./test/demo
 
 .PHONY: demo-bluegreen
-demo-bluegreen: ## Blue/green on two clusters: preview, gate, switch, a block that holds a step, a broken image taken back
+demo-bluegreen: ## Blue/green on two clusters: preview, gate, switch, a block that holds a step, a broken image, retreat
 	@$(PREPARE) controlplane ./test/demo
 	@go run ./test/demo bluegreen
 
 .PHONY: demo-checks
-demo-checks: ## Canaries that metrics decide: one passes, one with errors in one cluster goes back by itself
+demo-checks: ## Canaries that metrics decide: one passes, one with errors in one cluster retreats
 	@$(PREPARE) controlplane prometheus ./test/demo
 	@go run ./test/demo checks
 
 .PHONY: demo-fleet
-demo-fleet: ## A namespace on three clusters: a fourth joins, one is tainted, one fails, an edit is taken back
+demo-fleet: ## A namespace on three clusters: a fourth joins, one is tainted, one fails, an edit is corrected
 	@$(PREPARE) controlplane ./test/demo
 	@go run ./test/demo fleet
 
 .PHONY: demo-pipeline
-demo-pipeline: ## A shipyard of two stages: tests, two approvals, a block, and a version with errors that is taken back
+demo-pipeline: ## A shipyard of two stages: tests, two approvals, a block, and a version with errors that is rolled back
 	@$(PREPARE) controlplane prometheus ./test/demo
 	@go run ./test/demo pipeline
 
@@ -122,7 +122,7 @@ pictures: hack/site/node_modules ## Draw the pictures of the docs from docs/pict
 	@node hack/site/draw.mjs docs/pictures
 
 .PHONY: recording
-recording: build hack/site/node_modules ## Record the rollout that README.md shows, on a fleet of its own (needs Node.js 20)
+recording: build hack/site/node_modules ## Record a rollout in a terminal as an SVG, on a fleet of its own (needs Node.js 20)
 	@hack/site/record.sh docs/pictures/rollout-recording.svg
 
 .PHONY: site
@@ -181,4 +181,4 @@ fuzz: ## Fuzz every target for FUZZTIME each (default 60s), or FUZZTARGETS of th
 
 .PHONY: help
 help: ## Show this
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

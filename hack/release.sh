@@ -10,11 +10,15 @@ SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export SOURCE_DATE_EPOCH
 export PLATFORMS_IMAGE=${PLATFORMS_IMAGE:-linux/amd64,linux/arm64}
 out=dist/release
-rm -rf "$out" && mkdir -p "$out"
+if [[ -n $(git status --porcelain) ]]; then
+	echo "release: the tree has changes that no commit has: the provenance would name another one" >&2
+	exit 1
+fi
+rm -rf dist && mkdir -p "$out"
 
 echo "1 of 5: shipperctl for each operating system"
 hack/dist.sh
-cp dist/*.tar.gz dist/*.zip dist/shipper.yaml "$out" 2>/dev/null || cp dist/*.tar.gz dist/shipper.yaml "$out"
+find dist -maxdepth 1 -type f ! -name checksums.txt -exec cp {} "$out" \;
 
 echo "2 of 5: the image for $PLATFORMS_IMAGE"
 PLATFORMS=$PLATFORMS_IMAGE hack/image.sh

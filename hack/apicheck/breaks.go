@@ -64,6 +64,14 @@ func schemaBreaks(path string, old, now *apiextensionsv1.JSONSchemaProps) []stri
 	for _, e := range missing(old.Enum, now.Enum) {
 		say("value %s is gone", e)
 	}
+	if len(old.Enum) == 0 && len(now.Enum) > 0 {
+		say("takes only %d values now", len(now.Enum))
+	}
+	for _, v := range now.XValidations {
+		if !slices.ContainsFunc(old.XValidations, func(o apiextensionsv1.ValidationRule) bool { return o.Rule == v.Rule }) {
+			say("new rule %q", v.Rule)
+		}
+	}
 	tighter(say, "maxLength", old.MaxLength, now.MaxLength, false)
 	tighter(say, "minLength", old.MinLength, now.MinLength, true)
 	tighter(say, "maxItems", old.MaxItems, now.MaxItems, false)

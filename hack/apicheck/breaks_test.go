@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,11 @@ func TestOnlyWhatBreaksUsersIsReported(t *testing.T) {
 		{name: "a new bound", from: "{type: integer, minimum: 0}", to: "{type: integer, minimum: 0, maximum: 5}",
 			want: []string{"App.count: maximum became 5"}},
 		{name: "a higher minimum", from: "minimum: 0", to: "minimum: 1", want: []string{"App.count: minimum 0 became 1"}},
+		{name: "a new pattern", from: "maxLength: 63", to: "maxLength: 63, pattern: ^a", want: []string{`App.name: pattern "" became "^a"`}},
+		{name: "a new list of values", from: "maxLength: 63", to: "maxLength: 63, enum: [a]", want: []string{"App.name: takes only 1 values now"}},
+		{name: "a new rule", from: "maxLength: 63", to: "maxLength: 63, x-kubernetes-validations: [{rule: self != ''}]",
+			want: []string{`App.name: new rule "self != ''"`}},
+		{name: "another default", from: "maxLength: 63", to: "maxLength: 63, default: a", want: []string{`App.name: default null became "a"`}},
 		{name: "another type", from: "additionalProperties: {type: string}", to: "additionalProperties: {type: integer}",
 			want: []string{"App.labels{}: type string became integer"}},
 		{name: "a required field", from: "type: object\n        properties", to: "type: object\n        required: [name]\n        properties",
@@ -66,6 +72,16 @@ func TestOnlyWhatBreaksUsersIsReported(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestTheCommandsOfTheDocsAreRead(t *testing.T) {
+	text, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := flags(string(text)); len(got) < 50 || !got["shipperctl rollout status"]["--wait"] {
+		t.Errorf("%d commands; of rollout status %v", len(got), got["shipperctl rollout status"])
 	}
 }
 

@@ -30,7 +30,7 @@ func main() {
 		fmt.Println(f)
 	}
 	if len(faults) > 0 {
-		fmt.Fprintf(os.Stderr, "apicheck: %d changes break what works with %s: keep the old form, or name the change in CHANGELOG.md\n",
+		fmt.Fprintf(os.Stderr, "apicheck: %d changes break what works with %s: keep the old form\n",
 			len(faults), *base)
 		os.Exit(1)
 	}

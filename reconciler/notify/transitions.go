@@ -144,7 +144,7 @@ func waitOf(rel *shipper.Release) *wait {
 		return nil
 	case slices.Contains(waits, advancing.Reason):
 		w.reason, w.message, w.since = advancing.Reason, advancing.Message, advancing.LastTransitionTime.Time
-		w.before = p.ConvergedTime == nil && p.BeforeApprovals != nil
+		w.before = p.AwaitsBeginning()
 		if p.ConvergedTime != nil && p.ConvergedTime.After(w.since) { // Advancing may have been False before, for another reason
 			w.since = p.ConvergedTime.Time
 		}

@@ -153,7 +153,8 @@ func (r *pass) run(ctx context.Context, req ctrl.Request) (wait time.Duration, e
 	errs = []error{
 		unrecorded, repeated(acted.err()), repeated(s.content.err), r.persistApplication(ctx, s.app, applicationStatus(s, t, acted, r.now)),
 	}
-	if t.restoring || t.acts() && acted.err() == nil { // the events of these writes bring the next pass, which sees them
+	// The events of these writes bring the next pass, which sees them. A return that failed writes nothing by the position it was to leave.
+	if t.restoring || t.back != nil || t.acts() && acted.err() == nil {
 		return wait, errs
 	}
 	errs = append(errs, r.ownContent(ctx, s), r.setOwners(ctx, s))

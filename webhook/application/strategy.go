@@ -116,7 +116,7 @@ func (w *Webhook) validateFrom(app *shipper.Application) field.ErrorList {
 	from, global := stamp.From(&app.Spec.Template), w.State.GlobalNamespace()
 	switch wrong := validation.IsDNS1123Subdomain(from.Name); {
 	case stamp.HasContent(app.Spec.Template.Strategy):
-		return field.ErrorList{field.Forbidden(fromPath, "the Strategy has the other fields: leave them out, or from")}
+		return field.ErrorList{field.Forbidden(fromPath, "not beside other fields of strategy: keep from alone, or take it out")}
 	case from.Name == "":
 		return field.ErrorList{field.Required(fromPath.Child("name"), "name a Strategy")}
 	case len(wrong) > 0:

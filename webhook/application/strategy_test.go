@@ -181,7 +181,7 @@ func TestAStrategyThatCannotBeTakenIsRefused(t *testing.T) {
 		"without a name": {[]func(*shipper.Application){takes("", "", "")}, path + ".name: Required value: name a Strategy"},
 		"beside other fields": {
 			[]func(*shipper.Application){takes("", "careful", ""), rolling},
-			path + ": Forbidden: the Strategy has the other fields: leave them out, or from",
+			path + ": Forbidden: not beside other fields of strategy: keep from alone, or take it out",
 		},
 		"one for resources": {
 			[]func(*shipper.Application){takes("", "placing", "")}, path + `: Invalid value: "default/placing": its spec.steps: ` +

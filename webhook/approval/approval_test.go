@@ -234,7 +234,8 @@ func TestApprovals(t *testing.T) {
 		"of the beginning, by who asked for it": {"cay", beginning(two), of("web-1-0", 0, before), response.Forbidden, requested},
 		"of the step, while the wave waits to begin": {
 			"bob", beginning(two), of("web-1-0", 0), response.Invalid,
-			invalid + "spec.step: Invalid value: 0: step 0 of Release web-1-0 is not waiting for approval",
+			invalid + "spec.step: Invalid value: 0: step 0 of Release web-1-0 is not waiting for approval; to approve the beginning of " +
+				"the wave, set task: Before",
 		},
 		"of the beginning of another wave": {
 			"bob", beginning(two), of("web-1-0", 0, before, named(1)), response.Invalid,

@@ -59,6 +59,9 @@ func (o ofRelease) judge(a *shipper.Approval) error {
 		if c := shipper.FindCondition(rel.Status.Conditions, shipper.ReleaseAdvancing); c != nil && c.Message != "" {
 			why += ": " + c.Message
 		}
+		if a.Spec.Task == "" && rel.Status.Progress.AwaitsBeginning() {
+			why += "; to approve the beginning of the wave, set task: " + shipper.ApprovalBefore
+		}
 	case rejects && awaited.RejectedBy == user:
 		why = fmt.Sprintf("user %q has rejected %s already", user, what)
 	case rejects:

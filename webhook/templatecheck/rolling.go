@@ -46,7 +46,7 @@ func validateRollout(s *shipper.RolloutStrategy, path *field.Path) field.ErrorLi
 		}
 	default:
 		errs = append(errs, field.NotSupported(path.Child("onFailure"), s.OnFailure,
-			[]shipper.FailurePolicy{shipper.OnFailureHold, shipper.OnFailureAbort}))
+			[]shipper.FailurePolicy{shipper.OnFailureHold, shipper.OnFailureRetreat, shipper.OnFailureAbort}))
 	}
 	errs = append(errs, validateWaves(s, path)...)
 	for i := range s.Waves {

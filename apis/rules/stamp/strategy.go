@@ -26,10 +26,17 @@ func SameFrom(a, b *shipper.ReleaseEnvironment) bool {
 	return x != nil && y != nil && x.Name == y.Name && x.Namespace == y.Namespace
 }
 
-// StrategyDigest is the sha256 (hex) of a strategy without from.
+// StrategyDigest is the sha256 (hex) of a strategy without from, as JSON with sorted keys: it does not depend on the order of fields.
 func StrategyDigest(s shipper.RolloutStrategy) (string, error) {
 	s.From = nil
 	text, err := json.Marshal(s)
+	var sorted any
+	if err == nil {
+		err = json.Unmarshal(text, &sorted)
+	}
+	if err == nil {
+		text, err = json.Marshal(sorted)
+	}
 	if err != nil {
 		return "", fmt.Errorf("digest of a strategy: %w", err)
 	}
@@ -61,16 +68,20 @@ func KnownStrategy(app *shipper.Application, existing []*shipper.Release) *shipp
 		return nil
 	}
 	for _, rel := range Own(app, existing) {
-		if taken := From(&rel.Spec.Environment); taken != nil && *taken == *from {
+		taken := From(&rel.Spec.Environment)
+		if taken == nil || *taken != *from {
+			continue
+		}
+		if digest, err := StrategyDigest(*rel.Spec.Environment.Strategy); err == nil && digest == from.Digest { // none that was changed since
 			return rel.Spec.Environment.Strategy
 		}
 	}
 	return nil
 }
 
-// sameStrategy compares strategies. The digest in from stands for what was taken, which Applications do not have.
+// sameStrategy compares strategies. Where one has no content, as in Applications, the digest in from stands for what was taken.
 func sameStrategy(a, b *shipper.RolloutStrategy) bool {
-	if a != nil && b != nil && a.From != nil && b.From != nil {
+	if a != nil && b != nil && a.From != nil && b.From != nil && !(HasContent(a) && HasContent(b)) {
 		return *a.From == *b.From
 	}
 	return equality.Semantic.DeepEqual(a, b)

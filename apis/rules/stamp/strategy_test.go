@@ -79,3 +79,30 @@ func TestAnotherVersionOfAStrategyIsAnotherEnvironment(t *testing.T) {
 		t.Error("one of another namespace is the same")
 	}
 }
+
+func TestTheDigestOfAStrategyStaysTheSame(t *testing.T) {
+	got, err := stamp.StrategyDigest(shipper.RolloutStrategy{
+		From:  &shipper.StrategyReference{Name: "careful"},
+		Steps: []shipper.RolloutStrategyStep{{Name: "full on"}}, Advance: shipper.AdvanceAutomatic,
+		Waves: []shipper.Wave{{Name: "canary", BeforeTasks: &shipper.WaveTasks{Approvals: 2}}, {Name: "rest"}},
+	})
+	if want := "5bf6b06a0d3e500dbadc09a8fe0ab2fa029ed2bf48cb97a3441ad229c8933afd"; err != nil || got != want {
+		t.Errorf("%s, %v: Releases that exist record %s", got, err, want)
+	}
+}
+
+func TestAReleaseWhoseTakenStrategyWasChangedIsAnother(t *testing.T) {
+	app, content := taking(t, "canary")
+	one, err := stamp.Release(stamp.WithStrategy(app, content), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := one.DeepCopy()
+	changed.Spec.Environment.Strategy.Advance, changed.Spec.Environment.Strategy.Steps = "", nil
+	if stamp.SameEnvironment(&one.Spec.Environment, &changed.Spec.Environment) {
+		t.Error("they are the same")
+	}
+	if stamp.KnownStrategy(app, []*shipper.Release{changed}) != nil {
+		t.Error("the changed one is taken again")
+	}
+}

@@ -69,7 +69,7 @@ func BeforeWaitEnd(rel *shipper.Release, p *shipper.ReleaseProgress) *metav1.Tim
 func (r *rollout) judgeBefore() beforeTasks {
 	rel := r.contender().Release
 	b := beforeTasks{tasks: tasksBefore(rel)}
-	if b.tasks == nil || r.Returning {
+	if b.tasks == nil { // also while a newer Release is aborted: a return that is refused must not open the wave
 		return beforeTasks{}
 	}
 	p := rel.Status.Progress

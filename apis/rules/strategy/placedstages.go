@@ -48,7 +48,7 @@ func (p *placing) lackingInWaves() (lacks []Lack, waiting int) {
 	var moving, behind, rest, blocked []string
 	for _, cluster := range p.clusters {
 		switch concerned := p.concerns(cluster); {
-		case p.byWaves.failed[cluster], p.isPlaced(cluster) && !p.returns(cluster):
+		case p.byWaves.failed[cluster] && !(concerned && p.hasFailedEverywhere()), p.isPlaced(cluster) && !p.returns(cluster):
 		case !concerned && (!p.reached(cluster) || p.isBlocked(cluster)): // nothing waits for it
 		case !concerned:
 			behind = append(behind, cluster)
@@ -200,10 +200,10 @@ func (p *placing) count(f *shipper.ReleaseWave, cluster string) {
 	}
 }
 
-// storedFailures are the clusters that have failed by the status and that the contender still has.
+// storedFailures are the clusters that have failed by the status, that the contender still has, and that have not become ready since.
 func (p *placing) storedFailures() (out []string) {
 	for _, cluster := range p.contender().Release.Status.FailedClusters {
-		if slices.Contains(p.clusters, cluster) {
+		if slices.Contains(p.clusters, cluster) && !p.isPlaced(cluster) {
 			out = append(out, cluster)
 		}
 	}
@@ -212,7 +212,7 @@ func (p *placing) storedFailures() (out []string) {
 
 // lagging names the clusters that have failed within maxFailures and are not ready; empty if there are none.
 func (p *placing) lagging() string {
-	lagging := slices.DeleteFunc(p.storedFailures(), p.isPlaced)
+	lagging := p.storedFailures()
 	if len(lagging) == 0 {
 		return ""
 	}
@@ -226,7 +226,7 @@ func (p *placing) failedClusters(complete bool) []string {
 	}
 	back := stamp.WentBack(p.contender().Release)
 	failed := slices.DeleteFunc(p.storedFailures(), func(cluster string) bool {
-		return back && (p.isPlaced(cluster) || !p.reached(cluster) && !p.returns(cluster))
+		return back && !p.reached(cluster) && !p.returns(cluster)
 	})
 	return slices.Clip(failed)
 }
@@ -246,6 +246,6 @@ func (p *placing) late() (names []string, over string) {
 	if len(names) == 0 {
 		return nil, ""
 	}
-	failed := slices.Sorted(slices.Values(slices.Concat(p.contender().Release.Status.FailedClusters, names)))
+	failed := slices.Sorted(slices.Values(slices.Concat(p.storedFailures(), names)))
 	return names, p.byWaves.assigned.OverBudget(p.byWaves.strategy, p.clusters, failed)
 }

@@ -179,9 +179,16 @@ func (p *placing) keepBlocked(have, want []string) []string {
 // its wave, and those that go back. Clusters that have failed within maxFailures are passed.
 func (p *placing) awaits(cluster string) bool {
 	if p.concerns(cluster) && p.reachedOrLast(cluster) {
-		return !p.isPlaced(cluster) && !p.byWaves.failed[cluster]
+		return !p.isPlaced(cluster) && (!p.byWaves.failed[cluster] || p.hasFailedEverywhere())
 	}
 	return p.returns(cluster)
+}
+
+// hasFailedEverywhere reports whether all clusters of the wave in front have failed, as when the others have left: it is not passed
+// without one.
+func (p *placing) hasFailedEverywhere() bool {
+	front := p.byWaves.assigned.In(p.byWaves.at.Wave, p.clusters)
+	return len(front) > 0 && !slices.ContainsFunc(front, func(cluster string) bool { return !p.byWaves.failed[cluster] })
 }
 
 func (p *placing) reachedOrLast(cluster string) bool {

@@ -175,11 +175,12 @@ func (w *byWave) begin() {
 	}
 }
 
-// IsImmediateRollback reports whether a Release with waves is a rollback that was made at its last position, to one that was complete.
+// IsImmediateRollback reports whether a Release with waves is a rollback that was made at its last position, to one that was complete. One
+// that has achieved an earlier position was moved there, whatever its note of moves says.
 func IsImmediateRollback(rel *shipper.Release) bool {
-	at := position.Of(rel)
+	at, achieved := position.Of(rel), position.Achieved(rel)
 	return rel.Annotations[shipper.ReleaseRollbackOfAnnotation] != "" && stamp.Moved(rel).Count == 0 &&
-		at == position.Last(rel.Spec.Environment.Strategy) && at != position.Position{}
+		at == position.Last(rel.Spec.Environment.Strategy) && at != position.Position{} && (achieved.Wave < 0 || !achieved.Before(at))
 }
 
 // isBlocked reports whether RolloutBlocks hold a cluster alone. Earlier requests to it stay as they are.

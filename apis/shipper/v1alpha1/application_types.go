@@ -61,7 +61,7 @@ type ApplicationSpec struct {
 
 	// template is the environment of the next Release.
 	// +kubebuilder:validation:XValidation:rule="!has(self.resourcesDigest)",message="Shipper writes it in Releases: leave it out",fieldPath=".resourcesDigest",reason=FieldValueForbidden
-	// +kubebuilder:validation:XValidation:rule="!has(self.strategy.from) || !(has(self.strategy.steps) || has(self.strategy.previewWhenIdle) || has(self.strategy.firstRelease) || has(self.strategy.progressDeadline) || has(self.strategy.onFailure) || has(self.strategy.checks) || has(self.strategy.rolling) || has(self.strategy.unavailablePeriod) || has(self.strategy.waves) || has(self.strategy.advance) || has(self.strategy.maxFailures))",message="the Strategy has the other fields: leave them out, or from",fieldPath=".strategy.from",reason=FieldValueForbidden
+	// +kubebuilder:validation:XValidation:rule="!has(self.strategy.from) || !(has(self.strategy.steps) || has(self.strategy.previewWhenIdle) || has(self.strategy.firstRelease) || has(self.strategy.progressDeadline) || has(self.strategy.onFailure) || has(self.strategy.checks) || has(self.strategy.rolling) || has(self.strategy.unavailablePeriod) || has(self.strategy.waves) || has(self.strategy.advance) || has(self.strategy.maxFailures))",message="not beside other fields of strategy: keep from alone, or take it out",fieldPath=".strategy.from",reason=FieldValueForbidden
 	Template ReleaseEnvironment `json:"template"`
 }
 

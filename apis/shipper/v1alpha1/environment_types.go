@@ -8,6 +8,7 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="!has(self.chart) || !has(self.resources)",message="name a chart or resources: exactly one of the two",fieldPath=".resources",reason=FieldValueForbidden
 // +kubebuilder:validation:XValidation:rule="!has(self.chart) || has(self.resources) || has(self.strategy.steps) || has(self.strategy.from)",message="a chart needs steps",fieldPath=".strategy.steps",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="!has(self.resources) || has(self.chart) || !has(self.strategy.steps)",message="resources have no capacity and traffic to step through: rolling says how many clusters change at the same time",fieldPath=".strategy.steps",reason=FieldValueForbidden
+// +kubebuilder:validation:XValidation:rule="!has(self.resources) || has(self.chart) || !has(self.strategy.waves) || self.strategy.waves.all(w, !has(w.beforeTasks))",message="beforeTasks are not for resources: use afterTasks of the wave before",fieldPath=".strategy.waves",reason=FieldValueForbidden
 type ReleaseEnvironment struct {
 	// chart is the Helm chart to install. Required without resources.
 	// +optional

@@ -22,6 +22,11 @@ func (s *RolloutStrategy) GatedIn(wave, step int32) bool {
 	return s.Gated(step) || s.BeforeTasksAt(wave, step) != nil
 }
 
+// AwaitsBeginning reports whether a wave waits for the approvals by which it begins. p may be nil.
+func (p *ReleaseProgress) AwaitsBeginning() bool {
+	return p != nil && p.BeforeApprovals != nil && !p.BeforeApprovals.Enough(p.BeforeApprovals.Required)
+}
+
 // AsksForApprovals reports whether a step or a wave of the strategy has to be approved.
 func (s *RolloutStrategy) AsksForApprovals() bool {
 	return s != nil && (slices.ContainsFunc(s.Steps, func(step RolloutStrategyStep) bool { return step.RequiredApprovals() > 0 }) ||

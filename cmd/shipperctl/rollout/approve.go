@@ -45,6 +45,9 @@ func newReject(o *options, name string) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return o.decide(cmd, args[0], true, reason) },
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for others to read; 256 characters at most; required")
+	if name != "reject" {
+		cmd.Deprecated = "use reject"
+	}
 	return cmd
 }
 
@@ -97,7 +100,7 @@ func approvalOf(rel *shipper.Release, reject bool, reason string) (*shipper.Appr
 // do not count for them.
 func begins(rel *shipper.Release) bool {
 	p, at := rel.Status.Progress, position.Of(rel)
-	return p != nil && p.Step == at.Step && p.Wave == at.Wave && p.BeforeApprovals != nil && p.ConvergedTime == nil
+	return p != nil && p.Step == at.Step && p.Wave == at.Wave && p.AwaitsBeginning()
 }
 
 // asked are the approvals that a Release waits for, those by which its wave begins first; nil where it asks for none. p may be nil.

@@ -21,7 +21,9 @@ func TestDecisionsNameTheWaveThatTheyAreAbout(t *testing.T) {
 	begins.Spec.Environment.Strategy.Waves[1].BeforeTasks = &shipper.WaveTasks{Approvals: 1}
 	begins.Status.Progress = &shipper.ReleaseProgress{Wave: 1, BeforeApprovals: &shipper.ReleaseApprovals{Required: 1}}
 	begun := begins.DeepCopy()
-	begun.Status.Progress.ConvergedTime = &metav1.Time{}
+	begun.Status.Progress.ConvergedTime, begun.Status.Progress.BeforeApprovals.Users = &metav1.Time{}, []string{"eve"}
+	withdrawn := begins.DeepCopy()
+	withdrawn.Status.Progress.ConvergedTime = &metav1.Time{}
 	for sentence, tc := range map[string]struct {
 		rel    *shipper.Release
 		reject bool
@@ -35,6 +37,9 @@ func TestDecisionsNameTheWaveThatTheyAreAbout(t *testing.T) {
 		"a rejection of it": {begins, true, "the beginning of wave production of release web-1 is rejected by bob, until approval web-1-0-x is " +
 			"deleted: kubectl delete appr web-1-0-x -n " + waved.Namespace},
 		"an approval of the step of a wave that has begun": {begun, false, "step 0 of wave production of release web-1 is approved by bob"},
+		"an approval of the beginning after one was withdrawn": {
+			withdrawn, false, "the beginning of wave production of release web-1 is approved by bob",
+		},
 		"of a Release without": {
 			wavedAt(0, 2, false), false, "release web-1 needs no approvals: no gate and no wave of its strategy asks for any",
 		},
@@ -52,7 +57,7 @@ func TestDecisionsNameTheWaveThatTheyAreAbout(t *testing.T) {
 			switch tc.rel {
 			case waved:
 				want.Wave = new(int32)
-			case begins:
+			case begins, withdrawn:
 				want.Wave, want.Task = new(int32(1)), "Before"
 			case begun:
 				want.Wave = new(int32(1))

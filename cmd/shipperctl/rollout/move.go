@@ -77,6 +77,10 @@ func advanceTo(rel *shipper.Release, step int, force, skip bool) (position.Posit
 	if len(s.Steps) == 0 && next == at && position.HasWaves(rel) {
 		return at, fmt.Errorf("release %s is in its last wave, %s, already", rel.Name, position.WaveName(s, at.Wave))
 	}
+	if step < 0 && at.Step == s.LastStep() && s.BeforeTasksAt(at.Wave, at.Step) != nil && !hasBegun(rel) {
+		return at, fmt.Errorf("wave %s of release %s has not begun, and has no further step to skip to: approve it (shipperctl rollout approve), "+
+			"wait for its beforeTasks, or change the template", position.WaveName(s, at.Wave), rel.Name)
+	}
 	if step >= 0 || next.Wave == at.Wave {
 		to, err := advance(rel, step, force, skip)
 		return position.Position{Wave: at.Wave, Step: int32(to)}, err
@@ -86,6 +90,12 @@ func advanceTo(rel *shipper.Release, step int, force, skip bool) (position.Posit
 			"skip passes it by --skip", position.WaveName(s, at.Wave), rel.Name)
 	}
 	return next, nil
+}
+
+// hasBegun reports whether the beforeTasks of the wave have passed since the Release was moved there.
+func hasBegun(rel *shipper.Release) bool {
+	p, at := rel.Status.Progress, position.Of(rel)
+	return p != nil && p.Wave == at.Wave && p.Step == at.Step && p.EnteredTime != nil
 }
 
 // retreatTo is the position to go back to. From the first step of a wave that is the last step of the wave before.

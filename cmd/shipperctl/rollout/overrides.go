@@ -103,10 +103,10 @@ func shared(copies, other []shipper.ReleaseOverride) []string {
 	return out
 }
 
-// overrideDigest differs where copies change something else, or elsewhere. The author of a copy is no part of it.
+// overrideDigest differs where copies change something else, or elsewhere. The authors of a copy are no part of it.
 func overrideDigest(o *shipper.ReleaseOverride) string {
 	content := *o
-	content.RequestedBy = ""
+	content.RequestedBy, content.EarlierWriters = "", nil
 	text, _ := json.Marshal(content) // patches were decoded from JSON
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
