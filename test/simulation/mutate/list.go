@@ -91,8 +91,8 @@ var mutations = []mutation{
 	{
 		name: "statuses are written that are there already",
 		file: "reconciler/fleet/report/status.go",
-		old:  "	if equality.Semantic.DeepEqual(was, object) {\n",
-		new:  "	if equality.Semantic.DeepEqual(was, object) && changed {\n",
+		old:  "	if sameStatus(was, object) {\n",
+		new:  "	if sameStatus(was, object) && changed {\n",
 		hunt: "rollout/undisturbed,rollout/killed", law: 7,
 	},
 	{
@@ -119,8 +119,8 @@ var mutations = []mutation{
 	{
 		name: "the deadline runs on while a cluster cannot be reached",
 		file: "apis/rules/progress/failure.go",
-		old:  "d.Step.DoneWaveUnhealthy, d.onlyUnreachable(), d.onlyBlocked(),\n",
-		new:  "d.Step.DoneWaveUnhealthy, d.onlyBlocked(),\n",
+		old:  "d.Step.Beginning, d.onlyUnreachable(), d.onlyBlocked(),\n",
+		new:  "d.Step.Beginning, d.onlyBlocked(),\n",
 		hunt: "deadline/undisturbed,deadline/killed", law: 8,
 	},
 	{
