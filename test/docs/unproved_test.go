@@ -23,6 +23,7 @@ var unprovedHere = []struct {
 		[]string{"test/shipperctl TestUninstall"}},
 	{`make demo`, "it takes a minute and fails when one of its own checks does; test/e2e has the same checks",
 		[]string{"test/e2e Test16RolloutVanguard"}},
+	{`make try CHARTS=.*`, "the charts are the reader's", []string{"test/fleet/up TestAChartAndAFolderOfChartsAreServed"}},
 	{regexp.QuoteMeta(last), "it ends the fleet; it is run after all tests", nil},
 	{`git clone https://shipper\.dev/shipper && cd shipper`, "the reader is in the source already", nil},
 	{`docker build -t shipper:latest \.|kind load .*`, "it needs an engine for containers", []string{"test/chart TestInstalling"}},
