@@ -217,6 +217,9 @@ func placesResources(t *testing.T, rel *shipper.Release) {
 		of := &rel.Spec.Environment
 		of.Chart, of.Values, of.ResourcesDigest, of.Strategy.Steps = shipper.Chart{}, nil, strings.Repeat("0", 64), nil
 		of.Resources = &shipper.Resources{Select: []shipper.ResourceSelector{{Kind: "ConfigMap", Name: "a"}}}
+		for i := range of.Strategy.Waves {
+			of.Strategy.Waves[i].BeforeTasks = nil // they are not for resources
+		}
 		rel.Spec.TargetWave, rel.Spec.TargetStep = new(int32), 0
 		return admin.Update(ctx, rel)
 	})
