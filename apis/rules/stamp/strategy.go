@@ -81,7 +81,7 @@ func KnownStrategy(app *shipper.Application, existing []*shipper.Release) *shipp
 
 // sameStrategy compares strategies. Where one has no content, as in Applications, the digest in from stands for what was taken.
 func sameStrategy(a, b *shipper.RolloutStrategy) bool {
-	if a != nil && b != nil && a.From != nil && b.From != nil && !(HasContent(a) && HasContent(b)) {
+	if a != nil && b != nil && a.From != nil && b.From != nil && (!HasContent(a) || !HasContent(b)) {
 		return *a.From == *b.From
 	}
 	return equality.Semantic.DeepEqual(a, b)

@@ -48,7 +48,7 @@ func (p *placing) lackingInWaves() (lacks []Lack, waiting int) {
 	var moving, behind, rest, blocked []string
 	for _, cluster := range p.clusters {
 		switch concerned := p.concerns(cluster); {
-		case p.byWaves.failed[cluster] && !(concerned && p.hasFailedEverywhere()), p.isPlaced(cluster) && !p.returns(cluster):
+		case p.byWaves.failed[cluster] && (!concerned || !p.hasFailedEverywhere()), p.isPlaced(cluster) && !p.returns(cluster):
 		case !concerned && (!p.reached(cluster) || p.isBlocked(cluster)): // nothing waits for it
 		case !concerned:
 			behind = append(behind, cluster)

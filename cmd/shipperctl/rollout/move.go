@@ -78,8 +78,8 @@ func advanceTo(rel *shipper.Release, step int, force, skip bool) (position.Posit
 		return at, fmt.Errorf("release %s is in its last wave, %s, already", rel.Name, position.WaveName(s, at.Wave))
 	}
 	if step < 0 && at.Step == s.LastStep() && s.BeforeTasksAt(at.Wave, at.Step) != nil && !hasBegun(rel) {
-		return at, fmt.Errorf("wave %s of release %s has not begun, and has no further step to skip to: approve it (shipperctl rollout approve), "+
-			"wait for its beforeTasks, or change the template", position.WaveName(s, at.Wave), rel.Name)
+		return at, fmt.Errorf("wave %s of release %s has not begun, and has no further step to skip to: approve it (shipperctl rollout approve)"+
+			", wait for its beforeTasks, or change the template", position.WaveName(s, at.Wave), rel.Name)
 	}
 	if step >= 0 || next.Wave == at.Wave {
 		to, err := advance(rel, step, force, skip)
