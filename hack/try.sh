@@ -13,11 +13,11 @@ fi
 	exit 1
 }
 make -s fleet-up
+eval "$(make -s fleet-env)"
 if [[ -e $FLEET/shipper/ready ]]; then
 	echo "try: Shipper is up on this fleet: run \`make fleet-down\` first" >&2
 	exit 1
 fi
-eval "$(make -s fleet-env)"
 shipperctl clusters setup management --webhook-url "$WEBHOOK_URL"
 CHARTS=$charts make -s shipper-up
 shipperctl clusters join -f "$FLEET/clusters.yaml"
