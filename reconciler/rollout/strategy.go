@@ -3,7 +3,6 @@
 package rollout
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -43,8 +42,7 @@ func (r *pass) observeStrategy(ctx context.Context, s *scope) error {
 
 // strategyKey is the Strategy that an Application takes.
 func strategyKey(app *shipper.Application) client.ObjectKey {
-	from := stamp.From(&app.Spec.Template)
-	return client.ObjectKey{Namespace: cmp.Or(from.Namespace, app.Namespace), Name: from.Name}
+	return stamp.StrategyKey(stamp.From(&app.Spec.Template), app.Namespace)
 }
 
 // neverTaken is what to do about a Strategy that no Release can take; empty if there is none.

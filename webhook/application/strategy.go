@@ -3,7 +3,6 @@
 package application
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -107,8 +106,7 @@ func setStrategyDigest(app *shipper.Application, digest string) {
 
 // strategyKey is the Strategy that app takes.
 func strategyKey(app *shipper.Application) types.NamespacedName {
-	from := stamp.From(&app.Spec.Template)
-	return types.NamespacedName{Namespace: cmp.Or(from.Namespace, app.Namespace), Name: from.Name}
+	return stamp.StrategyKey(stamp.From(&app.Spec.Template), app.Namespace)
 }
 
 // validateFrom returns the errors of the reference to a Strategy. One of another namespace is not read.

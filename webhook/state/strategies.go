@@ -85,5 +85,5 @@ func strategyOf(o any) ([]string, error) {
 	if from == nil {
 		return nil, nil
 	}
-	return []string{types.NamespacedName{Namespace: cmp.Or(from.Namespace, rel.Namespace), Name: from.Name}.String()}, nil
+	return []string{stamp.StrategyKey(from, rel.Namespace).String()}, nil
 }

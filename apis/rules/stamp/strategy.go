@@ -3,11 +3,13 @@
 package stamp
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
@@ -18,6 +20,11 @@ func From(env *shipper.ReleaseEnvironment) *shipper.StrategyReference {
 		return nil
 	}
 	return env.Strategy.From
+}
+
+// StrategyKey is the Strategy that a template in a namespace takes.
+func StrategyKey(from *shipper.StrategyReference, namespace string) types.NamespacedName {
+	return types.NamespacedName{Namespace: cmp.Or(from.Namespace, namespace), Name: from.Name}
 }
 
 // SameFrom reports whether two templates take the same Strategy, in whatever version; false if they take none.

@@ -119,7 +119,7 @@ func (r *renderer) withStrategy(
 	if known := stamp.KnownStrategy(app, existing); known != nil {
 		return stamp.WithStrategy(app, known), nil
 	}
-	found, key := &shipper.Strategy{}, client.ObjectKey{Namespace: cmp.Or(from.Namespace, app.Namespace), Name: from.Name}
+	found, key := &shipper.Strategy{}, stamp.StrategyKey(from, app.Namespace)
 	if err := r.client.Get(ctx, key, found); err != nil {
 		return nil, fmt.Errorf("reading strategy %s: %w", key, err)
 	}
