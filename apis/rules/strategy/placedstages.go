@@ -101,18 +101,7 @@ func (p *placing) lackIn(cluster string, known map[string]Lack) Lack {
 
 // describeLacks says which clusters lack what, those first that are not merely on their way.
 func (p *placing) describeLacks(lacks []Lack, waiting int) string {
-	sorted := slices.Clone(lacks)
-	slices.SortStableFunc(sorted, func(a, b Lack) int { return cmp.Compare(isOnItsWay(a), isOnItsWay(b)) })
-	var texts []string
-	for _, l := range sorted[:min(len(sorted), maxNamed)] {
-		texts = append(texts, strings.TrimSuffix(l.Cluster+": "+shortened(l.Message), ": "))
-	}
-	if more := len(sorted) - len(texts); more > 0 {
-		texts = append(texts, fmt.Sprintf("and %d more", more))
-	}
-	if waiting > 0 {
-		texts = append(texts, fmt.Sprintf("%d more wait for their turn", waiting))
-	}
+	texts := namedLacks(slices.Clone(lacks), waiting)
 	if rel := p.contender().Release; p.isHeld() {
 		texts = append(texts, "none begins while spec.hold is set: "+shortened(rel.Spec.Hold))
 	}

@@ -185,10 +185,9 @@ func (w *byWave) unknown(p *part) Lack {
 // maxNamed bounds the clusters that a message names.
 const maxNamed = 5
 
-// message says which clusters lack what, those first that are not merely on their way.
-func (w *byWave) message(kind string, lacks []Lack, waiting int) string {
+// namedLacks sorts what clusters lack, first that of clusters that are not merely on their way, and names some of it.
+func namedLacks(lacks []Lack, waiting int) (texts []string) {
 	slices.SortStableFunc(lacks, func(a, b Lack) int { return cmp.Compare(isOnItsWay(a), isOnItsWay(b)) })
-	var texts []string
 	for _, l := range lacks[:min(len(lacks), maxNamed)] {
 		texts = append(texts, strings.TrimSuffix(l.Cluster+": "+shortened(l.Message), ": "))
 	}
@@ -198,6 +197,12 @@ func (w *byWave) message(kind string, lacks []Lack, waiting int) string {
 	if waiting > 0 {
 		texts = append(texts, fmt.Sprintf("%d more wait for their turn", waiting))
 	}
+	return texts
+}
+
+// message says which clusters lack what.
+func (w *byWave) message(kind string, lacks []Lack, waiting int) string {
+	texts := namedLacks(lacks, waiting)
 	if n := min(len(w.blocked), maxNamed); n > 0 {
 		p := w.blocked[0]
 		text := fmt.Sprintf("not in %s: %s", bracketed(namesOf(w.blocked[:n])), w.BlockedIn[p.cluster])
