@@ -70,8 +70,7 @@ func (r *Reconciler) observeChecks(ctx context.Context, s *scope) (checksScope, 
 // converged reports whether the stored status says that a Release's requested step has had what it wants.
 func converged(rel *shipper.Release) bool {
 	p := rel.Status.Progress
-	return p != nil && p.ConvergedTime != nil && p.Move == stamp.Moved(rel).Count && p.Step == rel.Spec.TargetStep &&
-		p.Wave == position.Of(rel).Wave
+	return strategy.IsCurrent(rel, p) && p.ConvergedTime != nil
 }
 
 // checksPlan is what is planned of the checks of the newest Release's step.

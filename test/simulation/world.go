@@ -82,7 +82,7 @@ func newWorld(t testing.TB, p Plan) *World {
 	kinds, err := memory.Management()
 	w.must("reading the kinds", err)
 	for i := range kinds {
-		kinds[i].Unmanaged = kinds[i].Resource != "applications" // which runs apply; of nothing else somebody reads whose a field is
+		kinds[i].Unmanaged = kinds[i].Resource != "applications" // runs apply Applications; no program reads field owners of other kinds
 	}
 	w.Management = w.newServer(management, memory.Options{
 		Kinds: kinds, Mutate: w.mutate, Review: w.validate, Reviewed: reviewed, User: identify,

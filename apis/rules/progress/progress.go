@@ -124,7 +124,7 @@ func (d *decision) at() position.Position { return position.Of(d.Release) }
 func (d *decision) startOrContinue() {
 	moved := stamp.Moved(d.Release)
 	switch was := d.stored; {
-	case was != nil && was.Step == d.target() && was.Wave == d.at().Wave && was.Move == moved.Count:
+	case strategy.IsCurrent(d.Release, was):
 		d.progress = was.DeepCopy()
 	default:
 		d.isNew = true

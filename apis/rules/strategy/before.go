@@ -49,8 +49,8 @@ func tasksBefore(rel *shipper.Release) *shipper.WaveTasks {
 	return tasks
 }
 
-// isOf reports whether figures are those of a Release's position, since it was moved there; p may be nil.
-func isOf(rel *shipper.Release, p *shipper.ReleaseProgress) bool {
+// IsCurrent reports whether figures are those of a Release's position, since it was moved there; p may be nil.
+func IsCurrent(rel *shipper.Release, p *shipper.ReleaseProgress) bool {
 	at := position.Of(rel)
 	return p != nil && p.Step == at.Step && p.Wave == at.Wave && p.Move == stamp.Moved(rel).Count
 }
@@ -59,7 +59,7 @@ func isOf(rel *shipper.Release, p *shipper.ReleaseProgress) bool {
 // passed, and where the figures are of another position or of an earlier move.
 func BeforeWaitEnd(rel *shipper.Release, p *shipper.ReleaseProgress) *metav1.Time {
 	tasks := tasksBefore(rel)
-	if tasks == nil || tasks.Wait == "" || !isOf(rel, p) || p.EnteredTime != nil {
+	if tasks == nil || tasks.Wait == "" || !IsCurrent(rel, p) || p.EnteredTime != nil {
 		return nil
 	}
 	return new(metav1.NewTime(p.RequestedTime.Add(tasks.Wait.Value())))
@@ -73,7 +73,7 @@ func (r *rollout) judgeBefore() beforeTasks {
 		return beforeTasks{}
 	}
 	p := rel.Status.Progress
-	b.entered = isOf(rel, p) && p.EnteredTime != nil
+	b.entered = IsCurrent(rel, p) && p.EnteredTime != nil
 	wave := position.WaveName(rel.Spec.Environment.Strategy, position.Of(rel).Wave)
 	if len(b.tasks.Conditions) > 0 {
 		closed := closedGates(rel, b.tasks.Conditions)

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"shipper.dev/shipper/apis/rules/position"
-	"shipper.dev/shipper/apis/rules/stamp"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
 )
 
@@ -44,8 +43,7 @@ func (r *rollout) wait() []stage {
 func WaitEnd(rel *shipper.Release, p *shipper.ReleaseProgress) *metav1.Time {
 	at := position.Of(rel)
 	length := rel.Spec.Environment.Strategy.WaitAt(at.Wave, at.Step)
-	if length == "" || checkedBefore(rel) || p == nil || p.ConvergedTime == nil || p.Move != stamp.Moved(rel).Count ||
-		p.Step != at.Step || p.Wave != at.Wave {
+	if length == "" || checkedBefore(rel) || !IsCurrent(rel, p) || p.ConvergedTime == nil {
 		return nil
 	}
 	return new(metav1.NewTime(p.ConvergedTime.Add(length.Value())))

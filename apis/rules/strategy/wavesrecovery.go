@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"slices"
 
-	"shipper.dev/shipper/apis/rules/position"
 	"shipper.dev/shipper/apis/rules/stamp"
 	"shipper.dev/shipper/apis/rules/waves"
 	shipper "shipper.dev/shipper/apis/shipper/v1alpha1"
@@ -85,7 +84,7 @@ func (w *byWave) failuresNow(complete bool) (out waves.Failures) {
 // isMoved reports whether the figures in the status are of an earlier position.
 func (w *byWave) isMoved() bool {
 	p := w.rel.Status.Progress
-	return p != nil && (p.Move != stamp.Moved(w.rel).Count || position.Position{Wave: p.Wave, Step: p.Step} != w.at)
+	return p != nil && !IsCurrent(w.rel, p)
 }
 
 // recoveries describes the recovering clusters of the new status.

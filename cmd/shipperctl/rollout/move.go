@@ -94,8 +94,8 @@ func advanceTo(rel *shipper.Release, step int, force, skip bool) (position.Posit
 
 // hasBegun reports whether the beforeTasks of the wave have passed since the Release was moved there.
 func hasBegun(rel *shipper.Release) bool {
-	p, at := rel.Status.Progress, position.Of(rel)
-	return p != nil && p.Wave == at.Wave && p.Step == at.Step && p.EnteredTime != nil
+	p := rel.Status.Progress
+	return strategy.IsCurrent(rel, p) && p.EnteredTime != nil
 }
 
 // retreatTo is the position to go back to. From the first step of a wave that is the last step of the wave before.
